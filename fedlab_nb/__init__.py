@@ -1,0 +1,44 @@
+"""fedlab_nb: one-shot federated learning, learnt by doing.
+
+>>> import fedlab_nb as fl
+>>> out = fl.run("fens", dataset="digits", alpha=0.1, clients=10, seed=0)          # doctest: +SKIP
+>>> outs = fl.compare(["fedavg", "ensemble", "fens", "fedlpa"], alpha=0.05)        # doctest: +SKIP
+>>> fl.playground()                                                                # doctest: +SKIP
+
+Names are imported when they are first used, so that `import fedlab_nb` costs little.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "run": "study",
+    "compare": "study",
+    "job": "study",
+    "Outcome": "study",
+    "Outcomes": "study",
+    "federate": "data",
+    "load": "data",
+    "METHODS": "methods",
+    "playground": "panels",
+    "FedlabError": "errors",
+    "UsageError": "errors",
+    "RunError": "errors",
+}
+__all__ = ["__version__", *_WHERE]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,7 @@
+"""`python -m fedlab_nb`: the same as the `fedlab-nb` command."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,191 @@
+"""The command line: `fedlab-nb` opens the course; `run`, `list` and `doctor` work without a notebook.
+
+`run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a run failed,
+2 wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import FedlabError, UsageError
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, except that a wrong option is one sentence on standard error (exit code 2 as ever)."""
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    main = _Parser(prog="fedlab-nb", description="One-shot federated learning, learnt by doing. Alone: opens the course.")
+    main.add_argument("--version", action="store_true", help="print the version and leave")
+    main.add_argument("--folder", help="where to put the course's notebooks when run from an installed wheel")
+    main.add_argument("--no-browser", action="store_true", help="only print the address of the course")
+    commands = main.add_subparsers(dest="command", parser_class=_Parser)
+
+    run = commands.add_parser("run", help="run methods on one federation")
+    run.add_argument("methods", nargs="+", metavar="METHOD", help="method names (fedlab-nb list), or all")
+    run.add_argument("--dataset", default="digits", help="a name (fedlab-nb list) or the path of an .npz file")
+    run.add_argument("--alpha", default=0.1, help="Dirichlet concentration, 0.001-1000: smaller is more skewed")
+    run.add_argument("--clients", default=10, help="number of clients M")
+    run.add_argument("--seed", default=0)
+    run.add_argument("--seeds", default=1, help="how many seeds, counted up from --seed")
+    run.add_argument("--partition", default="dirichlet")
+    run.add_argument("--model", default="auto", help="architecture, name or name:width; several by comma for mixed clients")
+    run.add_argument("--preset", default="classroom", help="classroom (seconds on a CPU) or paper")
+    run.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    run.add_argument("--backend", default="auto", help="auto, loop or stacked: how clients are trained (for measuring)")
+    run.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
+                     help="a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
+    run.add_argument("--no-cache", action="store_true", help="neither read nor write the store (for measuring)")
+    run.add_argument("--json", action="store_true", help="one JSON object a method, one a line")
+
+    show = commands.add_parser("list", help="methods, data sets, models, partitions")
+    show.add_argument("--json", action="store_true")
+    commands.add_parser("doctor", help="device, versions, what works here")
+    return main
+
+
+def settings_from(pairs: Sequence[str]) -> dict[str, str]:
+    """`["rounds=100"]` as `{"rounds": "100"}`; anything else is a UsageError."""
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise UsageError(f"--set takes FIELD=VALUE, not {pair!r}; for example --set rounds=100.")
+        settings[name.strip().replace("-", "_")] = value.strip()
+    return settings
+
+
+def run_command(options: argparse.Namespace) -> int:
+    from .study import StoreWarning, job
+
+    warnings.simplefilter("once", StoreWarning)
+    settings = {
+        "dataset": options.dataset,
+        "alpha": options.alpha,
+        "clients": options.clients,
+        "seed": options.seed,
+        "partition": options.partition,
+        "model": options.model,
+        "preset": options.preset,
+        "device": options.device,
+        "backend": options.backend,
+    }
+    settings |= settings_from(options.settings)
+    failed: list[Exception] = []
+    seeds = options.seeds if isinstance(options.seeds, int) else _whole("seeds", options.seeds)
+    for event in job(options.methods, seeds=seeds, cache=not options.no_cache, **settings):
+        if event.outcome is not None:
+            print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
+        if event.error is not None:
+            failed.append(event.error)
+            print(f"fedlab-nb: {event.method} failed: {one_line(event.error)}", file=sys.stderr)
+    if not failed:
+        return 0
+    return 2 if all(isinstance(error, UsageError) for error in failed) else 1
+
+
+def _whole(name: str, text: str) -> int:
+    from .errors import number
+
+    try:
+        return number(name, float(text), 1, integer=True)
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        return number(name, text, 1, integer=True)
+
+
+def one_line(error: Exception) -> str:
+    """The error's message on one line; other people's errors with their type before it."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, FedlabError) else f"{type(error).__name__}: {text}"
+
+
+def line(outcome: Any) -> str:
+    """One outcome for people."""
+    o = outcome
+    return (
+        f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   down {in_words(o.bytes_down):>9s}   "
+        f"{o.seconds_total:6.2f} s{'   (remembered)' if o.cached else ''}"
+    )
+
+
+def in_words(count: float) -> str:
+    """Bytes in the largest unit that leaves a number of at least one: 1,234,567 -> 1.2 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def list_command(options: argparse.Namespace) -> int:
+    from .data import DATASETS, PARTITIONS
+    from .methods import METHODS
+    from .models import MODELS
+
+    groups = {
+        "methods": {name: cls.info.help for name, cls in METHODS.items()},
+        "datasets": {name: info.help for name, info in DATASETS.items()},
+        "models": {name: info.help for name, info in MODELS.items()},
+        "partitions": dict(PARTITIONS),
+    }
+    if options.json:
+        print(json.dumps(groups))
+        return 0
+    for title, entries in groups.items():
+        print(f"{title}:")
+        for name, text in entries.items():
+            print(f"  {name:14s} {text}")
+        if title == "methods":
+            print("  (hyper-parameters of a method, for --set:)")
+            for name, cls in METHODS.items():
+                for k in cls.fields():
+                    allowed = ", ".join(k.options) if k.options else f"{k.low:g} to {k.high:g}" if k.low is not None else ""
+                    print(f"    {name}.{k.name} = {k.default}   {k.help}{f' ({allowed})' if allowed else ''}")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as leave:
+        return int(leave.code or 0)
+    try:
+        if options.version:
+            from . import __version__
+
+            print(f"fedlab-nb {__version__}")
+            return 0
+        if options.command == "run":
+            return run_command(options)
+        if options.command == "list":
+            return list_command(options)
+        if options.command == "doctor":
+            from .doctor import doctor
+
+            return doctor()
+        from .launch import open_course
+
+        return open_course(options.folder, browser=not options.no_browser) or 0
+    except UsageError as error:
+        print(f"fedlab-nb: {one_line(error)}", file=sys.stderr)
+        return 2
+    except FedlabError as error:
+        print(f"fedlab-nb: {one_line(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("fedlab-nb: stopped; finished runs are kept.", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 1

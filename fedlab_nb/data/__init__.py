@@ -1,0 +1,30 @@
+"""Data: load a dataset, share it out among clients, measure the skew.
+
+>>> from fedlab_nb.data import federate
+>>> fed = federate("digits", alpha=0.1, clients=10, seed=0)  # smaller alpha is more skewed
+>>> fed.label_counts.shape
+torch.Size([10, 10])
+"""
+
+from fedlab_nb.data.dataset import Dataset, Description
+from fedlab_nb.data.federation import Federation, federate
+from fedlab_nb.data.partition import PARTITIONS, default_minimum
+from fedlab_nb.data.registry import DATASETS, DatasetInfo, describe, load
+from fedlab_nb.data.skew import Skew, skew_of
+from fedlab_nb.data.tint import tint_background
+
+__all__ = [
+    "DATASETS",
+    "PARTITIONS",
+    "Dataset",
+    "DatasetInfo",
+    "Description",
+    "Federation",
+    "Skew",
+    "default_minimum",
+    "describe",
+    "federate",
+    "load",
+    "skew_of",
+    "tint_background",
+]

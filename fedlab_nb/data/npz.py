@@ -1,0 +1,229 @@
+"""A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test` and, if there is unlabelled data, `x_public`.
+
+Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or 3 is always the
+channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1. Nothing pickled is ever read.
+Every file that cannot be used gets one sentence: what is wrong, what is allowed, what to do. No torch until the arrays are right.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from fedlab_nb.data.dataset import Dataset, Description, file_digest
+from fedlab_nb.errors import UsageError
+
+REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+SMALLEST, MAX_CLASSES = 8, 1000
+
+
+@dataclass(frozen=True)
+class Content:
+    """Checked arrays: x float32 [N, C, H, W] or [N, D], y int64 [N]."""
+
+    arrays: dict[str, np.ndarray]
+    classes: int
+    note: str
+
+
+def load(path: str | Path) -> Dataset:
+    """Dataset of a file. uint8 images are divided by 255; others are used as they are if they lie in [0, 1], and otherwise scaled by
+    the training set's least and greatest value (and clipped). Features are standardised by the training set's mean and standard
+    deviation. The dataset's note says which. Raises UsageError.
+    """
+    import torch
+
+    path = existing(path)
+    content = read(path)
+    a = {key: torch.from_numpy(value) for key, value in content.arrays.items()}
+    names = tuple(str(c) for c in range(content.classes))
+    return Dataset(
+        path.name, a["x_train"], a["y_train"], a["x_test"], a["y_test"], a.get("x_public"), names, digest(path), content.note
+    )
+
+
+def describe(path: str | Path) -> Description:
+    path = existing(path)
+    content = read(path)
+    a = content.arrays
+    public = len(a["x_public"]) if "x_public" in a else 0
+    shape = a["x_train"].shape[1:]
+    return Description(path.name, shape, content.classes, len(a["x_train"]), len(a["x_test"]), public, digest(path))
+
+
+def existing(path: str | Path) -> Path:
+    path = Path(path).expanduser()
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UsageError(f"The data file {str(path)!r} {what}; give the path of an .npz file.")
+    return path
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of the file, remembered for as long as its size and time do not change."""
+    return _digest(path.resolve(), *stamp(path))
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+@lru_cache(maxsize=32)
+def _digest(path: Path, time: int, size: int) -> str:
+    return file_digest(path)
+
+
+def read(path: Path) -> Content:
+    """The checked and scaled content of a file."""
+    raw, ignored = open_arrays(path)
+    raw["y_train"], raw["y_test"] = labels("y_train", raw["y_train"]), labels("y_test", raw["y_test"])
+    for part in ("train", "test"):
+        x, y = raw[f"x_{part}"], raw[f"y_{part}"]
+        if x.ndim == 0 or len(x) != len(y):
+            raise UsageError(
+                f"x_{part} has shape {x.shape} but y_{part} has {len(y)} labels; there must be one label for each sample."
+            )
+    classes = count_classes(raw["y_train"], raw["y_test"])
+    x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
+    for key in x:
+        if x[key].shape[1:] != x["x_train"].shape[1:]:
+            raise UsageError(
+                f"{key} has samples of shape {shape_of(x[key])}, but those of x_train have {shape_of(x['x_train'])}; "
+                "they must be alike."
+            )
+    x, note = scaled(x)
+    missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
+    if missing:
+        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}."
+    if ignored:
+        note += f" Ignored in the file: {', '.join(ignored)}."
+    return Content({**x, "y_train": raw["y_train"], "y_test": raw["y_test"]}, classes, note)
+
+
+def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The arrays with our names, and the names of others in the file."""
+    if not zipfile.is_zipfile(path):
+        raise UsageError(f"{path.name} is not an .npz file; write it with numpy.savez(path, {', '.join(REQUIRED)}).")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [key for key in REQUIRED if key not in file.files]
+            if missing:
+                raise UsageError(
+                    f"{path.name} has no array {', '.join(missing)} (it has: {', '.join(file.files) or 'nothing'}); "
+                    f"it must hold {', '.join(REQUIRED)} and may hold x_public."
+                )
+            wanted = [key for key in (*REQUIRED, "x_public") if key in file.files]
+            arrays = {}
+            for key in wanted:
+                try:
+                    arrays[key] = file[key]
+                except ValueError as error:
+                    if "pickle" not in str(error):
+                        raise
+                    raise UsageError(
+                        f"{key} in {path.name} is an array of Python objects, which is never loaded; "
+                        "save it as an array of numbers in which all samples have the same shape."
+                    ) from None
+            return arrays, [key for key in file.files if key not in wanted]
+    except MemoryError:
+        raise UsageError(f"{path.name} does not fit into memory; save fewer samples in it.") from None
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{path.name} is damaged and cannot be read ({error}); write it again.") from None
+
+
+def labels(key: str, y: np.ndarray) -> np.ndarray:
+    """int64 [N], or UsageError."""
+    if y.ndim != 1:
+        raise UsageError(f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows).")
+    if len(y) == 0:
+        raise UsageError(f"{key} is empty; there must be at least one sample.")
+    if y.dtype.kind not in "biuf":
+        raise UsageError(f"{key} holds {y.dtype}, but labels must be whole numbers 0..C-1; number the classes.")
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
+        bad = y[~(np.isfinite(y) & (y == np.floor(y)))][0]
+        raise UsageError(f"{key} holds the label {bad:g}, but labels must be whole numbers 0..C-1.")
+    low, high = y.min(), y.max()
+    if low < 0:
+        raise UsageError(f"{key} holds the label {int(low)}, but labels must be whole numbers 0..C-1; number the classes from 0.")
+    if high >= MAX_CLASSES:
+        raise UsageError(
+            f"{key} holds the label {int(high)}, but labels must be 0..C-1 with at most {MAX_CLASSES} classes; "
+            "number the classes from 0 without gaps."
+        )
+    return y.astype(np.int64)
+
+
+def count_classes(y_train: np.ndarray, y_test: np.ndarray) -> int:
+    """C = greatest training label + 1."""
+    classes = int(y_train.max()) + 1
+    if classes < 2:
+        raise UsageError("y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
+    if y_test.max() >= classes:
+        raise UsageError(
+            f"y_test holds the label {y_test.max()}, but the greatest label of y_train is {classes - 1}; "
+            "every class must occur in the training set."
+        )
+    return classes
+
+
+def samples(key: str, x: np.ndarray) -> np.ndarray:
+    """[N, C, H, W] or [N, D] in the file's own numbers, or UsageError."""
+    if x.dtype.kind not in "biuf":
+        raise UsageError(f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
+    if x.size == 0:
+        raise UsageError(f"{key} is empty (shape {x.shape}); {'leave it out' if key == 'x_public' else 'it must have samples'}.")
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
+        raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
+    if x.ndim == 2:
+        return x
+    if x.ndim == 3:
+        x = x[:, None]
+    elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
+        x = np.moveaxis(x, 3, 1)
+    if x.ndim != 4 or x.shape[1] not in (1, 3) or min(x.shape[2:]) < SMALLEST:
+        raise UsageError(
+            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and "
+            f"H, W at least {SMALLEST}, or feature rows [N, D]."
+        )
+    return x
+
+
+def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
+    """float32 arrays, and a sentence on what was done."""
+    train = x["x_train"]
+    if train.ndim == 2:
+        wide = {key: value.astype(np.float64) for key, value in x.items()}
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, std = wide["x_train"].mean(axis=0), wide["x_train"].std(axis=0)
+            scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
+            result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
+        if not all(np.isfinite(value).all() for value in result.values()):
+            raise UsageError("The features are too large to standardise in 32-bit numbers; rescale their columns.")
+        return result, "Features are standardised by the training set's mean and standard deviation."
+    if len({value.dtype for value in x.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
+        raise UsageError(f"The images have different number types ({kinds}), so that their scales may differ; save them all alike.")
+    if train.dtype == np.uint8:
+        # the division in float32, array by array, so that a large file needs no 64-bit copy
+        return {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}, "Pixels are divided by 255."
+    low, high = float(train.min()), float(train.max())
+    if 0 <= min(float(v.min()) for v in x.values()) and max(float(v.max()) for v in x.values()) <= 1:
+        return {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}, "Pixels are used as they are."
+    span = high - low if high > low else 1.0
+    return (
+        {key: np.clip((value.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, value in x.items()},
+        f"Pixels are scaled by the training set's range {low:g} to {high:g}.",
+    )
+
+
+def shape_of(x: np.ndarray) -> str:
+    return str(tuple(x.shape[1:]))

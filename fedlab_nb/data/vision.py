@@ -1,0 +1,168 @@
+"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN by way of torchvision, which downloads them once and verifies their checksums.
+
+A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data: 10 %, at most 5,000. The files lie in
+the platform's cache folder, or where FEDLAB_NB_DATA says; where they are there, nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedlab_nb.data import npz
+from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.errors import RunError
+
+OFFLINE = "offline, use 'digits', 'glyphs' or the path of your own .npz file"
+TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where torchvision keeps a dataset: its class, the files that it reads under the data folder, and the published sizes."""
+
+    torchvision_name: str
+    files: tuple[str, ...]
+    shape: tuple[int, int, int]
+    classes: int
+    n_train: int
+    n_test: int
+    folder: str = ""
+
+
+def idx_files(folder: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
+
+
+CIFAR10_FILES = ("batches.meta", *(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
+SOURCES = {
+    "mnist": Source("MNIST", idx_files("MNIST"), (1, 28, 28), 10, 60_000, 10_000),
+    "fashion-mnist": Source("FashionMNIST", idx_files("FashionMNIST"), (1, 28, 28), 10, 60_000, 10_000),
+    "cifar10": Source("CIFAR10", tuple(f"cifar-10-batches-py/{f}" for f in CIFAR10_FILES), (3, 32, 32), 10, 50_000, 10_000),
+    "cifar100": Source(
+        "CIFAR100", tuple(f"cifar-100-python/{f}" for f in ("meta", "train", "test")), (3, 32, 32), 100, 50_000, 10_000
+    ),
+    "svhn": Source("SVHN", ("train_32x32.mat", "test_32x32.mat"), (3, 32, 32), 10, 73_257, 26_032, folder="SVHN"),
+}
+
+
+def load(name: str) -> Dataset:
+    """x uint8 images / 255, [N, C, H, W]. Raises RunError where the files are neither here nor to be had."""
+    import torch
+
+    source = SOURCES[name]
+    train, test = (opened(name, source, part) for part in ("train", "test"))
+    x, y = arrays(train)
+    x_test, y_test = arrays(test)
+    public = public_indices(len(x))
+    private = np.delete(np.arange(len(x)), public)
+    names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
+    return Dataset(
+        name, tensor(x[private]), torch.from_numpy(y[private]), tensor(x_test), torch.from_numpy(y_test), tensor(x[public]),
+        names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
+        f"{len(public):,} of {len(x):,} training images are held back as unlabelled public data.",
+    )  # fmt: skip
+
+
+def describe(name: str) -> Description:
+    """The published sizes; the digest is None while the files are not here."""
+    s = SOURCES[name]
+    public = len(public_indices(s.n_train))
+    return Description(name, s.shape, s.classes, s.n_train - public, s.n_test, public, digest(name))
+
+
+def data_folder() -> Path:
+    """FEDLAB_NB_DATA, or `data` in the user's cache folder."""
+    if named := os.environ.get("FEDLAB_NB_DATA"):
+        return Path(named).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("fedlab-nb", appauthor=False) / "data"
+
+
+def digest(name: str) -> str | None:
+    """Id of the files' content, or None if one of them is missing."""
+    paths = [data_folder() / SOURCES[name].folder / file for file in SOURCES[name].files]
+    if not all(path.is_file() for path in paths):
+        return None
+    return digest_of(name, *(npz.digest(path) for path in paths))
+
+
+def public_indices(n: int) -> np.ndarray:
+    """Evenly spaced indices of the public part: 10 % of n, at most 5,000."""
+    size = min(n // 10, 5000)
+    return np.arange(size) * n // max(1, size)
+
+
+def opened(name: str, source: Source, part: str) -> Any:
+    """torchvision's dataset object for `part`, after a download only if the files are not there."""
+    try:
+        from torchvision import datasets
+    except ImportError:
+        raise RunError(
+            f"Dataset {name!r} is read by torchvision, which is not installed; install torchvision, or {OFFLINE}."
+        ) from None
+    root = data_folder() / source.folder
+    which = {"split": part} if name == "svhn" else {"train": part == "train"}
+    make = getattr(datasets, source.torchvision_name)
+    try:
+        with quiet():
+            return make(root, download=False, **which)
+    except ImportError as error:  # scipy, for SVHN's .mat files
+        raise RunError(f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or {OFFLINE}.") from None
+    except Exception as error:
+        if not isinstance(error, RuntimeError) or "not found" not in str(error):
+            raise RunError(
+                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them to download them again, "
+                f"or {OFFLINE}."
+            ) from None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with quiet():
+            return make(root, download=True, **which)
+    except Exception as error:
+        raise RunError(
+            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision ({one_line(error)}); {OFFLINE}."
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet():
+    """Progress goes to standard error, since standard output belongs to results; and no download waits for ever."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def arrays(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+    """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
+    x = np.asarray(dataset.data)
+    y = np.asarray(dataset.labels if hasattr(dataset, "labels") else dataset.targets, dtype=np.int64)
+    if x.ndim == 3:  # MNIST: [N, H, W]
+        x = x[:, None]
+    elif x.shape[1] != 3:  # CIFAR: [N, H, W, C]; SVHN is [N, C, H, W] already
+        x = np.moveaxis(x, 3, 1)
+    return x, y
+
+
+def tensor(x: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(x)).float().div_(255)
+
+
+def one_line(error: BaseException) -> str:
+    """The first part of an error's text, so that the message stays one sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."

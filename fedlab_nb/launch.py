@@ -1,0 +1,130 @@
+"""Open the course in JupyterLab, on this machine only.
+
+A checkout's notebooks open where they lie; from an installed wheel they are copied to `./fedlab_nb_course` first. The
+server binds to 127.0.0.1 with its token on, asks nobody for news or updates, and stops with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import webbrowser
+from pathlib import Path
+
+from fedlab_nb.errors import RunError, UsageError
+
+FIRST = "00_start_here.ipynb"
+
+
+def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
+    """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
+
+    `folder`: where the course is, or is to be copied to (default: see `course_folder`). With `browser=False`, or on a
+    machine without one, only the address is printed. Raises UsageError if `folder` is a file, RunError if JupyterLab is
+    missing or no port is free.
+    """
+    where = course_folder(folder)
+    try:
+        import jupyterlab  # noqa: F401
+    except ImportError as error:
+        raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.") from error
+    port, token = free_port(), secrets.token_hex(24)
+    browser = browser and has_browser()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
+    # The token goes through the environment: arguments can be read by every user of the machine.
+    server = subprocess.Popen(server_command(port, browser), cwd=where, env={**os.environ, "JUPYTER_TOKEN": token})
+    try:
+        wait_for(port, server)
+        if server.poll() is None:
+            print(f"The course is open at http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}", flush=True)
+            hint = "" if browser else "No browser here: open that address in one on this machine. "
+            print(f"{hint}Ctrl-C stops the server.", flush=True)
+        return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def server_command(port: int, browser: bool = False) -> list[str]:
+    """The command line of the JupyterLab server, to be started in the course's folder with JUPYTER_TOKEN set."""
+    options = [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.open_browser={browser}",
+        f"--LabApp.default_url=/lab/tree/{FIRST}",
+        "--ServerApp.answer_yes=True",  # one Ctrl-C is enough
+        "--ServerApp.log_level=WARN",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--allow-root")  # containers; Jupyter refuses otherwise
+    return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def course_folder(folder: str | Path | None = None) -> Path:
+    """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
+
+    Missing files are copied into it; a file that is already there is the reader's own and is never touched.
+    """
+    shipped = Path(__file__).parent / "_course"
+    checkout = Path(__file__).parent.parent / "notebooks"
+    source = shipped if shipped.is_dir() else checkout
+    if not (source / FIRST).is_file():
+        raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
+    if folder is None and source == checkout:
+        return checkout
+    target = Path("fedlab_nb_course" if folder is None else folder).absolute()
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
+    for file in sorted(source.rglob("*")):
+        copy = target / file.relative_to(source)
+        if file.is_file() and not copy.exists() and file.suffix in {".ipynb", ".png", ".svg"}:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+    return target
+
+
+def free_port(first: int = 8888) -> int:
+    """`first` or the next port that nothing on this machine listens at."""
+    for port in range(first, first + 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RunError(f"No free port from {first} to {first + 99}: stop another notebook server first.")
+
+
+def wait_for(port: int, server: subprocess.Popen, seconds: float = 60) -> None:
+    """Return once something answers at `port`, the server has ended, or the time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and server.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+
+
+def has_browser() -> bool:
+    """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True

@@ -1,0 +1,179 @@
+"""What a running method can reach: its clients' private data (client side only), the link, public data, random streams.
+
+`ctx.private` is the trip-wire: inside `with ctx.server():` any touch of a client's samples raises, so a server step that peeks
+cannot pass unnoticed. Test images are not here at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from ..comm import Link
+from ..data import Federation
+from ..errors import RunError
+from ..models import build, load_state, model_state
+from ..rng import generator
+from ..training import ClientModels, Recipe, train_clients
+from .base import ClientsAlone, Progress
+
+
+class PrivateData:
+    """The clients' samples, on the device; client side only.
+
+    Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`, `held_out(k)` and
+    `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+    """
+
+    def __init__(self, federation: Federation, holdout: float, device: torch.device, dtype: torch.dtype) -> None:
+        self._x = federation.dataset.x_train.to(device, dtype)
+        self._y = federation.dataset.y_train.to(device)
+        parts = federation.split(holdout)
+        self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
+        self.locked = False
+
+    def _rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        if self.locked:
+            raise RuntimeError("A server step touched a client's private samples.")
+        rows = rows.to(self._y.device)
+        return self._x[rows], self._y[rows]
+
+    def train(self, k: int) -> tuple[Tensor, Tensor]:
+        return self._rows(self._train[k])
+
+    def held_out(self, k: int) -> tuple[Tensor, Tensor]:
+        return self._rows(self._held[k])
+
+    def everything(self, k: int) -> tuple[Tensor, Tensor]:
+        return self._rows(torch.cat([self._train[k], self._held[k]]).sort().values)
+
+    def sizes(self, part: str = "train") -> list[int]:
+        """Samples of each client in its `train` or `held_out` part (numbers, not samples: always allowed)."""
+        return [len(rows) for rows in (self._train if part == "train" else self._held)]
+
+
+class Context:
+    """One run of one method. Made by `study`; see the module docstring."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        *,
+        architectures: Sequence[tuple],
+        recipe: Recipe,
+        seed: int,
+        holdout: float = 0.1,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        backend: str = "auto",
+        init: str = "same",
+        recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
+        remember: Callable[[ClientModels], None] = lambda clients: None,
+    ) -> None:
+        self.device, self.dtype = torch.device(device), dtype
+        self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
+        self.architectures = list(architectures)
+        self.clients_count = federation.clients
+        self.classes = federation.classes
+        self.input_shape = federation.dataset.input_shape
+        public = federation.dataset.x_public
+        self.public = None if public is None or not len(public) else public.to(self.device, dtype)
+        self.private = PrivateData(federation, holdout, self.device, dtype)
+        self.link = Link(self.clients_count)
+        self._recall, self._remember = recall, remember
+        self.server_steps = 0
+
+    # ------------------------------------------------------------------ what there is
+    def has(self, need: str) -> bool:
+        """Whether this run offers `need` (a key of base.NEEDS)."""
+        return {
+            "public": self.public is not None,
+            "one architecture": len(set(self.architectures)) == 1,
+            "images": len(self.input_shape) == 3,
+        }[need]
+
+    @property
+    def sizes(self) -> list[int]:
+        """n_k: samples in each client's training part."""
+        return self.private.sizes()
+
+    def generator(self, *names: object) -> torch.Generator:
+        """The random stream `names` of this run's seed."""
+        return generator(self.seed, *names)
+
+    @contextmanager
+    def server(self) -> Iterator[None]:
+        """The server part: inside, touching private data raises."""
+        self.server_steps += 1
+        self.private.locked = True
+        try:
+            yield
+        finally:
+            self.private.locked = False
+
+    # ------------------------------------------------------------------ models
+    def initial_model(self, k: int = 0) -> nn.Module:
+        """The untrained model of client k: the server's common one, or, with init="different", the client's own."""
+        architecture = self.architectures[k]
+        who = () if self.init == "same" else (k,)
+        return self.build(architecture, self.generator("init", architecture[0], *who))
+
+    def build(self, architecture: tuple, stream: torch.Generator) -> nn.Module:
+        name, input_shape, classes, width = architecture
+        return build(
+            name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype
+        )
+
+    def new_model(self, state: Mapping[str, Tensor]) -> nn.Module:
+        """A network of the (first) architecture with the weights `state`."""
+        model = self.initial_model()
+        load_state(model, state)
+        return model
+
+    def send_initial_models(self) -> list[nn.Module]:
+        """Every client gets the initial model (phase "initial model"); returns the clients' models.
+
+        With init="different" each client draws its own and nothing is sent.
+        """
+        models = [self.initial_model(k) for k in range(self.clients_count)]
+        if self.init == "same":
+            for k, model in enumerate(models):
+                load_state(model, self.link.down(k, model_state(model), phase="initial model"))
+        return models
+
+    # ------------------------------------------------------------------ local training
+    def local_training(self) -> Generator[Progress, None, ClientModels]:
+        """Client part that the one-shot methods share: initial model down, then each client trains alone on its training part.
+
+        Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one.
+        """
+        models = self.send_initial_models()
+        epochs = self.recipe.epochs
+        states = self._recall()
+        if states is not None:
+            for model, state in zip(models, states, strict=True):
+                load_state(model, state)
+            clients = ClientModels(models)
+            yield Progress("local training", epochs, epochs, {"remembered": 1})
+            return clients
+        shards = [self.private.train(k) for k in range(self.clients_count)]
+        yield Progress("local training", 0, epochs)
+        for tick in train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend):
+            snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
+            yield Progress("local training", tick.done, tick.total, model=snapshot)
+        clients = ClientModels(models)
+        self.check_finite(clients)
+        self._remember(clients)
+        return clients
+
+    def check_finite(self, clients: ClientModels) -> None:
+        """Raise RunError if a client's weights are not finite (its training diverged)."""
+        for k, module in enumerate(clients.modules):
+            if not all(bool(torch.isfinite(p).all()) for p in module.parameters()):
+                raise RunError(
+                    f"Local training of client {k} diverged with lr={self.recipe.lr:g}: its weights are no longer finite; "
+                    "use a smaller learning rate."
+                )

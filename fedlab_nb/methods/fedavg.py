@@ -1,0 +1,42 @@
+"""One-round FedAvg (McMahan et al., AISTATS 2017): θ̄ = Σ_k (n_k / N) θ_k, once, after full local training.
+
+Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the message's
+header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .context import Context
+
+
+@register(
+    "fedavg",
+    title="FedAvg, one round",
+    paper="McMahan et al., AISTATS 2017",
+    rounds="one-shot",
+    traffic="2 S_θ",
+    needs=["one architecture"],
+    leaks="each client's model and sample count",
+)
+@dataclass(frozen=True)
+class FedAvg(Method):
+    """Upload once, average the weights."""
+
+    weights: str = knob(
+        "samples",
+        "Weights",
+        "How much each client counts: in proportion to its samples (n_k/N), or all the same.",
+        symbol="w_k",
+        options=("samples", "uniform"),
+    )
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        clients = yield from ctx.local_training()
+        sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
+        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        with ctx.server():
+            return NetworkModel(ctx.new_model(weighted_mean(received, sizes)))

@@ -1,0 +1,61 @@
+"""Local models alone: what a client gets without any federation. The lower bound that every method has to beat.
+
+Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is named too;
+it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict` uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..training import ClientModels, in_chunks
+from .base import GlobalModel, Method, Progress, register
+from .context import Context
+
+
+class LocalModels(GlobalModel):
+    """M separate models: `accuracy` is their mean; `predict` and `features` are those of the `best` one."""
+
+    def __init__(self, clients: ClientModels, best: int) -> None:
+        self.clients, self.best = clients, best
+        self.parameters = clients.parameters[best]
+        self.numbers = {"best_client": best}
+
+    def logits(self, x: Tensor) -> Tensor:
+        return in_chunks(self.clients.module(self.best), x)
+
+    def features(self, x: Tensor) -> Tensor:
+        return in_chunks(self.clients.module(self.best).features, x)
+
+    def each(self, x: Tensor, y: Tensor) -> list[float]:
+        """Accuracy of every client's own model, `[M]`."""
+        return (self.clients.logits(x).argmax(-1) == y).double().mean(1).tolist()
+
+    def accuracy(self, x: Tensor, y: Tensor) -> float:
+        each = self.each(x, y)
+        return sum(each) / len(each)
+
+
+@register(
+    "local",
+    title="Local only",
+    paper="lower bound",
+    rounds="none",
+    traffic="S_θ (the initial model)",
+    leaks="nothing leaves a client",
+)
+@dataclass(frozen=True)
+class Local(Method):
+    """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        clients = yield from ctx.local_training()
+        part = "held_out" if sum(ctx.private.sizes("held_out")) else "train"
+        pieces = [getattr(ctx.private, part)(k) for k in range(ctx.clients_count)]
+        x, y = (torch.cat(column) for column in zip(*pieces, strict=True))
+        correct = (clients.logits(x).argmax(-1) == y).sum(1)
+        return LocalModels(clients, int(correct.argmax()))

@@ -1,0 +1,172 @@
+"""Kronecker factors of a trained network's empirical Fisher, layer by layer.
+
+For a layer with weights `M = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
+layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
+both without damping; `damped` adds the prior (FedLPA, Eq. 10). Linear and Conv2d have factors; other parameters have
+none.
+
+The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ...errors import UsageError, choose
+
+# How a convolution over T positions shares its scale between the factors: A is multiplied by c, B by 1/c.
+CONV_SCALES = {
+    "one": "c = 1: the published construction (Grosse & Martens 2016)",
+    "curvlinops": "c = 1/T: the convention of the curvlinops library",
+    "official": "c = 1/T^2: the convention of the FedLPA authors' code",
+}
+PI_RULES = {
+    "one": "pi = 1: the same damping on both factors",
+    "trace": "pi from the factors' mean diagonals (K-FAC): the damping follows their scales",
+}
+# A client that fits its few classes perfectly has B near 0, and the trace rule would send pi to infinity. Beyond this
+# value the damped block is lambda * I to rounding anyway.
+PI_LIMIT = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """One layer's factors: `a [i, i]` of its inputs (i counts the appended 1), `b [o, o]` of its output gradients."""
+
+    a: Tensor
+    b: Tensor
+
+
+def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
+    """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
+    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, (nn.Linear, nn.Conv2d))}
+    for name, layer in layers.items():
+        plain = isinstance(layer, nn.Linear) or (
+            layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        )
+        if not plain:
+            raise UsageError(f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain Conv2d.")
+    return layers
+
+
+def join(weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The layer as a matrix `M [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
+    return weight.flatten(1) if bias is None else torch.cat([weight.flatten(1), bias[:, None]], 1)
+
+
+def split(matrix: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The inverse of `join`: weight and bias in the shapes and types of the two given tensors."""
+    columns = weight[0].numel()
+    new_weight = matrix[:, :columns].reshape(weight.shape).to(weight)
+    return new_weight, None if bias is None else matrix[:, columns].to(bias)
+
+
+def kronecker_factors(
+    module: nn.Module, x: Tensor, y: Tensor, *, conv_scale: str = "one", batch_size: int = 128
+) -> dict[str, Factors]:
+    """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
+
+    `x [n, ...]` and `y [n]` are the samples and their true labels; the loss is the cross-entropy of one sample. With
+    sums over samples s and the T positions t of a convolution (T = 1 for Linear), `A = c/n sum a a'` and
+    `B = 1/(c T n) sum b b'` (FedLPA, Eq. 10 without damping; c is `conv_scale`, 1 for Linear). The module is run in
+    eval mode and left as it was; `batch_size` only bounds the memory.
+    """
+    choose("conv_scale", conv_scale, CONV_SCALES)
+    if len(x) == 0 or len(x) != len(y):
+        raise UsageError(f"The factor pass got {len(x)} samples and {len(y)} labels; it needs one label a sample.")
+    probe = copy.deepcopy(module).eval().requires_grad_(False)
+    layers = factor_layers(probe)
+    sums = {name: _zeros(layer) for name, layer in layers.items()}
+    positions = dict.fromkeys(layers, 1)
+    taps: list[tuple[str, Tensor]] = []
+
+    def watch(name):
+        def hook(layer, inputs, output):
+            rows = _input_rows(layer, inputs[0])
+            positions[name] = rows.shape[1]
+            rows = rows.flatten(0, 1)
+            sums[name].a.addmm_(rows.T, rows)
+            # A zero added to the pre-activation: the gradient at that zero is b. No weight gradient is ever computed.
+            tap = torch.zeros_like(output, requires_grad=True)
+            taps.append((name, tap))
+            return output + tap
+
+        return hook
+
+    for name, layer in layers.items():
+        layer.register_forward_hook(watch(name))
+    for xs, ys in zip(x.split(batch_size), y.split(batch_size), strict=True):
+        taps.clear()
+        with torch.enable_grad():
+            loss = F.cross_entropy(probe(xs), ys, reduction="sum")  # summed: every gradient is one sample's own
+            gradients = torch.autograd.grad(loss, [tap for _, tap in taps], materialize_grads=True)
+        for (name, _), gradient in zip(taps, gradients, strict=True):
+            rows = _output_rows(layers[name], gradient)
+            sums[name].b.addmm_(rows.T, rows)
+
+    factors = {}
+    for name, total in sums.items():
+        t = positions[name]
+        c = {"one": 1.0, "curvlinops": 1 / t, "official": 1 / t**2}[conv_scale]
+        factors[name] = Factors(_symmetric(total.a) * (c / len(x)), _symmetric(total.b) / (c * t * len(x)))
+    return factors
+
+
+def damping_ratio(factors: Factors, rule: str = "one") -> float:
+    """pi of Eq. 10, which splits the damping: 1, or K-FAC's `sqrt(mean diagonal of A / mean diagonal of B)`.
+
+    The paper gives no formula. The ratio is kept within `[1/PI_LIMIT, PI_LIMIT]`.
+    """
+    if choose("pi", rule, PI_RULES) == "one":
+        return 1.0
+    a, b = (factor.diagonal().double().mean().item() for factor in (factors.a, factors.b))
+    if b <= a / PI_LIMIT**2:
+        return PI_LIMIT
+    return max((a / b) ** 0.5, 1 / PI_LIMIT)
+
+
+def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
+    """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
+    root = damping**0.5
+    return Factors(_plus_identity(factors.a, pi * root), _plus_identity(factors.b, root / pi))
+
+
+def damp_all(factors: Mapping[str, Factors], damping: float, rule: str = "one") -> dict[str, Factors]:
+    """`damped` for every layer, each with its own pi."""
+    return {name: damped(layer, damping, damping_ratio(layer, rule)) for name, layer in factors.items()}
+
+
+def _input_rows(layer: nn.Module, x: Tensor) -> Tensor:
+    """Layer inputs `[N, T, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
+    if isinstance(layer, nn.Conv2d):
+        rows = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride).transpose(1, 2)
+    else:
+        rows = x.reshape(len(x), -1, x.shape[-1])
+    return rows if layer.bias is None else F.pad(rows, (0, 1), value=1.0)
+
+
+def _output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
+    """Output gradients `[N*T, o]`, one row for each row of `_input_rows`."""
+    if isinstance(layer, nn.Conv2d):
+        gradient = gradient.flatten(2).transpose(1, 2)
+    return gradient.reshape(-1, gradient.shape[-1])
+
+
+def _zeros(layer: nn.Module) -> Factors:
+    outputs, inputs = join(layer.weight, layer.bias).shape
+    return Factors(layer.weight.new_zeros(inputs, inputs), layer.weight.new_zeros(outputs, outputs))
+
+
+def _symmetric(matrix: Tensor) -> Tensor:
+    """Equal to the last digit across the diagonal, as only one triangle will be sent."""
+    return (matrix + matrix.T) / 2
+
+
+def _plus_identity(matrix: Tensor, value: float) -> Tensor:
+    return matrix + value * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)

@@ -1,0 +1,88 @@
+"""Server steps of federated optimisation: FedAvg, FedAdam, FedYogi (Reddi et al., ICLR 2021).
+
+The clients' weighted mean change `delta_t = sum_i w_i (lambda_t^(i) - lambda_t)` takes the place of a negative
+gradient:
+
+    FedAvg    lambda_{t+1} = lambda_t + lr * delta_t                                       (lr = 1: the plain average)
+    both      m_{t+1} = beta1 m_t + (1 - beta1) delta_t
+    FedAdam   v_{t+1} = beta2 v_t + (1 - beta2) delta_t^2
+    FedYogi   v_{t+1} = v_t - (1 - beta2) delta_t^2 sign(v_t - delta_t^2)
+    both      lambda_{t+1} = lambda_t + lr * m_{t+1} / (sqrt(v_{t+1}) + tau)
+
+element-wise, with m_0 = v_0 = 0 and no bias correction. `tau = 1e-3` bounds how much a tiny change is magnified. The
+functions are pure: they return new values and leave their arguments alone. Parameters and changes are one tensor or a
+dict of tensors.
+
+    >>> state = initial_state(torch.zeros(1))
+    >>> step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 / (sqrt(0.01) + 0.001)
+    tensor([0.0990])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from ...errors import choose
+
+Values = TypeVar("Values", Tensor, dict[str, Tensor])
+
+SERVER_OPTIMIZERS: dict[str, str] = {
+    "fedadam": "FedAdam: Adam on the mean change",
+    "fedyogi": "FedYogi: as FedAdam, with a step size that shrinks more slowly",
+    "fedavg": "FedAvg: the plain mean of the clients' parameters",
+}
+
+
+class State(NamedTuple):
+    """The moments m and v, shaped as the parameters."""
+
+    m: Tensor | dict[str, Tensor]
+    v: Tensor | dict[str, Tensor]
+
+
+def initial_state(parameters: Values) -> State:
+    """m_0 = v_0 = 0."""
+    return State(_each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters))
+
+
+def mean_change(weights: Tensor | list[float], received: list[Values], parameters: Values) -> Values:
+    """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
+    return _each(
+        lambda now, *theirs: sum(float(w) * (their - now) for w, their in zip(weights, theirs, strict=True)),
+        parameters,
+        *received,
+    )
+
+
+def step(
+    name: str,
+    parameters: Values,
+    delta: Values,
+    state: State,
+    *,
+    lr: float = 1.0,
+    beta1: float = 0.9,
+    beta2: float = 0.99,
+    tau: float = 1e-3,
+) -> tuple[Values, State]:
+    """One server step: the new parameters and the new state. UsageError for an unknown name."""
+    choose("server optimizer", name, SERVER_OPTIMIZERS)
+    if name == "fedavg":
+        return _each(lambda p, d: p + lr * d, parameters, delta), state
+    m = _each(lambda m, d: beta1 * m + (1 - beta1) * d, state.m, delta)
+    if name == "fedadam":
+        v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, state.v, delta)
+    else:
+        v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), state.v, delta)
+    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), State(m, v)
+
+
+def _each(rule: Callable[..., Tensor], first: Values, *others: Values) -> Values:
+    """`rule` on tensors, or name by name on dicts of tensors."""
+    if isinstance(first, dict):
+        return {name: rule(first[name], *(other[name] for other in others)) for name in first}
+    return rule(first, *others)

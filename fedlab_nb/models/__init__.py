@@ -1,0 +1,17 @@
+"""The client architectures: networks with `.features(x)` and `.classifier`, from a name and the shape of the input.
+
+    model = build("cnn", (1, 28, 28), classes=10, generator=rng.generator(seed, "init", k))
+    model(x)            # logits [N, C]
+    model.features(x)   # what the classifier reads [N, D]
+
+`network.py` says what every model is made of, `plain.py` and `resnet.py` hold the architectures, `build.py` the table
+of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are left out.
+"""
+
+from __future__ import annotations
+
+from .build import MODELS, ModelInfo, build, default_model
+from .network import Network
+from .state import load_state, model_state, parameter_count
+
+__all__ = ["MODELS", "ModelInfo", "Network", "build", "default_model", "load_state", "model_state", "parameter_count"]

@@ -1,0 +1,162 @@
+"""The table of architectures, and `build`, which checks the request and draws the first weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import nn
+
+from .. import rng
+from ..errors import UsageError, choose, number
+from . import plain, resnet
+from .network import Network
+
+SMALLEST_SIDE = 8
+CHANNELS = (1, 3)
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """One row of `MODELS`. `default_width` is None where the size of the input decides (the mlp: 64 or 256)."""
+
+    name: str
+    title: str
+    help: str
+    default_width: int | None
+    images_only: bool
+    widths: tuple[int, int]  # smallest and largest `width` that build accepts
+    layout: Callable[[tuple, int], tuple[list[nn.Module], int]]  # (input_shape, width) -> blocks, feature length
+
+
+MODELS: dict[str, ModelInfo] = {
+    info.name: info
+    for info in (
+        ModelInfo(
+            "mlp",
+            "Perceptron, two hidden layers",
+            "Hidden layers 64-32 up to 256 inputs, else 256-64; width = first hidden layer. Takes feature rows too.",
+            None,
+            False,
+            (4, 4096),
+            plain.mlp,
+        ),
+        ModelInfo(
+            "cnn",
+            "Five-layer CNN (FedLPA)",
+            "Two 5x5 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
+            6,
+            True,
+            (1, 256),
+            plain.cnn,
+        ),
+        ModelInfo(
+            "lenet5",
+            "LeNet-5 (Co-Boosting)",
+            "Three 5x5 convolutions, two linear layers, no normalisation; width = channels of the first convolution.",
+            6,
+            True,
+            (1, 256),
+            plain.lenet5,
+        ),
+        ModelInfo(
+            "resnet8",
+            "ResNet-8 (FENS)",
+            "Three residual blocks with batch norm; width = channels of the first convolution, 128 in the paper.",
+            16,
+            True,
+            (1, 512),
+            resnet.resnet8,
+        ),
+        ModelInfo(
+            "resnet18",
+            "ResNet-18, CIFAR variant (FuseFL)",
+            "Eight residual blocks with batch norm; width = channels of the first convolution. Made for a GPU.",
+            64,
+            True,
+            (1, 256),
+            resnet.resnet18,
+        ),
+    )
+}
+
+
+def default_model(input_shape: tuple[int, ...]) -> str:
+    """The architecture for "auto": the cnn for images of more than 256 numbers that it can take, else the mlp."""
+    if len(input_shape) != 3 or prod(input_shape) <= plain.MLP_SMALL_INPUT:
+        return "mlp"
+    return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
+
+
+def build(
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    *,
+    width: int | None = None,
+    generator: torch.Generator | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Network:
+    """A freshly initialised model of architecture `name` for inputs of shape (C, H, W) or (D,).
+
+    Weights follow PyTorch's default formula (see `initialise`), drawn from `generator`, a CPU generator (None: one
+    fixed stream); the same generator state gives the same weights on every device and, to rounding, for every dtype.
+    UsageError: unknown name; feature rows or images below 8x8 or with channels other than 1 or 3 for an image
+    architecture; a width outside `MODELS[name].widths`.
+
+    >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
+    torch.Size([5, 84])
+    """
+    info = MODELS[choose("model", name, MODELS)]
+    input_shape = _checked_shape(info, input_shape)
+    classes = number("classes", classes, 2, integer=True)
+    if width is None:
+        width = info.default_width or plain.mlp_width(input_shape)
+    width = number(f"width of {name}", width, *info.widths, integer=True)
+    if not dtype.is_floating_point:
+        raise UsageError(f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
+    with torch.device("meta"):  # no memory yet, and no draw from the global random state
+        model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
+    room = {
+        key: torch.empty(t.shape, dtype=dtype if t.is_floating_point() else t.dtype)
+        for key, t in model.state_dict().items()
+    }
+    model.load_state_dict(room, assign=True)  # what to_empty does, without the half second of imports that it costs
+    initialise(model, rng.generator(0, "models", name) if generator is None else generator)
+    return model.to(device)
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, generator: torch.Generator) -> None:
+    """PyTorch's default: Linear and Conv2d weights and biases uniform in +-1/sqrt(fan-in), batch norm scale 1, shift 0.
+
+    Draws in float32 on the CPU, weight before bias, in the order of `model.modules()`.
+    """
+    for layer in model.modules():
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            for parameter in (layer.weight, layer.bias):
+                if parameter is not None:
+                    parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+        elif isinstance(layer, nn.BatchNorm2d):
+            layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
+
+
+def _checked_shape(info: ModelInfo, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    shape = tuple(number("a side of input_shape", side, 1, integer=True) for side in input_shape)
+    if len(shape) not in (1, 3):
+        raise UsageError(f"input_shape is {shape}, but it must be (C, H, W) for images or (D,) for feature rows.")
+    if not info.images_only:
+        return shape
+    if len(shape) == 1:
+        raise UsageError(f"Model {info.name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
+    channels, height, breadth = shape
+    if channels not in CHANNELS:
+        raise UsageError(f"Model {info.name!r} takes images of 1 or 3 channels, not {channels}; use 'mlp'.")
+    if min(height, breadth) < SMALLEST_SIDE:
+        raise UsageError(f"Model {info.name!r} needs images of at least 8x8, not {height}x{breadth}; use 'mlp'.")
+    return shape

@@ -1,0 +1,50 @@
+"""What every model is: a row of blocks, then one linear map.
+
+The rule that lets M clients' models be stacked and run as one: a model is a tree of *leaf layers* (`LEAVES` below),
+joined only by calling one after the other or by element-wise operations such as the residual `+`. No `forward` outside
+a leaf looks at a shape or calls `torch.nn.functional`, so the same forwards still hold when each leaf is replaced by
+its stacked twin, which maps [M, N, ...] to [M, N, ...]. Whatever depends on the size of the image is settled while the
+model is built.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+LEAVES = (
+    nn.Linear,
+    nn.Conv2d,
+    nn.BatchNorm2d,
+    nn.ReLU,
+    nn.MaxPool2d,
+    nn.AvgPool2d,
+    nn.AdaptiveAvgPool2d,  # to 1x1 only
+    nn.Flatten,  # from dimension 1 only
+    nn.Identity,
+)
+
+
+class Network(nn.Module):
+    """`forward(x) = classifier(features(x))`: [N, *input_shape] -> features [N, D] -> logits [N, C].
+
+    `body` is the sequence of blocks at whose borders a method may cut the network (FuseFL does).
+    `architecture` is (name, input_shape, classes, width): equal for exactly those models whose states fit each other.
+    """
+
+    def __init__(self, blocks: list[nn.Module], features: int, architecture: tuple):
+        super().__init__()
+        self.body = nn.Sequential(*blocks)
+        self.classifier = nn.Linear(features, architecture[2])
+        self.architecture = architecture
+
+    def features(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(self.features(x))
+
+
+def map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> int:
+    """The side of a convolution's or a pooling's output, for an input of side `size`."""
+    return (size + 2 * padding - kernel) // stride + 1

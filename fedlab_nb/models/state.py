@@ -1,0 +1,42 @@
+"""What is sent of a model: its parameters and float buffers, by name.
+
+Batch normalisation's step counters (`num_batches_tracked`, integers that nothing here reads) are no part of a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from ..errors import UsageError
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Trainable numbers of the model: buffers (batch norm's running statistics) not counted."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def model_state(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Detached copies of all parameters and float buffers, by name, in the order of `state_dict`."""
+    return {name: tensor.clone() for name, tensor in _tensors(model).items()}
+
+
+def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    """Copy `state` into the model, onto its device and dtype; UsageError unless names and shapes fit exactly."""
+    own = _tensors(model)
+    if odd := sorted(own.keys() ^ state.keys()):
+        where = "the model" if odd[0] in own else "the state"
+        raise UsageError(f"The state does not fit the model: {odd[0]!r} is in {where} only.")
+    for name, tensor in own.items():
+        sent, wanted = tuple(state[name].shape), tuple(tensor.shape)
+        if sent != wanted:
+            raise UsageError(f"The state does not fit the model: {name!r} is {sent}, but the model's is {wanted}.")
+    for name, tensor in own.items():
+        tensor.copy_(state[name])
+
+
+def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Detached views into the model, so that copying into them changes it."""
+    return {name: tensor.detach() for name, tensor in model.state_dict().items() if tensor.is_floating_point()}

@@ -1,0 +1,34 @@
+"""Named, independent random streams from one integer seed.
+
+`generator(seed, "batches", k)` gives client k's batch stream whatever ran before it and whatever runs beside it; nothing in the
+package seeds or draws from torch's or numpy's global state. The names are hashed (SHA-256), so streams of neighbouring seeds or
+clients share nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+
+def seed_for(seed: int, *names: object) -> int:
+    """A 63-bit seed that depends on `seed` and on every name, in order."""
+    text = "/".join([str(int(seed)), *map(str, names)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, *names: object) -> torch.Generator:
+    """A CPU torch.Generator for the stream `names`; draw on the CPU, then move, so that a device changes nothing."""
+    import torch
+
+    return torch.Generator().manual_seed(seed_for(seed, *names))
+
+
+def numpy_rng(seed: int, *names: object) -> np.random.Generator:
+    """The same for numpy."""
+    return np.random.default_rng(seed_for(seed, *names))

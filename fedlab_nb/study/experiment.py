@@ -1,0 +1,354 @@
+"""Run methods on one federation: `job` yields events as work goes on, `run` and `compare` wait for the end.
+
+Clients are trained once for a setting and shared by all methods; finished runs are kept in the store, one by one, so that nothing
+computed is lost when a later one fails or is stopped. Test images are used here only, to report.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data import Federation, federate, load
+from ..errors import FedlabError, RunError
+from ..methods import METHODS, GlobalModel, Progress
+from ..methods.context import Context
+from ..rng import numpy_rng
+from ..training import ClientModels, class_accuracy, client_accuracy
+from ..training.threads import suitable_threads
+from .outcome import Outcome
+from .settings import Plan, Settings, plan
+from .store import Store
+
+TEST_POINTS = 500
+LOCAL = "local training"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step of a job. `curve`: a new point of the live curve; `outcome`: this method is finished; `error`: it failed, and the
+    job goes on with the others."""
+
+    method: str
+    seed: int
+    phase: str = ""
+    done: int = 0
+    total: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    curve: dict[str, Any] | None = None
+    outcome: Outcome | None = None
+    error: Exception | None = None
+
+
+class _Clients:
+    """Trained clients, remembered in memory (a few settings) and in the store."""
+
+    def __init__(self, limit: int = 8) -> None:
+        self._memory: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._limit = limit
+
+    def get(self, key: str, store: Store | None) -> dict[str, Any] | None:
+        if key in self._memory:
+            self._memory.move_to_end(key)
+            return self._memory[key]
+        found = store.get(key) if store else None
+        if found is None:
+            return None
+        values, arrays = found
+        states: list[dict[str, torch.Tensor]] = [{} for _ in range(values["clients"])]
+        for name, array in arrays.items():
+            k, _, tensor = name.partition("/")
+            states[int(k)][tensor] = torch.from_numpy(array)
+        return self._keep(key, {"states": states, "history": values["history"], "seconds": values["seconds"]})
+
+    def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
+        self._keep(key, entry)
+        if store:
+            arrays = {f"{k}/{name}": t.numpy() for k, state in enumerate(entry["states"]) for name, t in state.items()}
+            values = {"clients": len(entry["states"]), "history": entry["history"], "seconds": entry["seconds"]}
+            store.put(key, values, arrays)
+
+    def _keep(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
+        self._memory[key] = entry
+        while len(self._memory) > self._limit:
+            self._memory.popitem(last=False)
+        return entry
+
+
+_remembered = _Clients()
+
+
+@functools.lru_cache(maxsize=32)
+def _federation(settings: Settings) -> Federation:
+    return federate(
+        load(settings.dataset),
+        alpha=settings.alpha,
+        clients=settings.clients,
+        seed=settings.seed,
+        partition=settings.partition,
+        classes_per_client=settings.classes_per_client,
+    )
+
+
+def test_points(samples: int) -> np.ndarray:
+    """Indices of the fixed test points that pictures show: at most TEST_POINTS, the same for every method and seed."""
+    if samples <= TEST_POINTS:
+        return np.arange(samples)
+    return np.sort(numpy_rng(0, "test points").choice(samples, TEST_POINTS, replace=False))
+
+
+class _Run:
+    """One method on one federation."""
+
+    def __init__(self, work: Plan, clients: _Clients, cache: bool) -> None:
+        self.plan, self.settings = work, work.settings
+        self.clients, self.cache = clients, cache
+        self.store = Store("clients") if cache else None
+        # Overrides belong to recipes and methods; the partition is the same for all of them.
+        self.federation = _federation(Settings(**{**vars(self.settings), "overrides": ()}))
+        self.history: list[dict[str, Any]] = []
+        self.seconds: dict[str, float] = {}
+        self.clients_cached = False
+        self.starts_locally = False
+
+    def context(self) -> Context:
+        return Context(
+            self.federation,
+            architectures=self.plan.architectures,
+            recipe=self.plan.recipe,
+            seed=self.settings.seed,
+            holdout=self.settings.holdout,
+            device=self.settings.device,
+            backend=self.settings.backend,
+            init=self.settings.init,
+            recall=self._recall,
+            remember=self._remember,
+        )
+
+    def _recall(self) -> list[dict[str, torch.Tensor]] | None:
+        entry = self.clients.get(self.plan.clients_key(), self.store)
+        if entry is None:
+            return None
+        self.clients_cached = True
+        self.history = [dict(point) for point in entry["history"]]
+        self.seconds[LOCAL] = entry["seconds"]
+        return entry["states"]
+
+    def _remember(self, trained: ClientModels) -> None:
+        states = [{name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))]
+        entry = {"states": states, "history": [dict(p) for p in self.history], "seconds": self.seconds.get(LOCAL, 0.0)}
+        self._waiting = entry  # kept once the phase's time is complete
+
+    def _point(self, step: Progress, model: GlobalModel, sent: int) -> dict[str, Any]:
+        """A point of the curve. Local training fills the first half of a run that starts with it."""
+        share = step.done / max(step.total, 1)
+        progress = share / 2 if step.phase == LOCAL else (0.5 + share / 2 if self.starts_locally else share)
+        return {
+            "phase": step.phase,
+            "progress": progress,
+            "accuracy": model.accuracy(self.x_test, self.y_test),
+            "bytes": sent,
+        }
+
+    def steps(self) -> Generator[Event, None, Outcome]:
+        self._waiting: dict[str, Any] | None = None
+        name, seed = self.plan.name, self.settings.seed
+        ctx = self.context()
+        self.plan.method.validate(ctx)
+        dataset = self.federation.dataset
+        self.x_test = dataset.x_test.to(ctx.device, ctx.dtype)
+        self.y_test = dataset.y_test.to(ctx.device)
+        generator = self.plan.method.run(ctx)
+        phase, clock = "", time.perf_counter()
+        while True:
+            try:
+                step = next(generator)
+            except StopIteration as stop:
+                model = stop.value
+                break
+            finally:
+                now = time.perf_counter()
+                spent, clock = now - clock, now
+            phase = step.phase
+            if not (phase == LOCAL and self.clients_cached):
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
+            self.starts_locally |= phase == LOCAL
+            point = None
+            if step.model is not None:
+                ledger = ctx.link.ledger
+                point = self._point(step, step.model, ledger.up + ledger.down)
+                self.history.append(point)
+            yield Event(name, seed, phase, step.done, step.total, step.metrics, point)
+            clock = time.perf_counter()  # what the caller and the live curve take is not the method's time
+        self.seconds["server"] = self.seconds.get("server", 0.0) + spent
+        if self._waiting is not None:
+            self._waiting["history"] = [p for p in self.history if p["phase"] == LOCAL]
+            self._waiting["seconds"] = self.seconds.get(LOCAL, 0.0)
+            self.clients.put(self.plan.clients_key(), self._waiting, self.store)
+        return self.evaluate(ctx, model)
+
+    @torch.no_grad()
+    def evaluate(self, ctx: Context, model: GlobalModel) -> Outcome:
+        start = time.perf_counter()
+        federation, x, y = self.federation, self.x_test, self.y_test
+        scores = model.logits(x)
+        if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
+            raise RunError(f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate.")
+        predictions = scores.argmax(1)
+        per_class = class_accuracy(predictions, y, federation.classes)
+        points = test_points(len(y))
+        extras = dict(model.numbers)
+        if hasattr(model, "each"):
+            extras["each_client"] = model.each(x, y)
+            extras["best_client_accuracy"] = extras["each_client"][model.best]
+        accuracy = model.accuracy(x, y)
+        sent = ctx.link.ledger.up + ctx.link.ledger.down
+        last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": sent}
+        self.seconds["evaluation"] = time.perf_counter() - start
+        s = self.settings
+        return Outcome(
+            method=self.plan.name,
+            setting={
+                "dataset": s.dataset,
+                "alpha": s.alpha,
+                "clients": s.clients,
+                "seed": s.seed,
+                "preset": s.preset,
+                "partition": s.partition,
+                "classes_per_client": s.classes_per_client,
+                "model": s.model if s.model != "auto" else self.plan.architectures[0][0],
+                "holdout": s.holdout,
+                "init": s.init,
+                "device": s.device,
+                "recipe": {k: getattr(self.plan.recipe, k) for k in self.plan.recipe.__dataclass_fields__},
+                "options": {k.name: getattr(self.plan.method, k.name) for k in self.plan.method.fields()},
+            },
+            accuracy=accuracy,
+            per_class=[None if np.isnan(a) else a for a in per_class.tolist()],
+            per_client=client_accuracy(per_class, federation.label_counts).tolist(),
+            ledger=ctx.link.ledger,
+            history=[*self.history, last],
+            seconds=self.seconds,
+            parameters=model.parameters,
+            label_counts=federation.label_counts.numpy(),
+            skew={
+                "jensen_shannon": federation.skew.jensen_shannon,
+                "effective_classes": federation.skew.effective_classes,
+                "moved": federation.moved,
+            },
+            test_features=model.features(x[points]).float().cpu().numpy(),
+            test_labels=y[points].cpu().numpy(),
+            test_predictions=predictions[points].cpu().numpy(),
+            extras=extras,
+            artefacts={name: np.asarray(array) for name, array in model.artefacts.items()},
+            clients_cached=self.clients_cached,
+            _model=lambda: model,
+        )
+
+
+def _one(work: Plan, clients: _Clients, cache: bool) -> Iterator[Event]:
+    """Events of one plan, the last one with its outcome."""
+    runs = Store("runs") if cache else None
+    key = work.run_key()
+    found = runs.get(key) if runs else None
+    if found is not None:
+        outcome = Outcome.from_entry(*found, model=lambda: _again(work))
+        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
+        return
+    fresh = _Run(work, clients, cache)
+    with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
+        outcome = yield from fresh.steps()
+    if runs:
+        runs.put(key, *outcome.to_entry())
+    yield Event(work.name, work.settings.seed, "done", 1, 1, outcome=outcome)
+
+
+def _again(work: Plan) -> GlobalModel:
+    """The model of a remembered run, from its remembered clients."""
+    run = _Run(work, _remembered, cache=True)
+    steps = run.steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value.model
+
+
+def job(
+    methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any
+) -> Generator[Event, None, list[Outcome]]:
+    """Run `methods` on `seeds` federations (seed, seed+1, …); a generator of Events that returns the outcomes.
+
+    Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`, and the
+    others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
+    """
+    from ..errors import number
+
+    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+    if names == ["all"]:
+        names = list(METHODS)
+    base = Settings.make(**settings)
+    count = number("seeds", seeds, 1, 1000, integer=True)
+    plans = [plan(base.with_seed(base.seed + i), names) for i in range(count)]
+    return _events(plans, cache)
+
+
+def _events(plans: Sequence[Sequence[Plan]], cache: bool) -> Generator[Event, None, list[Outcome]]:
+    clients = _remembered if cache else _Clients()
+    outcomes: list[Outcome] = []
+    for works in plans:
+        for work in works:
+            try:
+                for event in _one(work, clients, cache):
+                    yield event
+                    if event.outcome is not None:
+                        outcomes.append(event.outcome)
+            except Exception as error:
+                yield Event(work.name, work.settings.seed, "failed", error=error)
+    return outcomes
+
+
+class Outcomes(list):
+    """Outcomes of a comparison, with their table."""
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row an outcome: the keys that the command line prints."""
+        return [outcome.to_json() for outcome in self]
+
+    def mean(self, method: str) -> float:
+        """Mean test accuracy of `method` over the seeds."""
+        values = [outcome.accuracy for outcome in self if outcome.method == method]
+        if not values:
+            raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
+        return sum(values) / len(values)
+
+
+def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:
+    """Run several methods on the same federation(s); clients are trained once. A failure is raised after the others have ended."""
+    outcomes, failed = Outcomes(), None
+    for event in job(methods, seeds=seeds, cache=cache, **settings):
+        if event.outcome is not None:
+            outcomes.append(event.outcome)
+        if event.error is not None:
+            failed = failed or event.error
+    if failed is not None:
+        raise failed
+    return outcomes
+
+
+def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
+    """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`)."""
+    return compare([method], cache=cache, **settings)[0]
+
+
+def quiet_store_warnings() -> None:
+    """Show each store warning once."""
+    warnings.filterwarnings("once", category=UserWarning, module=r"fedlab_nb\.study")

@@ -1,0 +1,243 @@
+"""One experiment's settings: checked in one place, completed with the preset's defaults, and turned into content keys.
+
+`Settings` is what a person asks for; `Plan` is what that means for one method on one data set: architectures, recipe, device,
+hyper-parameters. A key is the SHA-256 of everything that decides a result, code version included.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..data import PARTITIONS, describe
+from ..errors import UsageError, choose, number
+from ..methods import METHODS, PRESETS, Method
+from ..models import MODELS, default_model
+from ..training import BACKENDS, Recipe
+
+ALPHA_RANGE = (1e-3, 1e3)
+INITS = ("same", "different")
+# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`.
+PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
+RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
+
+
+def classroom_recipe(samples: int) -> Recipe:
+    """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation part of
+    the digits' training images (`tests/benchmarks/choose_classroom.py`), never on test images."""
+    return Recipe(epochs=max(10, min(40, round(100_000 / max(samples, 1)))))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a person chooses. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified
+    (`fens.rounds`). Every wrong value raises UsageError from `check()`."""
+
+    dataset: str = "digits"
+    alpha: float = 0.1
+    clients: int = 10
+    seed: int = 0
+    preset: str = "classroom"
+    partition: str = "dirichlet"
+    classes_per_client: int = 2
+    model: str = "auto"
+    holdout: float = 0.1
+    init: str = "same"
+    device: str = "auto"
+    backend: str = "auto"
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def make(cls, **values: Any) -> Settings:
+        """Settings from keyword arguments; names that are not fields here become overrides."""
+        own = {f.name for f in dataclasses.fields(cls)} - {"overrides"}
+        mine = {k: v for k, v in values.items() if k in own}
+        rest = {k: v for k, v in values.items() if k not in own}
+        if isinstance(mine.get("dataset"), Path):
+            mine["dataset"] = str(mine["dataset"])
+        return cls(**mine, overrides=tuple(sorted(rest.items()))).check()
+
+    def check(self) -> Settings:
+        def whole(name: str, low: int, high: int | None = None) -> int:
+            return number(name, _text(getattr(self, name)), low, high, integer=True)
+
+        alpha = number("alpha", _text(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
+        choose("preset", self.preset, PRESETS)
+        choose("partition", self.partition, PARTITIONS)
+        choose("backend", self.backend, BACKENDS)
+        choose("init", self.init, INITS)
+        holdout = number("holdout", _text(self.holdout), 0, 0.9, hint="it is the share kept from local training")
+        about = describe(self.dataset)
+        clients = whole("clients", 1)
+        if clients > about.n_train:
+            raise UsageError(
+                f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each client needs "
+                f"one; choose at most {about.n_train}."
+            )
+        return dataclasses.replace(
+            self,
+            alpha=alpha,
+            clients=clients,
+            seed=whole("seed", 0),
+            classes_per_client=whole("classes_per_client", 1),
+            holdout=holdout,
+            device=resolve_device(self.device),
+        )
+
+    def with_seed(self, seed: int) -> Settings:
+        return dataclasses.replace(self, seed=seed)
+
+
+def _text(value: Any) -> Any:
+    """Numbers written as text (command line) as numbers; anything else unchanged, for `number` to judge."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def resolve_device(device: str) -> str:
+    """`auto` becomes `cuda` where there is a usable GPU, else `cpu`; a named device must be there."""
+    name = str(device).split(":")[0]
+    choose("device", name, ("auto", "cpu", "cuda"))
+    if name == "cpu":
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        index = str(device).partition(":")[2]
+        if index and not (index.isdigit() and int(index) < torch.cuda.device_count()):
+            raise UsageError(
+                f"Device {device!r} is not there: this machine has {torch.cuda.device_count()} CUDA device(s); "
+                "use cuda or cuda:0."
+            )
+        return "cuda" if name == "auto" else str(device)
+    if name == "cuda":
+        raise UsageError("Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'.")
+    return "cpu"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`settings` made concrete for one method."""
+
+    settings: Settings
+    method: Method
+    architectures: tuple[tuple, ...]  # (name, input_shape, classes, width), one a client
+    recipe: Recipe
+    digest: str  # of the data set
+
+    @property
+    def name(self) -> str:
+        return self.method.info.name
+
+    def federation_key(self) -> dict[str, Any]:
+        s = self.settings
+        key = {
+            "data": self.digest,
+            "partition": s.partition,
+            "alpha": s.alpha,
+            "clients": s.clients,
+            "seed": s.seed,
+            "holdout": s.holdout,
+        }
+        return key | ({"classes_per_client": s.classes_per_client} if s.partition == "classes" else {})
+
+    def clients_key(self) -> str:
+        """Key of the trained clients: everything that local training depends on."""
+        return content_key(
+            {
+                **self.federation_key(),
+                "architectures": self.architectures,
+                "recipe": dataclasses.asdict(self.recipe),
+                "init": self.settings.init,
+                "device": self.settings.device,
+                "backend": self.settings.backend,
+                "versions": versions(),
+            }
+        )
+
+    def run_key(self) -> str:
+        """Key of the whole run."""
+        method = {"name": self.name, **dataclasses.asdict(self.method)}
+        return content_key({"clients": self.clients_key(), "method": method, "preset": self.settings.preset})
+
+
+def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
+    """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
+    for name in methods:
+        choose("method", name, METHODS)
+    if not methods:
+        raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
+    overrides = dict(settings.overrides)
+    known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
+    plain = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
+    for key in overrides:
+        if key not in known and key not in plain:
+            choose("setting", key, sorted(plain | known | _setting_names()))
+            raise UsageError(f"Setting {key!r} cannot be overridden here; pass it as an argument of its own.")
+    about = describe(settings.dataset)
+    return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
+
+
+def _setting_names() -> set[str]:
+    return {f.name for f in dataclasses.fields(Settings)} - {"overrides"}
+
+
+def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any], about: Any) -> Plan:
+    own = {k.name for k in cls.fields()}
+    values = {k: v for k, v in overrides.items() if k in own}
+    values |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    method = cls.preset(settings.preset, **values)
+    paper = settings.preset == "paper"
+    recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train)
+    changes = {k: _text(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
+    recipe = dataclasses.replace(recipe, **changes)
+    model = settings.model
+    if model == "auto":
+        model = default_model(about.input_shape)
+        if paper and len(about.input_shape) == 3:
+            model = cls.paper_model or "cnn"
+    return Plan(settings, method, architectures(model, settings.clients, about), recipe, about.digest)
+
+
+def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
+    """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
+    kinds = []
+    for part in str(model).split(","):
+        name, _, width = part.strip().partition(":")
+        choose("model", name, ("auto", *MODELS))
+        name = default_model(about.input_shape) if name == "auto" else name
+        if MODELS[name].images_only and len(about.input_shape) == 1:
+            raise UsageError(f"Model {name!r} needs images, but {about.name} has feature rows; use model='mlp'.")
+        wide = number("width", _text(width), 1, 4096, integer=True) if width else None
+        kinds.append((name, tuple(about.input_shape), about.classes, wide))
+    return tuple(kinds[k % len(kinds)] for k in range(clients))
+
+
+# ----------------------------------------------------------------------------------------------------------- content keys
+@functools.cache
+def versions() -> dict[str, str]:
+    """Version of torch and of the code that decides results (a hash of the package's sources, drawing and widgets left out)."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        part = path.relative_to(root).parts[0]
+        if part not in ("draw", "panels", "teach", "cli.py", "launch.py", "__init__.py", "__main__.py"):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return {"torch": metadata.version("torch"), "code": digest.hexdigest()[:16]}
+
+
+def content_key(content: Mapping[str, Any]) -> str:
+    """The first 32 hexadecimal digits of the SHA-256 of `content` as canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,17 @@
+"""Predict, check, hint, solution: what a lesson needs beside its panels.
+
+    from fedlab_nb.teach import heterogeneity as lesson, predict
+    guess = predict("How accurate will one round of FedAvg be?", unit="%")   # a form; or guess.commit(40)
+    guess.reveal(29)                                                          # names the gap
+    lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
+
+`problem.py` decides, `view.py` shows, `prediction.py` records a guess; each lesson has a file with its problems and its
+worked numbers. Left out: scores, accounts and anything that leaves the machine.
+"""
+
+from __future__ import annotations
+
+from .prediction import Prediction, predict
+from .problem import NumberProblem, Problem, RecordProblem, Verdict
+
+__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Verdict", "predict"]

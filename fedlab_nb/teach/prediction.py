@@ -1,0 +1,91 @@
+"""Predict, then reveal: the learner commits to a guess before the run, and the reveal names the gap."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from fedlab_nb.errors import UsageError, choose, number
+
+from .view import Card, Handout
+
+
+def predict(question: str, options: Sequence[str] | None = None, **scale: Any) -> Prediction:
+    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` (0 to 100) in `unit`."""
+    return Prediction(question, options, **scale)
+
+
+class Prediction:
+    """A guess that can be made once. `guess` is None until `commit`; after `reveal` it can no longer be made."""
+
+    def __init__(
+        self,
+        question: str,
+        options: Sequence[str] | None = None,
+        *,
+        low: float = 0,
+        high: float = 100,
+        step: float = 1,
+        unit: str = "",
+    ) -> None:
+        if options is not None and len(options) < 2:
+            raise UsageError("A prediction needs at least two options.")
+        self.question, self.options = question, tuple(options or ())
+        self.low, self.high, self.step, self.unit = low, high, step, unit
+        self.guess: Any = None
+        self.revealed = False
+
+    def commit(self, guess: Any) -> str:
+        """Keep `guess` and say so; UsageError for a guess outside the options or the range."""
+        if self.revealed:
+            return "The answer is out already: this guess does not count."
+        if self.options:
+            self.guess = choose("guess", guess, self.options)
+        else:
+            self.guess = number("The guess", guess, self.low, self.high)
+        return f"Noted: {self._with_unit(self.guess)}. Read on and see."
+
+    def reveal(self, value: Any, why: str = "") -> Card:
+        """Compare the guess with what was measured; `why` is a closing sentence."""
+        self.revealed = True
+        shown = self._with_unit(value)
+        if self.guess is None:
+            text = f"You made no guess; the answer is {shown}."
+        elif self.options:
+            text = f"You guessed {self.guess}: " + ("so it is." if self.guess == value else f"it is {shown}.")
+        else:
+            gap = self.guess - value
+            points = f"{abs(gap):.3g} {'points' if self.unit == '%' else self.unit}".strip()
+            near = abs(gap) < max(self.step, 0.02 * (self.high - self.low))
+            verdict = "very near" if near else f"{points} too {'high' if gap > 0 else 'low'}"
+            text = f"You guessed {self._with_unit(self.guess)}, measured {shown}: {verdict}."
+        return Card("reveal", f"{text} {why}".strip())
+
+    def _with_unit(self, value: Any) -> str:
+        return value if isinstance(value, str) else f"{value:.3g} {self.unit}".strip()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return self.form()._repr_mimebundle_(**kwargs)
+
+    def form(self) -> Any:
+        """The widgets: the question, a choice or a slider, a button, and a line that says what was noted."""
+        if self.options:
+            entry = widgets.RadioButtons(options=self.options, value=None, layout=widgets.Layout(width="auto"))
+            allowed = " / ".join(self.options)
+        else:
+            middle = (self.low + self.high) / 2
+            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=".4~g")
+            entry.layout.width, entry.description = "28em", "Guess"
+            allowed = f"{self.low:g} to {self._with_unit(self.high)}"
+        question = widgets.HTML(f"<b>Predict.</b> {html.escape(self.question)}")
+        button = widgets.Button(description="That is my guess")
+        note = widgets.HTML(layout=widgets.Layout(min_height="2em"))
+
+        def on_commit(_: Any) -> None:
+            note.value = "Choose an answer first." if entry.value is None else html.escape(self.commit(entry.value))
+
+        button.on_click(on_commit)
+        return Handout([question, entry, button, note], f"Predict: {self.question} ({allowed})")

@@ -1,0 +1,92 @@
+"""An exercise as a pure value: it judges an answer and knows its hints and its solution. Nothing here is displayed.
+
+The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`state` is "unattempted", "wrong" or "right"; `message` is a sentence or two for the learner."""
+
+    state: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One exercise. `right_answer` is an answer that `check` calls right; `explanation` may hold `{answer}`.
+
+    Subclasses say how an answer is judged. An answer of None or `...` (the stub in a notebook) is "unattempted".
+    """
+
+    title: str
+    question: str
+    right_answer: Any
+    hints: tuple[str, ...]
+    explanation: str
+
+    def check(self, answer: Any) -> Verdict:
+        """Judge an answer; it never raises, so that no wrong answer becomes a traceback."""
+        if answer is None or answer is ...:
+            return Verdict("unattempted", "No answer yet.")
+        return self.judge(answer)
+
+    def judge(self, answer: Any) -> Verdict:
+        raise NotImplementedError
+
+    def hint(self, number: int = 1) -> str:
+        """Hint `number`, counted from 1; beyond the last one, the last one."""
+        index = min(max(int(number), 1), len(self.hints))
+        return f"Hint {index} of {len(self.hints)}: {self.hints[index - 1]}"
+
+    def solution(self) -> str:
+        """The answer and why."""
+        return self.explanation.format(answer=self.right_answer)
+
+
+@dataclass(frozen=True)
+class NumberProblem(Problem):
+    """The answer is a number, right within `tolerance`; `slips` pairs known wrong numbers with the mistake."""
+
+    tolerance: float = 0.01
+    slips: tuple[tuple[float, str], ...] = ()
+
+    def judge(self, answer: Any) -> Verdict:
+        if isinstance(answer, bool) or not isinstance(answer, numbers.Real) or not math.isfinite(answer):
+            return Verdict("wrong", f"The answer is a number, not {answer!r}.")
+        if abs(answer - self.right_answer) <= self.tolerance:
+            return Verdict("right", f"Yes: {self.right_answer:g}.")
+        for value, slip in self.slips:
+            if abs(answer - value) <= self.tolerance:
+                return Verdict("wrong", f"{answer:g} is not it: {slip}")
+        side = "too small" if answer < self.right_answer else "too large"
+        return Verdict("wrong", f"{answer:g} is {side}.")
+
+
+@dataclass(frozen=True)
+class RecordProblem(Problem):
+    """The answer is the learner's own record: outcomes of runs, or anything that keeps them as `.outcomes`.
+
+    `claim` gets the list of outcomes and judges it; `right_answer` is a function that makes a record which supports it.
+    """
+
+    claim: Callable[[Sequence[Any]], Verdict] = None  # type: ignore[assignment]
+
+    def judge(self, answer: Any) -> Verdict:
+        outcomes = getattr(answer, "outcomes", answer)
+        if not isinstance(outcomes, Iterable) or isinstance(outcomes, str):
+            return Verdict("wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`.")
+        outcomes = list(outcomes)
+        if not all(hasattr(outcome, "accuracy") and hasattr(outcome, "setting") for outcome in outcomes):
+            return Verdict("wrong", "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.")
+        if not outcomes:
+            return Verdict("unattempted", "No runs in the record yet: press Run first.")
+        return self.claim(outcomes)

@@ -1,0 +1,63 @@
+"""M trained client models behind one interface."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..models import load_state, model_state, parameter_count
+from .evaluate import in_chunks
+
+
+class ClientModels:
+    """The clients' plain models, in eval mode, client k at index k.
+
+    `logits(x) -> [M, N, C]` and `features(x) -> [M, N, D]` (one feature width only) run every model on the same samples.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self.modules = [module.eval() for module in modules]
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def module(self, k: int) -> nn.Module:
+        """Client k's model; treat it as read-only, every method shares it."""
+        return self.modules[k]
+
+    def state(self, k: int) -> dict[str, Tensor]:
+        """Parameters and batch-norm statistics of client k, copied."""
+        return model_state(self.modules[k])
+
+    @property
+    def parameters(self) -> list[int]:
+        """Trainable numbers of each client's model."""
+        return [parameter_count(module) for module in self.modules]
+
+    @property
+    def groups(self) -> dict[tuple, list[int]]:
+        """Architecture -> the clients that use it."""
+        groups: dict[tuple, list[int]] = {}
+        for k, module in enumerate(self.modules):
+            groups.setdefault(module.architecture, []).append(k)
+        return groups
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Pre-softmax outputs of every client, `[M, N, C]`, without gradients."""
+        return torch.stack([in_chunks(module, x) for module in self.modules])
+
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features of every client, `[M, N, D]`, without gradients."""
+        return torch.stack([in_chunks(module.features, x) for module in self.modules])
+
+    def with_states(self, states: Sequence[Mapping[str, Tensor]]) -> ClientModels:
+        """The same architectures with other weights (e.g. as they were received)."""
+        modules = []
+        for module, state in zip(self.modules, states, strict=True):
+            twin = copy.deepcopy(module)
+            load_state(twin, state)
+            modules.append(twin)
+        return ClientModels(modules)

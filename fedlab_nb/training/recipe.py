@@ -1,0 +1,49 @@
+"""How a client trains: the settings of one local training, as a frozen value that can be remembered by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import choose, number
+
+OPTIMIZERS = ("sgd", "adam")
+SCHEDULES = ("constant", "cosine")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Local training of one client: `epochs` passes in shuffled batches, the last batch of an epoch kept even if short.
+
+    `lr_at(e)` is the learning rate of epoch e: constant, or cosine from `lr` to `lr_min` over the epochs (one value an epoch).
+    `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999 and eps 1e-8.
+    Wrong values raise UsageError.
+    """
+
+    epochs: int = 40
+    batch_size: int = 32
+    optimizer: str = "sgd"
+    lr: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 1e-5
+    schedule: str = "constant"
+    lr_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        def set_(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        set_("epochs", number("epochs", self.epochs, 0, 100_000, integer=True))
+        set_("batch_size", number("batch_size", self.batch_size, 1, 1_000_000, integer=True))
+        choose("optimizer", self.optimizer, OPTIMIZERS)
+        choose("schedule", self.schedule, SCHEDULES)
+        set_("lr", number("lr", self.lr, 0, 100, open_low=True))
+        set_("lr_min", number("lr_min", self.lr_min, 0, self.lr))
+        set_("momentum", number("momentum", self.momentum, 0, 0.9999))
+        set_("weight_decay", number("weight_decay", self.weight_decay, 0, 10))
+
+    def lr_at(self, epoch: int) -> float:
+        """Learning rate of `epoch` (counted from 0)."""
+        if self.schedule == "constant":
+            return self.lr
+        return self.lr_min + (self.lr - self.lr_min) * (1 + math.cos(math.pi * epoch / self.epochs)) / 2

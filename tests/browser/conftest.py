@@ -1,0 +1,106 @@
+"""A JupyterLab server with a scratch home, and a headless Chromium that talks to it. Nothing here touches the user's own settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from fedlab_nb.launch import free_port, server_command, wait_for
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+TOKEN = "browser-test"
+FLAGS = [
+    "--no-sandbox",  # Chromium refuses to run as root otherwise, as it must in containers
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium or Chrome; without one the browser tests skip, or fail where FEDLAB_NB_REQUIRE_BROWSER is set."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        say = pytest.fail if os.environ.get("FEDLAB_NB_REQUIRE_BROWSER") else pytest.skip
+        say("no Chromium or Chrome on this machine (Debian: apt install chromium)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the notebooks, so that running and saving them changes nothing in the checkout."""
+    folder = tmp_path_factory.mktemp("course")
+    for notebook in NOTEBOOKS.glob("*.ipynb"):
+        shutil.copy(notebook, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
+    """Address of a JupyterLab that was started with the very command of `fedlab-nb`, in a scratch home."""
+    home = tmp_path_factory.mktemp("home")
+    scratch = {
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "FEDLAB_NB_STORE": str(home / "store"),
+        "JUPYTER_TOKEN": TOKEN,
+        "OMP_NUM_THREADS": "1",
+    }
+    # The kernel must be the Python that runs the tests.
+    kernel = home / "data/kernels/python3"
+    kernel.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    kernel.joinpath("kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    port = free_port(18888)
+    log = home / "server.log"
+    with log.open("w") as out:
+        server = subprocess.Popen(
+            server_command(port), cwd=course, env={**os.environ, **scratch}, stdout=out, stderr=out, start_new_session=True
+        )
+    wait_for(port, server)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        urlopen(f"{address}/api/status?token={TOKEN}", timeout=30).close()
+    except URLError as error:
+        pytest.fail(f"JupyterLab did not start ({error}): {log.read_text()[-2000:]}")
+    yield address
+    os.killpg(server.pid, signal.SIGTERM)
+    server.wait(20)
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str):
+    """One headless browser for all scenarios."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, lab: str):
+    """A fresh window; what the scenario waits for has 60 seconds."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    yield page
+    context.close()

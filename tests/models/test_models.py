@@ -1,0 +1,237 @@
+"""The architectures: published sizes, every image size, features and classifier, first weights, what is refused."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
+from fedlab_nb.models.network import LEAVES, Network
+from fedlab_nb.models.resnet import Residual
+
+CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
+SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
+SLIM = {"resnet18": 4}  # the width does not matter for the shape of a map
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(
+    "name, input_shape, width, parameters",
+    [
+        ("mlp", (64,), None, 64 * 64 + 64 + 64 * 32 + 32 + 32 * 10 + 10),  # 6,570 in FedLPA's card
+        ("mlp", (1, 28, 28), None, 784 * 256 + 256 + 256 * 64 + 64 + 64 * 10 + 10),
+        ("cnn", (1, 28, 28), None, 44_426),
+        ("cnn", (3, 32, 32), None, 62_006),
+        ("lenet5", (1, 32, 32), None, 61_706),
+        ("lenet5", (1, 28, 28), None, 61_706),
+        ("lenet5", (1, 8, 8), None, 61_706),
+        ("resnet8", (3, 32, 32), 128, 4_932_344 - 20_590),  # FENS' count less the layers its forward never uses
+        ("resnet18", (3, 32, 32), 64, 11_173_962),
+    ],
+)
+def test_parameters_are_as_many_as_published(name, input_shape, width, parameters):
+    assert parameter_count(build(name, input_shape, 10, width=width)) == parameters
+
+
+def test_resnet8_for_100_classes_is_the_published_size():
+    dead = 100 * 2048 + 100 + 100 * 100  # the second linear layer and the embedding of FENS' public code
+    assert parameter_count(build("resnet8", (3, 32, 32), 100, width=128)) == 5_311_064 - dead
+
+
+def test_resnet18_state_has_the_published_buffers():
+    state = model_state(build("resnet18", (3, 32, 32), 10))
+    assert sum(t.numel() for t in state.values()) == 11_173_962 + 2 * 4_800
+    assert not any(name.endswith("num_batches_tracked") for name in state)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_takes_every_size(name, size, channels):
+    model = build(name, (channels, *size), 7, width=SLIM.get(name), generator=seeded())
+    x = torch.rand(3, channels, *size, generator=seeded(1))
+    features = model.features(x)
+    assert features.shape == (3, model.classifier.in_features)
+    assert torch.equal(model(x), model.classifier(features))
+    logits = model.eval()(x)
+    assert logits.shape == (3, 7) and logits.isfinite().all()
+    assert torch.equal(logits, model.classifier(model.features(x)))
+    assert len({row.round(decimals=5).sum().item() for row in logits}) == 3  # the image reaches the logits
+    model.train()(x[:1]).logsumexp(1).sum().backward()  # a batch of one
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONAL)
+@pytest.mark.parametrize("size", [(8, 40), (13, 8), (37, 64)])
+def test_long_and_large_images(name, size):
+    model = build(name, (3, *size), 4, width=SLIM.get(name))
+    assert model(torch.rand(2, 3, *size)).shape == (2, 4)
+
+
+def test_mlp_takes_feature_rows_and_any_image():
+    assert build("mlp", (20,), 3)(torch.rand(5, 20)).shape == (5, 3)
+    assert build("mlp", (2, 5, 5), 3)(torch.rand(5, 2, 5, 5)).shape == (5, 3)
+    assert [layer.out_features for layer in build("mlp", (256,), 3).modules() if isinstance(layer, nn.Linear)] == [
+        64,
+        32,
+        3,
+    ]
+    assert [layer.out_features for layer in build("mlp", (257,), 3).modules() if isinstance(layer, nn.Linear)] == [
+        256,
+        64,
+        3,
+    ]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["resnet8", "resnet18"])
+def test_no_map_is_below_two_by_two(name, size):
+    model, sides = build(name, (1, *size), 2, width=2), []
+    for layer in model.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.register_forward_hook(lambda layer, args, out: sides.append(min(out.shape[2:])))
+    model(torch.rand(1, 1, *size))
+    assert min(sides) >= 2
+
+
+def test_resnet8_features_are_the_papers():
+    assert build("resnet8", (3, 32, 32), 10, width=128).classifier.in_features == 2048
+
+
+@pytest.mark.parametrize("size", [(28, 28), (9, 13), (31, 45)])
+def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
+    model = build("resnet8", (1, *size), 2, width=2).eval()
+    maps = model.body[:-1](torch.rand(3, 1, *size))
+    torch.testing.assert_close(model.body[-1](maps), nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_a_tree_of_leaf_layers(name):
+    containers = (Network, nn.Sequential, Residual)
+    for size in [(8, 8), (28, 28), (40, 40)]:
+        for layer in build(name, (1, *size), 3, width=SLIM.get(name)).modules():
+            assert type(layer) in (*LEAVES, *containers)
+            if isinstance(layer, nn.AdaptiveAvgPool2d):
+                assert layer.output_size == 1
+            if isinstance(layer, nn.Flatten):
+                assert layer.start_dim == 1
+            if isinstance(layer, nn.ReLU):
+                assert not layer.inplace
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_first_weights_follow_the_generator_alone(name):
+    before = torch.get_rng_state()
+    a, b, c = (build(name, (3, 16, 16), 5, width=8, generator=seeded(s)) for s in (1, 1, 2))
+    default, again = (build(name, (3, 16, 16), 5, width=8) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    state_a, state_b, state_c = map(model_state, (a, b, c))
+    assert all(torch.equal(state_a[key], state_b[key]) for key in state_a)
+    assert not torch.equal(state_a["classifier.weight"], state_c["classifier.weight"])
+    assert torch.equal(default.classifier.weight, again.classifier.weight)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_first_weights_have_pytorchs_distribution(name):
+    ours = build(name, (3, 32, 32), 10, generator=seeded())
+    for layer in ours.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            fresh = nn.BatchNorm2d(layer.num_features).state_dict()
+            assert all(torch.equal(value, fresh[key]) for key, value in layer.state_dict().items())
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            assert layer.weight.abs().max() <= bound * 1.0001
+            if layer.weight.numel() > 2000:  # uniform on +-bound: standard deviation bound / sqrt(3)
+                assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+                theirs = type(layer)(*_arguments(layer))  # a draw of PyTorch's own
+                assert layer.weight.std().item() == pytest.approx(theirs.weight.std().item(), rel=0.05)
+            if layer.bias is not None:
+                assert 0 < layer.bias.abs().max() <= bound * 1.0001
+
+
+def _arguments(layer):
+    if isinstance(layer, nn.Linear):
+        return layer.in_features, layer.out_features
+    return layer.in_channels, layer.out_channels, layer.kernel_size
+
+
+def test_double_precision_starts_from_the_same_weights():
+    single = model_state(build("cnn", (1, 28, 28), 10, generator=seeded()))
+    double = model_state(build("cnn", (1, 28, 28), 10, generator=seeded(), dtype=torch.float64))
+    assert all(double[key].dtype == torch.float64 and torch.equal(double[key].float(), single[key]) for key in single)
+
+
+def test_architecture_says_whose_states_fit():
+    a, b = build("cnn", [1, 28, 28], 10), build("cnn", (1, 28, 28), 10, width=6, generator=seeded())
+    assert a.architecture == b.architecture == ("cnn", (1, 28, 28), 10, 6)
+    assert len({a.architecture, b.architecture, build("cnn", (1, 28, 28), 10, width=7).architecture}) == 2
+    load_state(a, model_state(b))
+    x = torch.rand(2, 1, 28, 28)
+    assert torch.equal(a(x), b(x))
+
+
+def test_state_is_a_copy_and_load_state_copies():
+    model = build("resnet8", (1, 8, 8), 3, width=2)
+    state = model_state(model)
+    assert all(not t.requires_grad for t in state.values())
+    assert {"body.0.1.running_mean", "body.0.1.running_var"} <= state.keys()
+    state["classifier.weight"].fill_(7.0)
+    assert model.classifier.weight.abs().max() < 7
+    load_state(model, state)
+    state["classifier.weight"].fill_(8.0)
+    assert model.classifier.weight.eq(7.0).all() and model.classifier.weight.requires_grad
+
+
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
+    model, other = build("mlp", (8,), 3), build("mlp", (9,), 3, generator=seeded(5))
+    before = model_state(model)
+    with pytest.raises(UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"):
+        load_state(model, model_state(other))
+    with pytest.raises(UsageError, match="'classifier.bias' is in the model only"):
+        load_state(model, {key: t for key, t in before.items() if key != "classifier.bias"})
+    assert all(torch.equal(t, before[key]) for key, t in model_state(model).items())
+
+
+def test_default_model():
+    assert (
+        default_model((30,))
+        == default_model((1, 8, 8))
+        == default_model((3, 40, 7))
+        == default_model((4, 28, 28))
+        == "mlp"
+    )
+    assert default_model((1, 28, 28)) == default_model((3, 32, 32)) == "cnn"
+
+
+@pytest.mark.parametrize(
+    "name, input_shape, options, message",
+    [
+        ("resnet9", (3, 32, 32), {}, "Unknown model 'resnet9': did you mean 'resnet8'"),
+        ("cnn", (64,), {}, "needs images, not rows of 64 features"),
+        ("lenet5", (1, 7, 28), {}, "at least 8x8, not 7x28"),
+        ("resnet8", (4, 32, 32), {}, "1 or 3 channels, not 4"),
+        ("mlp", (8, 8), {}, r"input_shape is \(8, 8\)"),
+        ("mlp", (0,), {}, "a side of input_shape is 0"),
+        ("mlp", (8,), {"width": 3}, "width of mlp is 3, but it must be a whole number from 4 to 4096"),
+        ("cnn", (1, 28, 28), {"width": 0}, "width of cnn is 0"),
+        ("cnn", (1, 28, 28), {"width": 1.5}, "width of cnn is 1.5"),
+        ("resnet8", (1, 28, 28), {"width": 10_000}, "width of resnet8 is 10000"),
+        ("mlp", (8,), {"classes": 1}, "classes is 1"),
+        ("mlp", (8,), {"dtype": torch.int64}, "dtype is torch.int64"),
+    ],
+)
+def test_wrong_requests_are_refused_in_one_sentence(name, input_shape, options, message):
+    with pytest.raises(UsageError, match=message):
+        build(name, input_shape, **{"classes": 10, **options})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_widths_at_both_ends_of_the_range_are_built(name):
+    low = MODELS[name].widths[0]
+    assert build(name, (1, 8, 8), 2, width=low)(torch.rand(2, 1, 8, 8)).shape == (2, 2)
+    assert MODELS[name].default_width is None or low <= MODELS[name].default_width <= MODELS[name].widths[1]

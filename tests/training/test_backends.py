@@ -1,0 +1,157 @@
+"""The stacked backend against the plain loop: every parameter and batch-norm buffer, after whole local trainings."""
+
+import copy
+
+import pytest
+import torch
+
+from fedlab_nb.models import build, model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.training import Recipe, trained
+
+SIZES = (1, 70, 33, 32, 5, 64)
+
+
+def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
+    g = generator(0, "test data", name, shape)
+    shards = [
+        (torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype), torch.randint(classes, (n,), generator=g))
+        for n in sizes
+    ]
+    models = [
+        build(name, shape, classes, width=width, generator=generator(1, "init", k), dtype=dtype) for k in range(len(sizes))
+    ]
+    return models, shards
+
+
+def largest_difference(these, those):
+    return max(
+        float((a[name] - b[name]).abs().max())
+        for a, b in zip(map(model_state, these), map(model_state, those), strict=True)
+        for name in a
+    )
+
+
+RECIPES = {
+    "sgd": Recipe(epochs=3, batch_size=16, lr=0.05, momentum=0.0, weight_decay=0.0),
+    "momentum, decay": Recipe(epochs=3, batch_size=16, lr=0.05, momentum=0.9, weight_decay=1e-3),
+    "cosine": Recipe(epochs=4, batch_size=16, lr=0.1, schedule="cosine", lr_min=0.01),
+    "adam": Recipe(epochs=3, batch_size=16, lr=1e-3, optimizer="adam", weight_decay=1e-2),
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+@pytest.mark.parametrize(
+    ("name", "shape", "width"),
+    [("mlp", (1, 8, 8), None), ("mlp", (13,), None), ("cnn", (1, 8, 8), None), ("cnn", (3, 16, 16), None),
+     ("lenet5", (1, 8, 8), None), ("resnet8", (3, 8, 8), 4), ("resnet18", (1, 8, 8), 4)],
+)  # fmt: skip
+def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
+    models, shards = clients(name, shape, width=width)
+    twins = copy.deepcopy(models)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
+def test_float32_ten_steps(name):
+    models, shards = clients(name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None)
+    start = copy.deepcopy(models)
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=1, batch_size=16, lr=0.05)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    assert largest_difference(models, twins) < 1e-5 < largest_difference(models, start)
+
+
+def test_thousands_beside_one():
+    models, shards = clients("mlp", (1, 8, 8), sizes=(1, 3000, 2))
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=2)
+    trained(models, shards, recipe, seed=0, backend="loop")
+    trained(twins, shards, recipe, seed=0, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+def test_several_architectures_at_once():
+    mixed, shards = [], []
+    for name in ("mlp", "cnn", "mlp", "cnn", "resnet8"):
+        (model,), (shard,) = clients(name, (1, 8, 8), sizes=(20 + len(mixed),), width=4 if name == "resnet8" else None)
+        mixed.append(model)
+        shards.append(shard)
+    twins = copy.deepcopy(mixed)
+    recipe = Recipe(epochs=2, batch_size=8)
+    trained(mixed, shards, recipe, seed=0, backend="loop")
+    trained(twins, shards, recipe, seed=0, backend="stacked")
+    assert largest_difference(mixed, twins) < 1e-9
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_the_order_of_the_clients_changes_nothing(backend):
+    models, shards = clients("mlp", (1, 8, 8))
+    back = [copy.deepcopy(m) for m in reversed(models)]
+    recipe = Recipe(epochs=2, batch_size=16)
+    trained(models, shards, recipe, seed=0, backend=backend)
+    ids = list(range(len(models)))
+    trained(back, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1])
+    assert largest_difference(models, back[::-1]) < 1e-12
+
+
+def test_channels_last_is_the_same_training():
+    from fedlab_nb.training.loop import train_loop
+
+    models, shards = clients("cnn", (3, 28, 28), sizes=(10, 7))
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=2, batch_size=4)
+    for kind, group in ((False, models), (True, twins)):
+        streams = [generator(0, "batches", k) for k in range(2)]
+        for _ in train_loop(group, shards, recipe, streams, channels_last=kind):
+            pass
+    assert largest_difference(models, twins) < 1e-9
+
+
+def test_a_step_by_hand():
+    """One linear classifier, two samples, one step of SGD with momentum and decay: numbers written out."""
+    model = build("mlp", (8,), 2, dtype=torch.float64)
+    x = torch.tensor([[1.0] * 8, [0.0] * 8], dtype=torch.float64)
+    y = torch.tensor([0, 1])
+    before = model_state(model)
+    logits = model(x)
+    error = (logits.softmax(1) - torch.eye(2, dtype=torch.float64)[y]) / 2  # ∂(mean loss)/∂logits
+    hidden = model.features(x)
+    expected = before["classifier.weight"] - 0.5 * (error.T @ hidden + 0.1 * before["classifier.weight"])
+    for backend in ("loop", "stacked"):
+        twin = copy.deepcopy(model)
+        trained([twin], [(x, y)], Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1), seed=0, backend=backend)
+        assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
+
+
+def test_closing_stops_between_steps_and_leaves_the_global_stream_alone():
+    from fedlab_nb.training import train_clients
+
+    models, shards = clients("mlp", (1, 8, 8))
+    state = torch.get_rng_state()
+    steps = train_clients(models, shards, Recipe(epochs=1000), seed=0)
+    for _ in range(5):
+        next(steps)
+    steps.close()
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_auto_is_a_rule_not_a_race():
+    from fedlab_nb.training import auto_backend
+
+    mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 28, 28), 10)
+    assert auto_backend("cpu", mlp, (1, 8, 8), 10) == "stacked"
+    assert auto_backend("cpu", mlp, (1, 8, 8), 1) == "loop"
+    assert auto_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
+    assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
+
+
+def test_zero_epochs_leave_the_models_as_they_were():
+    models, shards = clients("mlp", (1, 8, 8))
+    before = copy.deepcopy(models)
+    for backend in ("loop", "stacked"):
+        trained(models, shards, Recipe(epochs=0), seed=0, backend=backend)
+    assert largest_difference(models, before) == 0
