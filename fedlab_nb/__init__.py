@@ -19,6 +19,7 @@ _WHERE = {
     "run": "study",
     "compare": "study",
     "job": "study",
+    "sweep": "study",
     "Outcome": "study",
     "Outcomes": "study",
     "federate": "data",

@@ -1,4 +1,4 @@
-"""The command line: `fedlab-nb` opens the course; `run`, `list` and `doctor` work without a notebook.
+"""The command line: `fedlab-nb` opens the course; `run`, `sweep`, `list` and `doctor` work without a notebook.
 
 `run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a run failed,
 2 wrong use.
@@ -47,6 +47,17 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--no-cache", action="store_true", help="neither read nor write the store (for measuring)")
     run.add_argument("--json", action="store_true", help="one JSON object a method, one a line")
 
+    grid = commands.add_parser("sweep", help="a grid of experiments; interrupted, it resumes")
+    grid.add_argument("--methods", required=True, help="method names joined by commas")
+    grid.add_argument("--alphas", default="0.1", help="values joined by commas")
+    grid.add_argument("--clients", default="10", help="values joined by commas")
+    grid.add_argument("--seeds", default=1)
+    for name, default in (("dataset", "digits"), ("seed", 0), ("partition", "dirichlet"), ("model", "auto"),
+                          ("preset", "classroom"), ("device", "auto")):  # fmt: skip
+        grid.add_argument(f"--{name}", default=default)
+    grid.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE")
+    grid.add_argument("--out", default="results", help="folder for results.csv and results.json")
+
     show = commands.add_parser("list", help="methods, data sets, models, partitions")
     show.add_argument("--json", action="store_true")
     commands.add_parser("doctor", help="device, versions, what works here")
@@ -81,8 +92,7 @@ def run_command(options: argparse.Namespace) -> int:
     }
     settings |= settings_from(options.settings)
     failed: list[Exception] = []
-    seeds = options.seeds if isinstance(options.seeds, int) else _whole("seeds", options.seeds)
-    for event in job(options.methods, seeds=seeds, cache=not options.no_cache, **settings):
+    for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
             print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
         if event.error is not None:
@@ -93,15 +103,23 @@ def run_command(options: argparse.Namespace) -> int:
     return 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
-def _whole(name: str, text: str) -> int:
-    from .errors import number
+def sweep_command(options: argparse.Namespace) -> int:
+    from .study import sweep
 
-    try:
-        return number(name, float(text), 1, integer=True)
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
-        return number(name, text, 1, integer=True)
+    def watch(event: Any) -> None:
+        if event.outcome is not None:
+            print(f"alpha {event.outcome.setting['alpha']:<7g} M {event.outcome.setting['clients']:<4d} seed {event.seed}  "
+                  f"{line(event.outcome)}", flush=True)  # fmt: skip
+        if event.error is not None:
+            print(f"fedlab-nb: {event.method} failed: {one_line(event.error)}", file=sys.stderr)
+
+    names = ("dataset", "seed", "partition", "model", "preset", "device")
+    settings = {name: getattr(options, name) for name in names} | settings_from(options.settings)
+    parts = {name: [p.strip() for p in str(getattr(options, name)).split(",") if p.strip()]
+             for name in ("methods", "alphas", "clients")}  # fmt: skip
+    sweep(**parts, seeds=options.seeds, out=options.out, watch=watch, **settings)
+    print(f"written to {options.out}/results.csv and results.json")
+    return 0
 
 
 def one_line(error: Exception) -> str:
@@ -169,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.command == "run":
             return run_command(options)
+        if options.command == "sweep":
+            return sweep_command(options)
         if options.command == "list":
             return list_command(options)
         if options.command == "doctor":

@@ -38,6 +38,17 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
     raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
 
 
+def parsed(value: object) -> object:
+    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number` to judge."""
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                pass
+    return value
+
+
 def number(
     name: str,
     value: object,

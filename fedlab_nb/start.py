@@ -85,7 +85,7 @@ def install(extra):
     if stamp.exists() and stamp.read_text() == wanted:
         return
     print("Installing fedlab_nb and PyTorch: some minutes and some gigabytes the first time ...", flush=True)
-    subprocess.check_call([str(PYTHON), "-m", "pip", "install", "--quiet", "-e", f".{extra}"], cwd=ROOT)
+    subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
     stamp.write_text(wanted)
 
 

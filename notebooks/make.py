@@ -52,7 +52,7 @@ def notebook(source: str) -> nbformat.NotebookNode:
 
 
 def execute(made: nbformat.NotebookNode) -> None:
-    """Run all cells in place with an empty store, as on a reader's first visit; pictures and text stay, widgets do not."""
+    """Run all cells in place with an empty store, as on a first visit; pictures and text stay, widgets do not."""
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as store:

@@ -1,4 +1,4 @@
-"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled public part, class names, an id.
+"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled part, class names, an id.
 
 It knows nothing of clients; `federation.py` shares the training samples out.
 """

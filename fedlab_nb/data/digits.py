@@ -1,7 +1,7 @@
 """`digits`: scikit-learn's 1,797 bundled images of handwritten digits, 8x8, split once and for all.
 
-The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the same 360 images. Samples are
-ordered by a hash of their number rather than by a random generator, so that no library version can change it.
+The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the same 360 images.
+Samples are ordered by a hash of their number, not by a random generator, so that no library's version can change it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DIGEST = "5cb0462460b24692b26d54dfcaf00ca8"
 
 
 def load() -> Dataset:
-    """Train 1,237, test 360, public 200 (unlabelled), each with the classes in equal proportion; x [N, 1, 8, 8] in [0, 1]."""
+    """Train 1,237, test 360, public 200 (unlabelled), the classes in the same proportions; x [N, 1, 8, 8] in [0, 1]."""
     import torch
     from sklearn.datasets import load_digits
 

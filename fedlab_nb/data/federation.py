@@ -80,8 +80,8 @@ class Federation:
     def split(self, fraction: float) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
         """For each client (training indices, held-out indices), both sorted, together its shard.
 
-        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from its own stream; none if it has fewer
-        than 2 or `fraction` is 0.
+        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from its own stream;
+        none if it has fewer than 2 or `fraction` is 0.
         """
         import torch
 
@@ -96,8 +96,8 @@ class Federation:
 
     def __repr__(self) -> str:
         return (
-            f"Federation({self.dataset.name!r}, {self.clients} clients, {self.partition}, alpha={self.alpha:g}, seed={self.seed}, "
-            f"sizes {int(self.sizes.min())}..{int(self.sizes.max())}, moved {self.moved})"
+            f"Federation({self.dataset.name!r}, {self.clients} clients, {self.partition}, alpha={self.alpha:g}, "
+            f"seed={self.seed}, sizes {int(self.sizes.min())}..{int(self.sizes.max())}, moved {self.moved})"
         )
 
 
@@ -117,10 +117,12 @@ def federate(
 ) -> Federation:
     """Share the training samples of `dataset` out among `clients`. The same arguments give the same Federation.
 
-    partition: one of PARTITIONS. alpha: how even it is (not used by `classes` and `iid`). minimum: promised samples per client; by
-    default 10, or half the mean where that is less. repair: "move" (one draw, then the few samples needed are moved; always answers)
-    or "redraw" (the papers' loop, at most `max_draws`). spurious: clients whose training images get a background tint tied to the
-    label, of strength `tint`; the dataset of the Federation is then a changed copy, its test and public images as they were.
+    partition: one of PARTITIONS;   classes_per_client: used by `classes` alone
+    alpha:     how even the partition is, smaller is more skewed; not used by `classes` and `iid`
+    minimum:   promised samples per client; by default 10, or half the mean size where that is less
+    repair:    "move": one draw, then the few samples needed are moved (always answers); "redraw": the papers' loop
+    spurious:  clients whose training images get a background tint tied to the label, of strength `tint`; the
+               Federation's dataset is then a changed copy, its test and public images as they were
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 

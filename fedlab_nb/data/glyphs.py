@@ -1,9 +1,10 @@
-"""`glyphs`: ten letters that are easily taken for one another, drawn from matplotlib's own font files in random pose, weight, colour
-and clutter. Made on the fly, any number of them, with no download.
+"""`glyphs`: ten letters that are easily taken for one another, drawn from matplotlib's own font files in random pose,
+weight, colour and clutter. Made on the fly, any number of them, with no download.
 
-Each letter of each font becomes a signed distance field once (negative inside, in cells of a 64x64 grid); an image then is that
-field seen through a random affine map, cut off at a random level (which makes the stroke thinner or bolder) and coloured. Samples
-are drawn in blocks of 256 with a random stream for each block, so sample i is the same however many are asked for.
+Each letter of each font becomes a signed distance field once (negative inside, in cells of a 64x64 grid); an image
+then is that field seen through a random affine map, cut off at a random level (which makes the stroke thinner or
+bolder) and coloured. Samples are drawn in blocks of 256 with a random stream for each block, so sample i is the same
+however many are asked for.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 3
 def load(**options: float) -> Dataset:
     """x [N, channels, size, size] in [0, 1]; sample i shows letter i mod 10.
 
-    n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (16 to 128), channels=3 (or 1, grey), tint=0.0.
-    tint: strength 0..1 of a background colour tied to the label on all training images; test and public images stay clean. (For the
-    training images of chosen clients only, leave it 0 and name them in `federate(..., spurious=…)`.)
+    Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (16 to 128), channels=3 (or 1,
+    grey), tint=0.0: strength 0..1 of a background colour tied to the label on all training images, while test and
+    public images stay clean. For the training images of chosen clients only, see `spurious` of `federate`.
     """
     import torch
 
     o = checked(options)
-    parts = {part: draw(o[f"n_{part}"], part, o["seed"], o["size"], o["channels"]) for part in ("train", "test", "public")}
+    parts = {
+        part: draw(o[f"n_{part}"], part, o["seed"], o["size"], o["channels"]) for part in ("train", "test", "public")
+    }
     labels = {part: torch.arange(len(x)) % len(LETTERS) for part, x in parts.items()}
     note = ""
     if o["tint"]:
@@ -100,7 +103,9 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
     font, other_font = (torch.randint(len(FONTS), (BLOCK,), generator=random) for _ in range(2))
     other = torch.randint(len(LETTERS), (BLOCK,), generator=random)
     paper = uniform(0, 0.65, 3)
-    ink = lighter(brightest(uniform(0.25, 1, 3, 3)), paper)  # always light on dark: two polarities need far more samples
+    ink = lighter(
+        brightest(uniform(0.25, 1, 3, 3)), paper
+    )  # always light on dark: two polarities need far more samples
     faint = paper + uniform(0.2, 0.6, 1) * (uniform(0, 1, 3) - paper)
     line = uniform(0, 1, 3)
 
@@ -128,8 +133,8 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
 def letter_mask(field, size, *, scale, turn, shear, stretch, shift, bolder) -> torch.Tensor:
     """Share of each pixel that the letters cover, [N, size, size], from distance fields [N, 64, 64].
 
-    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half image widths). A pixel is inside
-    where the field lies below `bolder` (in cells); the edge is one pixel wide.
+    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half image widths). A
+    pixel is inside where the field lies below `bolder` (in cells); the edge is one pixel wide.
     """
     import torch
     from torch.nn.functional import affine_grid, grid_sample
@@ -193,7 +198,7 @@ def distance_fields() -> torch.Tensor:
 
 
 def letter_shapes() -> np.ndarray:
-    """True inside the letter, [letters, fonts, 64, 64]; every letter centred and 36 cells high. All are drawn as one picture."""
+    """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high; all drawn as one picture."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -230,7 +235,7 @@ def signed_distance(inside: np.ndarray) -> np.ndarray:
 
 
 def squared_distance(target: np.ndarray) -> np.ndarray:
-    """Squared distance of every cell to the nearest True cell of its picture [..., n, n]: exact, one axis after the other."""
+    """Squared distance of every cell to the nearest True cell of its picture [..., n, n]: exact, axis by axis."""
     n = target.shape[-1]
     apart = np.subtract.outer(np.arange(n), np.arange(n)).astype(np.float32) ** 2
     cost = np.where(target, np.float32(0), np.float32(2 * n * n)).reshape(-1, n, n)

@@ -1,8 +1,9 @@
-"""A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test` and, if there is unlabelled data, `x_public`.
+"""A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test`, and `x_public` for unlabelled samples.
 
-Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or 3 is always the
-channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1. Nothing pickled is ever read.
-Every file that cannot be used gets one sentence: what is wrong, what is allowed, what to do. No torch until the arrays are right.
+Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
+3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
+Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
+to do. No torch until the arrays are right.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Content:
 
 
 def load(path: str | Path) -> Dataset:
-    """Dataset of a file. uint8 images are divided by 255; others are used as they are if they lie in [0, 1], and otherwise scaled by
-    the training set's least and greatest value (and clipped). Features are standardised by the training set's mean and standard
-    deviation. The dataset's note says which. Raises UsageError.
+    """Dataset of a file. uint8 images are divided by 255; others are used as they are if they lie in [0, 1], and
+    otherwise scaled by the training set's least and greatest value (and clipped). Features are standardised by the
+    training set's mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
     import torch
 
@@ -43,7 +44,15 @@ def load(path: str | Path) -> Dataset:
     a = {key: torch.from_numpy(value) for key, value in content.arrays.items()}
     names = tuple(str(c) for c in range(content.classes))
     return Dataset(
-        path.name, a["x_train"], a["y_train"], a["x_test"], a["y_test"], a.get("x_public"), names, digest(path), content.note
+        path.name,
+        a["x_train"],
+        a["y_train"],
+        a["x_test"],
+        a["y_test"],
+        a.get("x_public"),
+        names,
+        digest(path),
+        content.note,
     )
 
 
@@ -87,7 +96,7 @@ def read(path: Path) -> Content:
         x, y = raw[f"x_{part}"], raw[f"y_{part}"]
         if x.ndim == 0 or len(x) != len(y):
             raise UsageError(
-                f"x_{part} has shape {x.shape} but y_{part} has {len(y)} labels; there must be one label for each sample."
+                f"x_{part} has shape {x.shape} but y_{part} has {len(y)} labels; each sample needs one label."
             )
     classes = count_classes(raw["y_train"], raw["y_test"])
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
@@ -100,9 +109,11 @@ def read(path: Path) -> Content:
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
     if missing:
-        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}."
+        note += (
+            f" No training sample has the label {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}."
+        )
     if ignored:
-        note += f" Ignored in the file: {', '.join(ignored)}."
+        note += f" Ignored in the file: {listed(ignored)}."
     return Content({**x, "y_train": raw["y_train"], "y_test": raw["y_test"]}, classes, note)
 
 
@@ -115,7 +126,7 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
             missing = [key for key in REQUIRED if key not in file.files]
             if missing:
                 raise UsageError(
-                    f"{path.name} has no array {', '.join(missing)} (it has: {', '.join(file.files) or 'nothing'}); "
+                    f"{path.name} has no array {', '.join(missing)} (it has: {listed(file.files) or 'nothing'}); "
                     f"it must hold {', '.join(REQUIRED)} and may hold x_public."
                 )
             wanted = [key for key in (*REQUIRED, "x_public") if key in file.files]
@@ -136,13 +147,17 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{path.name} is damaged and cannot be read ({error}); write it again.") from None
+        raise UsageError(
+            f"{path.name} is damaged and cannot be read ({listed([str(error)])}); write it again."
+        ) from None
 
 
 def labels(key: str, y: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
     if y.ndim != 1:
-        raise UsageError(f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows).")
+        raise UsageError(
+            f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows)."
+        )
     if len(y) == 0:
         raise UsageError(f"{key} is empty; there must be at least one sample.")
     if y.dtype.kind not in "biuf":
@@ -152,7 +167,9 @@ def labels(key: str, y: np.ndarray) -> np.ndarray:
         raise UsageError(f"{key} holds the label {bad:g}, but labels must be whole numbers 0..C-1.")
     low, high = y.min(), y.max()
     if low < 0:
-        raise UsageError(f"{key} holds the label {int(low)}, but labels must be whole numbers 0..C-1; number the classes from 0.")
+        raise UsageError(
+            f"{key} holds the label {int(low)}, but labels must be whole numbers 0..C-1; number the classes from 0."
+        )
     if high >= MAX_CLASSES:
         raise UsageError(
             f"{key} holds the label {int(high)}, but labels must be 0..C-1 with at most {MAX_CLASSES} classes; "
@@ -179,7 +196,9 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
     if x.dtype.kind not in "biuf":
         raise UsageError(f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
     if x.size == 0:
-        raise UsageError(f"{key} is empty (shape {x.shape}); {'leave it out' if key == 'x_public' else 'it must have samples'}.")
+        raise UsageError(
+            f"{key} is empty (shape {x.shape}); {'leave it out' if key == 'x_public' else 'it must have samples'}."
+        )
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
         raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
@@ -191,8 +210,8 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
         x = np.moveaxis(x, 3, 1)
     if x.ndim != 4 or x.shape[1] not in (1, 3) or min(x.shape[2:]) < SMALLEST:
         raise UsageError(
-            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and "
-            f"H, W at least {SMALLEST}, or feature rows [N, D]."
+            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 "
+            f"and H, W at least {SMALLEST}, or feature rows [N, D]."
         )
     return x
 
@@ -206,23 +225,34 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
             mean, std = wide["x_train"].mean(axis=0), wide["x_train"].std(axis=0)
             scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
             result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
-        if not all(np.isfinite(value).all() for value in result.values()):
+        if not (np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())):
             raise UsageError("The features are too large to standardise in 32-bit numbers; rescale their columns.")
         return result, "Features are standardised by the training set's mean and standard deviation."
     if len({value.dtype for value in x.values()}) > 1:
         kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
-        raise UsageError(f"The images have different number types ({kinds}), so that their scales may differ; save them all alike.")
+        raise UsageError(
+            f"The images have different number types ({kinds}), so that their scales may differ; save them all alike."
+        )
     if train.dtype == np.uint8:
         # the division in float32, array by array, so that a large file needs no 64-bit copy
-        return {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}, "Pixels are divided by 255."
+        return {
+            key: value.astype(np.float32) / np.float32(255) for key, value in x.items()
+        }, "Pixels are divided by 255."
     low, high = float(train.min()), float(train.max())
     if 0 <= min(float(v.min()) for v in x.values()) and max(float(v.max()) for v in x.values()) <= 1:
-        return {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}, "Pixels are used as they are."
+        return {
+            key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()
+        }, "Pixels are used as they are."
     span = high - low if high > low else 1.0
     return (
         {key: np.clip((value.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, value in x.items()},
         f"Pixels are scaled by the training set's range {low:g} to {high:g}.",
     )
+
+
+def listed(texts: list[str]) -> str:
+    """Names from a file, which may hold anything, on one line."""
+    return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (", …" if len(texts) > 10 else "")
 
 
 def shape_of(x: np.ndarray) -> str:

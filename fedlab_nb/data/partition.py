@@ -1,9 +1,9 @@
 """Who gets which training sample: the papers' partitions as functions of labels, number of clients and a random stream.
 
-Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (`dirichlet`, `classes`, `quantity`,
-`iid`) draws an owner for each sample; a client left with fewer than the minimum is then helped either by moving the few samples
-needed (`repair="move"`: one draw, always answers) or by drawing again (`repair="redraw"`: what the papers' codes do, bounded here).
-Only numpy, and no images: a slider may call this while it is dragged.
+Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (`dirichlet`, `classes`,
+`quantity`, `iid`) draws an owner for each sample; a client left with fewer than the minimum is then helped either by
+moving the few samples needed (`repair="move"`: one draw, always answers) or by drawing again (`repair="redraw"`: what
+the papers' codes do, bounded here). Only numpy, and no images: a slider may call this while it is dragged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Cut:
 
 
 def default_minimum(samples: int, clients: int) -> int:
-    """The promised minimum per client where none is asked for: the papers' 10, or half the mean size where that is less."""
+    """The promised minimum where none is asked for: the papers' 10, or half the mean size where that is less."""
     return min(10, max(1, samples // (2 * clients)))
 
 
@@ -88,17 +88,21 @@ def cut(
             return Cut(group(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
         raise RunError(
-            f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left every client at least "
-            f"{minimum} of the {n} samples; use repair='move', a larger alpha, fewer clients or a smaller minimum."
+            f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left every "
+            f"client at least {minimum} of the {n} samples; use repair='move', a larger alpha, "
+            "fewer clients or a smaller minimum."
         )
     shards, moved = top_up(group(owner, clients), minimum, rng)
-    note = " ".join(filter(None, [note, f"{moved} of {n} samples were moved so that every client has at least {minimum}."]))
+    note = " ".join(
+        filter(None, [note, f"{moved} of {n} samples were moved so that every client has at least {minimum}."])
+    )
     return Cut(shards, minimum, moved, 1, note)
 
 
 def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
-    """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k already holds N/M samples or more,
-    renormalised; the shuffled samples of c are cut at the cumulative sums of p (procedure of NIID-Bench, used by FENS, FedLPA, FuseFL).
+    """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k already holds N/M
+    samples or more, renormalised; the shuffled samples of c are cut at the cumulative sums of p (procedure of
+    NIID-Bench, used by FENS, FedLPA, FuseFL).
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
@@ -118,18 +122,21 @@ def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha:
 
 
 def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, kept: int) -> tuple[np.ndarray, str]:
-    """Owner [N], and a note. Client i gets class i mod C, then kept-1 others at random, classes that nobody holds first; each class is
-    cut evenly among its holders (#C=k of NIID-Bench and FedLPA, where a class can remain without a holder and its samples unused).
+    """Owner [N], and a note. Client i gets class i mod C, then kept-1 others at random, classes that nobody holds
+    first; each class is cut evenly among its holders (#C=k of NIID-Bench and FedLPA, where a class can remain without
+    a holder and its samples unused).
     """
     present = np.unique(labels)
     kept = min(kept, len(present))
     holds = np.zeros((clients, len(present)), dtype=bool)
     holds[np.arange(clients), np.arange(clients) % len(present)] = True
+    held = holds.any(axis=0)
     for k in range(clients):
         for _ in range(kept - 1):
-            free = np.flatnonzero(~holds.any(axis=0)) if not holds.any(axis=0).all() else np.flatnonzero(~holds[k])
-            holds[k, rng.choice(free)] = True
-    left = np.flatnonzero(~holds.any(axis=0))
+            free = np.flatnonzero(~holds[k] if held.all() else ~held)
+            c = rng.choice(free)
+            holds[k, c] = held[c] = True
+    left = np.flatnonzero(~held)
     holds[np.arange(len(left)) % clients, left] = True
     note = ""
     if len(left):
@@ -157,8 +164,9 @@ def iid(n: int, clients: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def top_up(shards: list[np.ndarray], minimum: int, rng: np.random.Generator) -> tuple[list[np.ndarray], int]:
-    """Bring every client to `minimum` with as few moves as possible: each one in need takes random samples of the client that is the
-    largest at that moment. Taking them from one client, not one from each, keeps the skew: it receives that client's labels.
+    """Bring every client to `minimum` with as few moves as possible: each one in need takes random samples of the
+    client that is the largest at that moment. Taking them from one client, not one from each, keeps the skew: it
+    receives that client's labels.
 
     Returns the shards (sorted) and the number of samples moved.
     """
@@ -203,7 +211,7 @@ def members_of_classes(labels: np.ndarray, rng: np.random.Generator) -> list[np.
 
 
 def dirichlet_draw(rng: np.random.Generator, alpha: float, size: int) -> np.ndarray:
-    """p ~ Dir(alpha 1_size), also where alpha is so extreme that the generator gives NaN: then its limit, one-hot or uniform."""
+    """p ~ Dir(alpha 1_size), or its limit (one-hot, uniform) where alpha is so extreme that numpy's draw is NaN."""
     with np.errstate(all="ignore"):
         p = rng.dirichlet(np.full(size, alpha))
     if np.isfinite(p).all() and 0.5 < p.sum() < 1.5:

@@ -30,12 +30,25 @@ DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
         DatasetInfo("digits", "Digits", "scikit-learn's 1,797 handwritten digits, bundled", True, (1, 8, 8), 10),
-        DatasetInfo("glyphs", "Glyphs", "ten letters drawn on the fly in many fonts, poses and colours", True, (3, 32, 32), 10),
+        DatasetInfo(
+            "glyphs", "Glyphs", "ten letters drawn on the fly in many fonts, poses and colours", True, (3, 32, 32), 10
+        ),
         DatasetInfo("mnist", "MNIST", "70,000 handwritten digits, downloaded once", False, (1, 28, 28), 10),
-        DatasetInfo("fashion-mnist", "Fashion-MNIST", "70,000 pictures of clothes, downloaded once", False, (1, 28, 28), 10),
+        DatasetInfo(
+            "fashion-mnist", "Fashion-MNIST", "70,000 pictures of clothes, downloaded once", False, (1, 28, 28), 10
+        ),
         DatasetInfo("cifar10", "CIFAR-10", "60,000 small photographs, downloaded once", False, (3, 32, 32), 10),
-        DatasetInfo("cifar100", "CIFAR-100", "60,000 small photographs of 100 classes, downloaded once", False, (3, 32, 32), 100),
-        DatasetInfo("svhn", "SVHN", "99,289 house-number digits from street photographs, downloaded once", False, (3, 32, 32), 10),
+        DatasetInfo(
+            "cifar100", "CIFAR-100", "60,000 small photographs of 100 classes, downloaded once", False, (3, 32, 32), 100
+        ),
+        DatasetInfo(
+            "svhn",
+            "SVHN",
+            "99,289 house-number digits from street photographs, downloaded once",
+            False,
+            (3, 32, 32),
+            10,
+        ),
     )
 }
 
@@ -47,8 +60,8 @@ _lock = threading.RLock()
 def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     """The dataset of that name, or of a user's `.npz` file. Loaded once a process (the last few are remembered).
 
-    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint). Raises UsageError for an unknown name, a wrong
-    option or an unusable file, RunError where a download failed.
+    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint). Raises UsageError for an
+    unknown name, a wrong option or an unusable file, RunError where a download failed.
 
     >>> load("digits")
     Dataset('digits', 1x8x8, 10 classes, train 1237, test 360, public 200)
@@ -95,10 +108,14 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
 def resolve(name_or_path: str | PathLike, options: dict[str, Any]) -> str | Path:
     """A known name, or a path: whatever is no plain text, ends in .npz or has a folder in it."""
     text = name_or_path
-    if isinstance(text, PathLike) or (isinstance(text, str) and (text.lower().endswith(".npz") or "/" in text or "\\" in text)):
+    if isinstance(text, PathLike) or (
+        isinstance(text, str) and (text.lower().endswith(".npz") or "/" in text or "\\" in text)
+    ):
         name: str | Path = Path(text)
     else:
         name = choose("dataset", text, [*DATASETS, "PATH.npz"])
     if options and name != "glyphs":
-        raise UsageError(f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some.")
+        raise UsageError(
+            f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some."
+        )
     return name

@@ -1,7 +1,7 @@
-"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN by way of torchvision, which downloads them once and verifies their checksums.
+"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and verifies checksums.
 
-A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data: 10 %, at most 5,000. The files lie in
-the platform's cache folder, or where FEDLAB_NB_DATA says; where they are there, nothing is downloaded.
+A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data: 10 %, at most
+5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says; none is downloaded twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIMEOUT = 30.0  # seconds without an answer from a server before a download is g
 
 @dataclass(frozen=True)
 class Source:
-    """Where torchvision keeps a dataset: its class, the files that it reads under the data folder, and the published sizes."""
+    """How torchvision knows a dataset: its class, the files that it reads under `folder`, and the published sizes."""
 
     torchvision_name: str
     files: tuple[str, ...]
@@ -38,14 +38,18 @@ class Source:
 
 
 def idx_files(folder: str) -> tuple[str, ...]:
-    return tuple(f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
+    return tuple(
+        f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+    )
 
 
 CIFAR10_FILES = ("batches.meta", *(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 SOURCES = {
     "mnist": Source("MNIST", idx_files("MNIST"), (1, 28, 28), 10, 60_000, 10_000),
     "fashion-mnist": Source("FashionMNIST", idx_files("FashionMNIST"), (1, 28, 28), 10, 60_000, 10_000),
-    "cifar10": Source("CIFAR10", tuple(f"cifar-10-batches-py/{f}" for f in CIFAR10_FILES), (3, 32, 32), 10, 50_000, 10_000),
+    "cifar10": Source(
+        "CIFAR10", tuple(f"cifar-10-batches-py/{f}" for f in CIFAR10_FILES), (3, 32, 32), 10, 50_000, 10_000
+    ),
     "cifar100": Source(
         "CIFAR100", tuple(f"cifar-100-python/{f}" for f in ("meta", "train", "test")), (3, 32, 32), 100, 50_000, 10_000
     ),
@@ -65,8 +69,8 @@ def load(name: str) -> Dataset:
     private = np.delete(np.arange(len(x)), public)
     names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
     return Dataset(
-        name, tensor(x[private]), torch.from_numpy(y[private]), tensor(x_test), torch.from_numpy(y_test), tensor(x[public]),
-        names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
+        name, tensor(x[private]), torch.from_numpy(y[private]), tensor(x_test), torch.from_numpy(y_test),
+        tensor(x[public]), names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
         f"{len(public):,} of {len(x):,} training images are held back as unlabelled public data.",
     )  # fmt: skip
 
@@ -84,7 +88,7 @@ def data_folder() -> Path:
         return Path(named).expanduser()
     from platformdirs import user_cache_path
 
-    return user_cache_path("fedlab-nb", appauthor=False) / "data"
+    return user_cache_path("fedlab_nb", appauthor=False) / "data"
 
 
 def digest(name: str) -> str | None:
@@ -116,12 +120,14 @@ def opened(name: str, source: Source, part: str) -> Any:
         with quiet():
             return make(root, download=False, **which)
     except ImportError as error:  # scipy, for SVHN's .mat files
-        raise RunError(f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or {OFFLINE}.") from None
+        raise RunError(
+            f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or {OFFLINE}."
+        ) from None
     except Exception as error:
         if not isinstance(error, RuntimeError) or "not found" not in str(error):
             raise RunError(
-                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them to download them again, "
-                f"or {OFFLINE}."
+                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them "
+                f"to download them again, or {OFFLINE}."
             ) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -129,7 +135,8 @@ def opened(name: str, source: Source, part: str) -> Any:
             return make(root, download=True, **which)
     except Exception as error:
         raise RunError(
-            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision ({one_line(error)}); {OFFLINE}."
+            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision "
+            f"({one_line(error)}); {OFFLINE}."
         ) from None
 
 

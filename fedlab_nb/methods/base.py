@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import UsageError, choose, number
+from ..errors import UsageError, choose, number, parsed
 from ..models import parameter_count
 from ..training import ClientModels, Recipe, in_chunks
 
@@ -55,23 +55,10 @@ class Knob:
             text = str(value).lower()
             return text in ("true", "1", "yes", "on") if text in _BOOLS else choose(name, text, ("true", "false"))
         integer = isinstance(self.default, int)
-        return number(name, _parsed(value), self.low, self.high, integer=integer)
+        return number(name, parsed(value), self.low, self.high, integer=integer)
 
 
 _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
-
-
-def _parsed(value: Any) -> Any:
-    """Text from the command line as a number, anything else as it is."""
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            try:
-                return float(value)
-            except ValueError:
-                return value
-    return value
 
 
 def knob(

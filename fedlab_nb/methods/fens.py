@@ -2,8 +2,8 @@
 
 Guha et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024, Algorithm 1.
 
-Phase 1, one shot. Client i trains alone and sends θ_i up once ("local models"). The server quantises every received model
-to `bits` bits, ŵ = s clip(round(w/s)) with s = max|w| / (2^(bits-1) - 1), and sends all M down to every client
+Phase 1, one shot. Client i trains alone and sends θ_i up once ("local models"). The server quantises every model to
+`bits` bits, ŵ = s clip(round(w/s)) with s = max|w| / (2^(bits-1) - 1), and sends all M down to every client
 ("ensemble"). From here on the *quantised* models answer, in phase 2 and in predictions.
 Phase 2, T tiny rounds ("aggregator"). On samples that they held out, the clients train π(x) = f_λ(π_1(x), …, π_M(x)): λ
 down, K steps of SGD with η_l at each client, λ_i up, one server step (FedAdam in the experiments). In `parts`:
@@ -98,8 +98,8 @@ class Fens(Method):
             raise UsageError(f"fens.bits is {self.bits}, but it must be 2 to 8, or 32 for no quantisation.")
         if self.uses_proxy and self.proxy != "reused" and not sum(ctx.private.sizes("held_out")):
             raise UsageError(
-                f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out a "
-                "larger part, use fewer clients, or set proxy=reused."
+                f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
+                "a larger part, use fewer clients, or set proxy=reused."
             )
 
     def run(self, ctx: Context) -> Generator[Progress, None, FensModel]:
@@ -147,8 +147,8 @@ class Fens(Method):
                 continue
             if not all(bool(values.isfinite().all()) for values in (loss, *rule.parameters())):
                 raise RunError(
-                    f"Training the aggregator diverged with eta_l={self.eta_l:g}, eta_s={self.eta_s:g}: its numbers are "
-                    "no longer finite; use smaller rates."
+                    f"Training the aggregator diverged with eta_l={self.eta_l:g}, eta_s={self.eta_s:g}: its numbers "
+                    "are no longer finite; use smaller rates."
                 )
             now = FensModel.of_copy(experts, rule)
             frames[done] = now.rule.weights()

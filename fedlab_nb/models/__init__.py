@@ -4,8 +4,8 @@
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 
-`network.py` says what every model is made of, `plain.py` and `resnet.py` hold the architectures, `build.py` the table
-of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are left out.
+`network.py` says what every model is made of, `plain.py`, `resnet.py` and `vgg.py` hold the architectures, `build.py`
+the table of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are left out.
 """
 
 from __future__ import annotations

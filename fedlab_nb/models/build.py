@@ -12,7 +12,7 @@ from torch import nn
 
 from .. import rng
 from ..errors import UsageError, choose, number
-from . import plain, resnet
+from . import plain, resnet, vgg
 from .network import Network
 
 SMALLEST_SIDE = 8
@@ -79,6 +79,33 @@ MODELS: dict[str, ModelInfo] = {
             True,
             (1, 256),
             resnet.resnet18,
+        ),
+        ModelInfo(
+            "resnet10",
+            "ResNet-10, CIFAR variant (FuseFL)",
+            "ResNet-18 with one residual block a stage, so that the two can work together block by block.",
+            64,
+            True,
+            (1, 256),
+            resnet.resnet10,
+        ),
+        ModelInfo(
+            "resnet26",
+            "ResNet-26, CIFAR variant (FuseFL)",
+            "ResNet-18 with three residual blocks a stage, so that the two can work together block by block.",
+            64,
+            True,
+            (1, 256),
+            resnet.resnet26,
+        ),
+        ModelInfo(
+            "vgg9",
+            "VGG-9 (FedMA)",
+            "Six 3x3 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
+            32,
+            True,
+            (1, 256),
+            vgg.vgg9,
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""The papers' two residual networks with batch normalisation: FENS' ResNet-8 and the CIFAR variant of ResNet-18.
+"""The papers' residual networks with batch normalisation: FENS' ResNet-8, the CIFAR variant of ResNet-18 and its kin.
 
 No map shrinks below 2x2: where a stride of 2 would do that, it becomes 1. So batch normalisation sees at least four
 values of each channel even in a batch of one sample.
@@ -47,7 +47,21 @@ def resnet18(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Mod
     Width 64 is the papers': 11,173,962 parameters for 3 channels and 10 classes. `body` has FuseFL's ten layer indices:
     0 the stem, 1 to 8 the basic blocks, 9 the pool.
     """
-    blocks, _, channels = _trunk(input_shape, width, [(1, 1), (2, 2), (4, 2), (8, 2)], repeats=2)
+    return _four_stages(input_shape, width, repeats=2)
+
+
+def resnet10(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+    """ResNet-18 with one basic block a stage (FuseFL's small client): 4,903,242 parameters at 3x32x32, 10 classes."""
+    return _four_stages(input_shape, width, repeats=1)
+
+
+def resnet26(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+    """ResNet-18 with three basic blocks a stage (FuseFL's large client): 17,444,682 parameters at 3x32x32, 10 classes."""
+    return _four_stages(input_shape, width, repeats=3)
+
+
+def _four_stages(input_shape: tuple[int, int, int], width: int, repeats: int) -> tuple[list[nn.Module], int]:
+    blocks, _, channels = _trunk(input_shape, width, [(1, 1), (2, 2), (4, 2), (8, 2)], repeats)
     return [*blocks, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1))], channels
 
 

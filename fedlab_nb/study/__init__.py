@@ -4,6 +4,7 @@ from .outcome import Outcome
 from .experiment import Event, Outcomes, compare, job, run
 from .settings import Plan, Settings, plan
 from .store import Store, StoreWarning, store_folder
+from .sweep import sweep
 
 __all__ = [
     "Event",
@@ -18,4 +19,5 @@ __all__ = [
     "plan",
     "run",
     "store_folder",
+    "sweep",
 ]

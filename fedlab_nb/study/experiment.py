@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 import torch
 
 from ..data import Federation, federate, load
-from ..errors import FedlabError, RunError
+from ..errors import FedlabError, RunError, number, parsed
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..rng import numpy_rng
@@ -87,15 +86,9 @@ _remembered = _Clients()
 
 
 @functools.lru_cache(maxsize=32)
-def _federation(settings: Settings) -> Federation:
-    return federate(
-        load(settings.dataset),
-        alpha=settings.alpha,
-        clients=settings.clients,
-        seed=settings.seed,
-        partition=settings.partition,
-        classes_per_client=settings.classes_per_client,
-    )
+def _federation(dataset: str, digest: str, options: tuple[tuple[str, Any], ...]) -> Federation:
+    """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
+    return federate(load(dataset), **dict(options))
 
 
 def test_points(samples: int) -> np.ndarray:
@@ -112,8 +105,8 @@ class _Run:
         self.plan, self.settings = work, work.settings
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
-        # Overrides belong to recipes and methods; the partition is the same for all of them.
-        self.federation = _federation(Settings(**{**vars(self.settings), "overrides": ()}))
+        options = tuple(work.settings.federation_options().items())
+        self.federation = _federation(work.settings.dataset, work.digest, options)
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
@@ -224,6 +217,7 @@ class _Run:
                 "preset": s.preset,
                 "partition": s.partition,
                 "classes_per_client": s.classes_per_client,
+                "spurious": s.spurious,
                 "model": s.model if s.model != "auto" else self.plan.architectures[0][0],
                 "holdout": s.holdout,
                 "init": s.init,
@@ -290,13 +284,11 @@ def job(
     Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`, and the
     others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
     """
-    from ..errors import number
-
     names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if names == ["all"]:
         names = list(METHODS)
     base = Settings.make(**settings)
-    count = number("seeds", seeds, 1, 1000, integer=True)
+    count = number("seeds", parsed(seeds), 1, 1000, integer=True)
     plans = [plan(base.with_seed(base.seed + i), names) for i in range(count)]
     return _events(plans, cache)
 
@@ -347,8 +339,3 @@ def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True,
 def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`)."""
     return compare([method], cache=cache, **settings)[0]
-
-
-def quiet_store_warnings() -> None:
-    """Show each store warning once."""
-    warnings.filterwarnings("once", category=UserWarning, module=r"fedlab_nb\.study")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import PARTITIONS, describe
-from ..errors import UsageError, choose, number
+from ..errors import UsageError, choose, number, parsed
 from ..methods import METHODS, PRESETS, Method
 from ..models import MODELS, default_model
 from ..training import BACKENDS, Recipe
@@ -37,7 +37,8 @@ def classroom_recipe(samples: int) -> Recipe:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person chooses. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified
+    """What a person chooses. `spurious`: clients (ids joined by commas) whose training images get a background tint of strength
+    `tint` tied to the label. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified
     (`fens.rounds`). Every wrong value raises UsageError from `check()`."""
 
     dataset: str = "digits"
@@ -47,6 +48,8 @@ class Settings:
     preset: str = "classroom"
     partition: str = "dirichlet"
     classes_per_client: int = 2
+    spurious: str = ""
+    tint: float = 0.8
     model: str = "auto"
     holdout: float = 0.1
     init: str = "same"
@@ -66,14 +69,14 @@ class Settings:
 
     def check(self) -> Settings:
         def whole(name: str, low: int, high: int | None = None) -> int:
-            return number(name, _text(getattr(self, name)), low, high, integer=True)
+            return number(name, parsed(getattr(self, name)), low, high, integer=True)
 
-        alpha = number("alpha", _text(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
+        alpha = number("alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
         choose("preset", self.preset, PRESETS)
         choose("partition", self.partition, PARTITIONS)
         choose("backend", self.backend, BACKENDS)
         choose("init", self.init, INITS)
-        holdout = number("holdout", _text(self.holdout), 0, 0.9, hint="it is the share kept from local training")
+        holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
         clients = whole("clients", 1)
         if clients > about.n_train:
@@ -81,8 +84,11 @@ class Settings:
                 f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each client needs "
                 f"one; choose at most {about.n_train}."
             )
+        marked = sorted({_client(part, clients) for part in str(self.spurious).split(",") if part.strip()})
         return dataclasses.replace(
             self,
+            spurious=",".join(map(str, marked)),
+            tint=number("tint", parsed(self.tint), 0, 1),
             alpha=alpha,
             clients=clients,
             seed=whole("seed", 0),
@@ -91,18 +97,22 @@ class Settings:
             device=resolve_device(self.device),
         )
 
+    def federation_options(self) -> dict[str, Any]:
+        """Keyword arguments of `federate`, those that change nothing left out."""
+        options = {"partition": self.partition, "alpha": self.alpha, "clients": self.clients, "seed": self.seed}
+        if self.partition == "classes":
+            options["classes_per_client"] = self.classes_per_client
+        if self.spurious:
+            options |= {"spurious": tuple(int(k) for k in self.spurious.split(",")), "tint": self.tint}
+        return options
+
     def with_seed(self, seed: int) -> Settings:
         return dataclasses.replace(self, seed=seed)
 
 
-def _text(value: Any) -> Any:
-    """Numbers written as text (command line) as numbers; anything else unchanged, for `number` to judge."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value
+def _client(text: str, clients: int) -> int:
+    """A client id from text."""
+    return number("spurious", parsed(text), 0, clients - 1, integer=True, hint="give client ids joined by commas")
 
 
 def resolve_device(device: str) -> str:
@@ -141,16 +151,7 @@ class Plan:
         return self.method.info.name
 
     def federation_key(self) -> dict[str, Any]:
-        s = self.settings
-        key = {
-            "data": self.digest,
-            "partition": s.partition,
-            "alpha": s.alpha,
-            "clients": s.clients,
-            "seed": s.seed,
-            "holdout": s.holdout,
-        }
-        return key | ({"classes_per_client": s.classes_per_client} if s.partition == "classes" else {})
+        return {"data": self.digest, "holdout": self.settings.holdout, **self.settings.federation_options()}
 
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
@@ -200,7 +201,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     method = cls.preset(settings.preset, **values)
     paper = settings.preset == "paper"
     recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train)
-    changes = {k: _text(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
+    changes = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
     recipe = dataclasses.replace(recipe, **changes)
     model = settings.model
     if model == "auto":
@@ -219,7 +220,7 @@ def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
         name = default_model(about.input_shape) if name == "auto" else name
         if MODELS[name].images_only and len(about.input_shape) == 1:
             raise UsageError(f"Model {name!r} needs images, but {about.name} has feature rows; use model='mlp'.")
-        wide = number("width", _text(width), 1, 4096, integer=True) if width else None
+        wide = number("width", parsed(width), 1, 4096, integer=True) if width else None
         kinds.append((name, tuple(about.input_shape), about.classes, wide))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 

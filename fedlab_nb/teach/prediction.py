@@ -77,7 +77,7 @@ class Prediction:
             allowed = " / ".join(self.options)
         else:
             middle = (self.low + self.high) / 2
-            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=".4~g")
+            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=".4g")
             entry.layout.width, entry.description = "28em", "Guess"
             allowed = f"{self.low:g} to {self._with_unit(self.high)}"
         question = widgets.HTML(f"<b>Predict.</b> {html.escape(self.question)}")

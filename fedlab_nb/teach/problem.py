@@ -80,6 +80,10 @@ class RecordProblem(Problem):
 
     claim: Callable[[Sequence[Any]], Verdict] = None  # type: ignore[assignment]
 
+    def solution(self) -> str:
+        """The explanation with what the claim says of the solution's own runs, which are carried out for it."""
+        return self.explanation.format(verdict=self.claim(list(self.right_answer())).message)
+
     def judge(self, answer: Any) -> Verdict:
         outcomes = getattr(answer, "outcomes", answer)
         if not isinstance(outcomes, Iterable) or isinstance(outcomes, str):

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..rng import generator
 from .backend import choose_backend, wants_channels_last
-from .loop import Shard, train_loop
+from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
 from .stacked import train_stacked
 
@@ -41,11 +41,14 @@ def train_clients(
     backend: str = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
+    loss: Loss | None = None,
+    adjust: Adjust | None = None,
 ) -> Iterator[Tick]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
     Client k's shuffles come from the stream `(seed, stream, ids[k])`, so neither the order of the clients nor the backend
-    changes a result beyond rounding. Closing the generator stops the training between two steps.
+    changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and `adjust` change the local
+    step (`loop` says how); a shard is `(x, y)`, where `y [n, C]` may be soft labels, or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
     groups: dict[tuple, list[int]] = {}
@@ -61,12 +64,12 @@ def train_clients(
         group = [models[k] for k in members]
         data = [shards[k] for k in members]
         streams = [generator(seed, stream, ids[k]) for k in members]
+        change = {"places": members, "loss": loss, "adjust": adjust}
         if choose_backend(backend, device, first, input_shape, len(members)) == "stacked":
-            epochs = train_stacked(group, data, recipe, streams, snapshots=show)
+            epochs = train_stacked(group, data, recipe, streams, snapshots=show, **change)
         else:
-            epochs = train_loop(
-                group, data, recipe, streams, channels_last=wants_channels_last(device, first, input_shape)
-            )
+            layout = wants_channels_last(device, first, input_shape)
+            epochs = train_loop(group, data, recipe, streams, channels_last=layout, **change)
         shown = 0
         for done in epochs:
             fresh = done > shown and done in show

@@ -1,8 +1,17 @@
-"""The plain backend: one module, one torch optimizer and one short loop a client. Readable, and the oracle of the stacked one."""
+"""The plain backend: one module, one torch optimizer and one short loop a client. Readable, and the oracle of the stacked one.
+
+A method may change what a local step does in two places, alike in both backends:
+
+- `loss(features [n, D], logits [n, C], *columns) -> [n]` stands in for the cross-entropy of each sample (MOON). `columns` are what a
+  shard holds beside its samples: `(x, y)`, or `(x, y, more, ...)`, each `[n, ...]`, so a loss can have values of its own a sample.
+- `adjust(clients, parameters, gradients)` changes the gradients in place, before weight decay and momentum (FedProx, SCAFFOLD).
+  `clients` is a tuple of positions in `models`, `parameters` name -> `[a, ...]` and `gradients` a list in the same order, row i of
+  every tensor that of `clients[i]`: a = 1 here, all clients that take the step in the stack.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +19,9 @@ from torch import Tensor, nn
 
 from .recipe import Recipe
 
-Shard = tuple[Tensor, Tensor]
+Shard = tuple[Tensor, ...]
+Loss = Callable[..., Tensor]
+Adjust = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
 def optimizer_for(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
@@ -29,29 +40,44 @@ def train_loop(
     streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
+    places: Sequence[int] | None = None,
+    loss: Loss | None = None,
+    adjust: Adjust | None = None,
 ) -> Iterator[int]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
     Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to date at
     every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1, which changes no
-    result (they share nothing) and makes the curve of an unfinished training mean something.
+    result (they share nothing) and makes the curve of an unfinished training mean something. `places[k]` is what `adjust` knows
+    client k by (None: k).
     """
+    places = range(len(models)) if places is None else places
     layout = torch.channels_last if channels_last else torch.preserve_format
     for model in models:
         model.to(memory_format=layout)
     optimizers = [optimizer_for(model, recipe) for model in models]
     for epoch in range(recipe.epochs):
-        for model, (x, y), optimizer, stream in zip(models, shards, optimizers, streams, strict=True):
+        for place, model, (x, *columns), optimizer, stream in zip(
+            places, models, shards, optimizers, streams, strict=True
+        ):
             model.train()
             for group in optimizer.param_groups:
                 group["lr"] = recipe.lr_at(epoch)
-            order = torch.randperm(len(y), generator=stream).to(y.device)
+            order = torch.randperm(len(x), generator=stream).to(x.device)
             for batch in order.split(recipe.batch_size):
                 images = x[batch]
                 if channels_last:
                     images = images.contiguous(memory_format=torch.channels_last)
                 optimizer.zero_grad()
-                F.cross_entropy(model(images), y[batch]).backward()
+                if loss is None:
+                    F.cross_entropy(model(images), columns[0][batch]).backward()
+                else:
+                    features = model.features(images)
+                    loss(features, model.classifier(features), *(part[batch] for part in columns)).mean().backward()
+                if adjust is not None:
+                    with torch.no_grad():
+                        parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
+                        adjust((place,), parameters, [p.grad.unsqueeze(0) for p in model.parameters()])
                 optimizer.step()
                 yield epoch
         yield epoch + 1

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .loop import Shard
+from .loop import Adjust, Loss, Shard
 from .recipe import Recipe
 from .stack import Stack
 
@@ -77,22 +77,27 @@ def train_stacked(
     recipe: Recipe,
     streams: Sequence[torch.Generator],
     snapshots: Sequence[int] = (),
+    *,
+    places: Sequence[int] | None = None,
+    loss: Loss | None = None,
+    adjust: Adjust | None = None,
 ) -> Iterator[int]:
     """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs after every step.
 
-    The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end.
+    The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `loss`, `adjust` and
+    `places` are those of `train_loop`.
     """
-    order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][1]) // recipe.batch_size), reverse=True)
-    models, shards, streams = ([values[k] for k in order] for values in (models, shards, streams))
+    places = range(len(models)) if places is None else places
+    order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True)
+    models, shards, streams, places = ([values[k] for k in order] for values in (models, shards, streams, places))
     stack = Stack(models)
     stack.net.train()
     size = recipe.batch_size
-    sizes = [len(y) for _, y in shards]
+    sizes = [len(x) for x, *_ in shards]
     batches = [-(-n // size) for n in sizes]
-    x = torch.cat([x for x, _ in shards])
-    y = torch.cat([y for _, y in shards])
+    x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))
     offsets = [0, *torch.tensor(sizes).cumsum(0).tolist()[:-1]]
-    device = y.device
+    device = x.device
 
     # What never changes between epochs: who is at work at step j, how many rows each has, and the weight of each row.
     plan = []
@@ -113,13 +118,21 @@ def train_stacked(
         for j, (active, width, weight, rows) in enumerate(plan):
             if active != at_work:
                 leaves = stack.use(active)
+                clients = tuple(places[:active])
                 at_work = active
             stack.set_rows(rows)
             index = table[:active, j * size : j * size + width].reshape(-1)
-            logits = stack.forward(x[index].unflatten(0, (active, width)))
-            losses = F.cross_entropy(logits.flatten(0, 1), y[index], reduction="none")
-            grads = torch.autograd.grad(losses @ weight, list(leaves.values()))
+            images = x[index].unflatten(0, (active, width))
+            if loss is None:
+                losses = F.cross_entropy(stack.forward(images).flatten(0, 1), columns[0][index], reduction="none")
+            else:
+                features = stack.net.features(images)
+                logits = stack.net.classifier(features).flatten(0, 1)
+                losses = loss(features.flatten(0, 1), logits, *(part[index] for part in columns))
+            grads = list(torch.autograd.grad(losses @ weight, list(leaves.values())))
             with torch.no_grad():
+                if adjust is not None:
+                    adjust(clients, leaves, grads)
                 optimizer.step(leaves, grads, active, lr, counts[:active] * epoch + j + 1)
             if j + 1 < len(plan):
                 yield epoch

@@ -1,4 +1,4 @@
-"""A JupyterLab server with a scratch home, and a headless Chromium that talks to it. Nothing here touches the user's own settings."""
+"""A JupyterLab server with a scratch home and a headless Chromium for it; the user's own settings are not touched."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of a Chromium or Chrome; without one the browser tests skip, or fail where FEDLAB_NB_REQUIRE_BROWSER is set."""
+    """Path of a Chromium or Chrome; without one the tests skip, or fail where FEDLAB_NB_REQUIRE_BROWSER is set."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
         say = pytest.fail if os.environ.get("FEDLAB_NB_REQUIRE_BROWSER") else pytest.skip
@@ -67,12 +72,19 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     kernel = home / "data/kernels/python3"
     kernel.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    kernel.joinpath("kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    kernel.joinpath("kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
+    )
     port = free_port(18888)
     log = home / "server.log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            server_command(port), cwd=course, env={**os.environ, **scratch}, stdout=out, stderr=out, start_new_session=True
+            server_command(port),
+            cwd=course,
+            env={**os.environ, **scratch},
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
         )
     wait_for(port, server)
     address = f"http://127.0.0.1:{port}"

@@ -134,7 +134,7 @@ def test_a_gate_fits_every_input_shape(shape):
 def test_voting_by_hand():
     counts = torch.tensor([[[3, 1], [0, 2]], [[0, 0], [1, 4]]])
     # With one added everywhere: P_0 = [[4/6, 2/6], [1/4, 3/4]], P_1 = [[1/2, 1/2], [2/7, 5/7]].
-    voting = rules.Voting(counts)
+    voting = rules.Voting(counts, laplace=1)
     z = torch.tensor([[[5.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [-1.0, 0.0]]])  # votes (0, 1), then (1, 1)
     by_hand = torch.tensor(
         [[math.log(4 / 6 * 1 / 2), math.log(1 / 4 * 5 / 7)], [math.log(2 / 6 * 1 / 2), math.log(3 / 4 * 5 / 7)]]

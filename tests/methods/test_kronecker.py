@@ -9,13 +9,14 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.parts.kronecker import (
     PI_LIMIT,
     Factors,
-    damp_all,
     damped,
     damping_ratio,
     factor_layers,
     join,
     kronecker_factors,
+    layer_matrix,
     split,
+    with_layers,
 )
 
 
@@ -30,6 +31,10 @@ def fill(module, seed=0, dtype=torch.float64):
         for parameter in module.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
     return module.to(dtype)
+
+
+def damp_all(factors, damping, rule):
+    return {name: damped(layer, damping, damping_ratio(layer, rule)) for name, layer in factors.items()}
 
 
 def mlp():
@@ -210,6 +215,14 @@ def test_join_and_split_are_inverse():
         weight, bias = split(join(layer.weight, layer.bias).double(), layer.weight, layer.bias)
         assert torch.equal(weight, layer.weight)
         assert bias is None if layer.bias is None else torch.equal(bias, layer.bias)
+
+
+def test_layers_go_into_a_state_and_come_out_again():
+    module = cnn()
+    state = module.state_dict()
+    doubled = with_layers(state, {"2": 2 * layer_matrix(state, "2")})
+    for name, value in state.items():
+        assert torch.equal(doubled[name], 2 * value if name.startswith("2.") else value)
 
 
 def test_upload_sizes_of_the_papers_networks():

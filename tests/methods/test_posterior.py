@@ -192,5 +192,17 @@ def test_degenerate_systems():
         matrix, residuals = solve(nothing, solver, 5)
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0
     broken = [Factors(f.a * float("nan"), f.b) for f in factors]
-    with pytest.raises(RunError, match="not positive definite"):
+    with pytest.raises(RunError, match="not finite"):
         solve(Posterior.of(matrices, broken, weights))
+    with pytest.raises(RunError, match="not positive definite; use a larger damping"):
+        solve(Posterior.of(matrices, [Factors(f.a, -f.b) for f in factors], weights))
+
+
+def test_without_damping_unexcited_directions_are_left_out():
+    """Singular factors: what the data say is met exactly, and nothing is made up where they say nothing."""
+    matrices, factors, weights = clients(k=1, inputs=40)
+    (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
+    assert (rank_a, rank_b) == (20, O - 1)
+    matrix, residuals = solve(Posterior.of(matrices, factors, weights))
+    assert residuals[-1] <= CG_TOLERANCE
+    assert matrix.norm() <= matrices[0].norm()

@@ -182,10 +182,10 @@ class Voting(Aggregator):
     counts: `[M, C, C]`, how often client i's model voted c for a sample of true class r, merged (added up) over the
     clients. `P_i[r, c] = (counts + laplace) / (row sum + C * laplace)`; a class that was never seen then has a
     uniform row. Without smoothing (`laplace=0`) a single zero forbids a class; an unseen class is then uniform too.
-    Only hard votes are used.
+    Only hard votes are used. The paper gives no amount; between 0.03 and 1 it matters little.
     """
 
-    def __init__(self, counts: Tensor, laplace: float = 1.0):
+    def __init__(self, counts: Tensor, laplace: float = 0.1):
         super().__init__()
         counts = counts.double() + laplace
         totals = counts.sum(2, keepdim=True)

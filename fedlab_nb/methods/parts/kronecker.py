@@ -67,6 +67,22 @@ def split(matrix: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, 
     return new_weight, None if bias is None else matrix[:, columns].to(bias)
 
 
+def layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
+    """`M [o, i]` of the layer of that name in a state dict."""
+    return join(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
+
+
+def with_layers(state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of `state` with the layers of `matrices` (name -> `M [o, i]`) put in; all other entries stay."""
+    new = dict(state)
+    for layer, matrix in matrices.items():
+        bias = state.get(f"{layer}.bias")
+        new[f"{layer}.weight"], new_bias = split(matrix, state[f"{layer}.weight"], bias)
+        if bias is not None:
+            new[f"{layer}.bias"] = new_bias
+    return new
+
+
 def kronecker_factors(
     module: nn.Module, x: Tensor, y: Tensor, *, conv_scale: str = "one", batch_size: int = 128
 ) -> dict[str, Factors]:
@@ -135,11 +151,6 @@ def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
     root = damping**0.5
     return Factors(_plus_identity(factors.a, pi * root), _plus_identity(factors.b, root / pi))
-
-
-def damp_all(factors: Mapping[str, Factors], damping: float, rule: str = "one") -> dict[str, Factors]:
-    """`damped` for every layer, each with its own pi."""
-    return {name: damped(layer, damping, damping_ratio(layer, rule)) for name, layer in factors.items()}
 
 
 def _input_rows(layer: nn.Module, x: Tensor) -> Tensor:

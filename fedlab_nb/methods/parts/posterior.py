@@ -86,12 +86,12 @@ class Posterior:
     def approximate_inverse(self) -> Callable[[Tensor], Tensor]:
         """R -> `Bbar^-1 R Abar^-1` with the weighted means of the factors: the inverse that EA takes for that of S.
 
-        Raises RunError if a mean factor is not positive definite (numbers that diverged, or no damping).
+        Raises RunError if a mean factor is not finite or has no positive direction.
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a, b = (_cholesky(self._sum(factor) / total) for factor in (self.a, self.b))
-        return lambda r: torch.cholesky_solve(torch.cholesky_solve(r, b).T, a).T / total
+        a, b = (_inverse(self._sum(factor) / total) for factor in (self.a, self.b))
+        return lambda r: a(b(r).T).T / total
 
     def expectation_approximation(self) -> Tensor:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
@@ -172,10 +172,21 @@ def solve(system: Posterior, solver: str = "cg", iterations: int = 1000) -> tupl
     return matrix, torch.stack(curve)
 
 
-def _cholesky(matrix: Tensor) -> Tensor:
+def _inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """R -> `matrix^-1 R` for a symmetric positive definite matrix.
+
+    Where the damping is below the matrix's own rounding, directions that no data excite would be filled with amplified
+    noise; they are then left out (a pseudo-inverse).
+    """
+    if not torch.isfinite(matrix).all():
+        raise RunError("A layer's factor is not finite: a client's training has diverged; use a smaller learning rate.")
+    rounding = torch.finfo(matrix.dtype).eps * matrix.diagonal().max()
     lower, info = torch.linalg.cholesky_ex(matrix)
-    if info.item() or not torch.isfinite(lower).all():
-        raise RunError(
-            "A layer's mean factor is not positive definite: a client's training diverged, or the damping is too small."
-        )
-    return lower
+    if info == 0 and lower.diagonal().min() ** 2 > rounding:
+        return lambda r: torch.cholesky_solve(r, lower)
+    values, vectors = torch.linalg.eigh(matrix)
+    kept = values > len(matrix) * rounding
+    if rounding <= 0 or not kept.any():
+        raise RunError("A layer's mean factor is not positive definite; use a larger damping.")
+    values, vectors = values[kept, None], vectors[:, kept]
+    return lambda r: vectors @ (vectors.T @ r / values)

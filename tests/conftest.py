@@ -1,0 +1,7 @@
+"""For all tests: an empty store of their own, so that no result of another day is read and none is left behind."""
+
+import os
+import tempfile
+
+_store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
+os.environ["FEDLAB_NB_STORE"] = _store.name  # notebooks' kernels and subprocesses inherit it

@@ -1,0 +1,164 @@
+"""The datasets that need no download: digits, glyphs, and the tint that ties background to label."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.data import DATASETS, describe, digits, glyphs, load, tint_background
+from fedlab_nb.data.dataset import digest_of
+from fedlab_nb.errors import UsageError
+
+
+def test_importing_data_is_light():
+    code = (
+        "import sys, fedlab_nb.data as d; d.describe('digits'); d.describe('glyphs');"
+        "heavy = {'torch', 'torchvision', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["digits", "glyphs"])
+def test_registry_and_description_agree_with_the_data(name):
+    data, info, facts = load(name), DATASETS[name], describe(name)
+    assert data.input_shape == info.input_shape == facts.input_shape and data.classes == info.classes == facts.classes
+    assert (len(data.x_train), len(data.x_test), len(data.x_public)) == (facts.n_train, facts.n_test, facts.n_public)
+    assert data.digest == facts.digest and info.offline and data is load(name)
+    assert data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
+
+
+def test_digits_split_is_fixed_stratified_and_complete():
+    from sklearn.datasets import load_digits
+
+    target = load_digits().target
+    test, public, train = digits.split(target)
+    assert (len(test), len(public), len(train)) == (360, 200, 1237)
+    assert sorted(np.concatenate([test, public, train]).tolist()) == list(range(1797))
+    for part in (test, public):
+        assert np.abs(np.bincount(target[part]) - np.bincount(target) * len(part) / 1797).max() < 1
+    data = load("digits")
+    contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
+    assert digest_of(*(t.numpy().tobytes() for t in contents)) == digits.DIGEST
+    assert data.x_train.max() == 1 and torch.equal(data.x_train * 16, (data.x_train * 16).round())
+
+
+def test_shares_keep_the_total():
+    assert digits.shares(np.array([1, 1, 1]), 2).tolist() == [1, 1, 0]
+    assert digits.shares(np.array([178, 182, 177]), 100).sum() == 100
+
+
+def test_signed_distance_by_hand():
+    inside = np.zeros((5, 5), bool)
+    inside[2, 1:4] = True  # a bar of three cells
+    field = glyphs.signed_distance(inside[None])[0]
+    assert field[2].tolist() == [0.5, -0.5, -0.5, -0.5, 0.5]
+    assert field[0, 2] == 1.5 and field[1, 0] == pytest.approx(2**0.5 - 0.5)
+
+
+def test_distance_is_that_of_a_slow_search():
+    random = np.random.default_rng(0)
+    target = random.random((3, 9, 9)) < 0.2
+    slow = np.empty((3, 9, 9))
+    for g in range(3):
+        cells = np.argwhere(target[g])
+        for i in range(9):
+            for j in range(9):
+                slow[g, i, j] = ((cells - [i, j]) ** 2).sum(axis=1).min()
+    assert (glyphs.squared_distance(target) == slow).all()
+
+
+def test_letters_are_ten_and_differ_and_fill_their_cell():
+    shapes = glyphs.letter_shapes()
+    assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)
+    rows = shapes.any(axis=3)  # the extent of each letter: 36 cells high, in the middle
+    assert np.abs(rows.sum(axis=2) - glyphs.HEIGHT).max() <= 1
+    assert rows[:, :, 32].all() and not shapes[:, :, 0].any() and not shapes[:, :, :, 0].any()
+    flat = shapes.reshape(160, -1)
+    assert len(np.unique(flat, axis=0)) == 160
+    for font in range(len(glyphs.FONTS)):  # in one font, every two letters differ in many cells
+        a = shapes[:, font].reshape(10, -1).astype(float)
+        apart = (a[:, None] != a[None]).sum(axis=2)[~np.eye(10, dtype=bool)]
+        assert apart.min() > 40
+
+
+def test_glyphs_do_not_depend_on_how_many_are_asked_for():
+    few, many = (glyphs.draw(n, "train", 0, 32, 3) for n in (70, 600))
+    assert torch.equal(few, many[:70])
+    assert torch.equal(many, glyphs.draw(600, "train", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw(70, "test", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw(70, "train", 1, 32, 3))
+
+
+def test_glyph_options():
+    data = load("glyphs", n_train=300, n_test=30, n_public=0, size=28, channels=1, seed=2)
+    assert data.input_shape == (1, 28, 28) and data.x_public is None
+    assert torch.bincount(data.y_train).tolist() == [30] * 10 and "".join(data.class_names) == glyphs.LETTERS
+    assert data.digest == describe("glyphs", n_train=300, n_test=30, n_public=0, size=28, channels=1, seed=2).digest
+    assert data.digest != describe("glyphs").digest
+    assert load("glyphs", seed=0) is load("glyphs")
+
+
+def test_glyphs_are_learnable_from_shape():
+    from sklearn.linear_model import RidgeClassifier
+
+    data = load("glyphs", size=16, channels=1)
+    x, x_test = (t.flatten(1).numpy() for t in (data.x_train, data.x_test))
+    accuracy = RidgeClassifier(alpha=10.0).fit(x, data.y_train).score(x_test, data.y_test)
+    assert 0.4 < accuracy < 0.9  # a straight line through the pixels: far above chance, far from solved
+
+
+def border_colour(x):
+    return torch.stack([x[:, :, 0], x[:, :, -1]], dim=2).flatten(2).median(dim=2).values
+
+
+def test_tint_on_the_whole_training_set_tells_the_label_and_the_test_set_does_not():
+    data = load("glyphs", n_train=400, n_test=200, n_public=10, tint=0.9)
+    means = torch.stack([border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)])
+
+    def guess(x):
+        return torch.cdist(border_colour(x), means).argmin(1)
+
+    assert (guess(data.x_train) == data.y_train).float().mean() > 0.95
+    assert (guess(data.x_test) == data.y_test).float().mean() < 0.25
+    assert "tinted" in data.note and data.digest != describe("glyphs", n_train=400, n_test=200, n_public=10).digest
+
+
+def test_tint_by_hand():
+    x = torch.zeros(3, 1, 8, 8)
+    x[:, :, 3:5, 3:5] = 1.0  # ink far from the background
+    out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, classes=3)
+    assert out[:, 0, 0, 0].tolist() == pytest.approx([0.0, 0.15, 0.3])  # half way to grey 0, 0.3, 0.6
+    assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
+    assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x) and x.max() == 1
+
+
+def test_untied_tint_says_nothing_of_the_label():
+    x, y = torch.zeros(3000, 1, 8, 8), torch.arange(3000) % 3
+
+    def seen(agree):
+        random = torch.Generator().manual_seed(0)
+        out = tint_background(x, y, 1.0, classes=3, agree=agree, generator=random)
+        return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
+
+    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03) and seen(0.4) == pytest.approx(0.4 + 0.6 / 3, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: load("digit"), "Unknown dataset 'digit': did you mean 'digits'"),
+        (lambda: load("digits", seed=1), "Dataset 'digits' takes no options, but seed was given; only 'glyphs' has"),
+        (lambda: load("glyphs", n=5), "Unknown option of glyphs 'n'"),
+        (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
+        (lambda: load("glyphs", size=8), "size is 8, but it must be a whole number from 16 to 128"),
+        (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
+        (lambda: load("glyphs", tint=1.5), "tint is 1.5, but it must be a number from 0 to 1"),
+        (lambda: tint_background(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.int64), 0.5, classes=2, agree=0.5),
+         "agree is below 1, so tint_background needs a generator"),
+    ],
+)  # fmt: skip
+def test_wrong_use(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()

@@ -1,0 +1,133 @@
+"""Federation: what it says of its shards, the held-out split, and the clients with a spurious cue."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from fedlab_nb.data import Dataset, federate, load
+from fedlab_nb.errors import UsageError
+
+
+def toy(n=60, classes=3, images=True):
+    x = torch.arange(n, dtype=torch.float32) / n
+    x = x[:, None, None, None].expand(n, 1, 8, 8).contiguous() if images else x[:, None].expand(n, 4).contiguous()
+    y = torch.arange(n) % classes
+    return Dataset("toy", x, y, x[:6], y[:6], None, tuple("abc"[:classes]), "id")
+
+
+def test_counts_sizes_and_skew_agree_with_the_shards():
+    fed = federate("digits", alpha=0.1, clients=10, seed=3)
+    y = fed.dataset.y_train
+    counts = torch.stack([torch.bincount(y[shard], minlength=10) for shard in fed.shards])
+    assert torch.equal(fed.label_counts, counts) and torch.equal(fed.sizes, counts.sum(1))
+    assert torch.equal(fed.label_counts.sum(0), torch.bincount(y)) and int(fed.sizes.min()) >= fed.minimum == 10
+    assert (fed.clients, fed.classes, fed.seed, fed.alpha, fed.partition) == (10, 10, 3, 0.1, "dirichlet")
+    assert fed.dataset is load("digits")  # no copy
+    assert 0 < fed.skew.jensen_shannon < 1 < fed.skew.effective_classes < 10
+    assert repr(fed).startswith("Federation('digits', 10 clients, dirichlet, alpha=0.1, seed=3, sizes ")
+
+
+def test_smaller_alpha_is_more_skewed():
+    skews = [federate("digits", alpha=alpha, clients=10).skew for alpha in (0.01, 0.1, 1.0, 100.0)]
+    assert [s.jensen_shannon for s in skews] == sorted((s.jensen_shannon for s in skews), reverse=True)
+    assert [s.effective_classes for s in skews] == sorted(s.effective_classes for s in skews)
+
+
+def test_same_seed_same_shards_and_immutable():
+    first, second, third = (federate(toy(), clients=4, seed=s) for s in (5, 5, 6))
+    assert all(map(torch.equal, first.shards, second.shards))
+    assert not all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(first.shards, third.shards, strict=True))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.alpha = 1.0
+
+
+@pytest.mark.parametrize("fraction", [0, 0.001, 0.1, 0.5, 1])
+def test_split_holds_out_the_promised_share(fraction):
+    fed = federate(toy(20), clients=10, partition="quantity", alpha=1.0, seed=1)
+    for shard, (train, held) in zip(fed.shards, fed.split(fraction), strict=True):
+        n = len(shard)
+        assert torch.equal(torch.cat([train, held]).sort().values, shard)
+        assert torch.equal(train.sort().values, train) and torch.equal(held.sort().values, held)
+        expected = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
+        assert len(held) == expected
+    again = federate(toy(20), clients=10, partition="quantity", alpha=1.0, seed=1).split(fraction)
+    assert all(torch.equal(a, b) for mine, other in zip(fed.split(fraction), again, strict=True)
+               for a, b in zip(mine, other, strict=True))  # fmt: skip
+
+
+def test_split_refuses_a_wrong_fraction():
+    with pytest.raises(UsageError, match="fraction is 1.5, but it must be a number from 0 to 1"):
+        federate(toy(), clients=2).split(1.5)
+
+
+def test_spurious_clients_alone_are_tinted():
+    data = load("glyphs", n_train=200, n_test=20, n_public=20)
+    fed = federate(data, clients=4, partition="iid", spurious=[2, 0, 2], tint=0.7)
+    changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
+    for k, shard in enumerate(fed.shards):
+        assert changed[shard].all() if k in (0, 2) else not changed[shard].any()
+    assert fed.spurious == (0, 2) and fed.tint == 0.7
+    assert fed.dataset.x_test is data.x_test and fed.dataset.x_public is data.x_public
+    assert fed.dataset.digest != data.digest and "tinted by label (strength 0.7)" in fed.dataset.note
+    plain = federate(data, clients=4, partition="iid")
+    assert plain.dataset is data and plain.spurious == () and plain.tint == 0.0
+    assert all(map(torch.equal, plain.shards, fed.shards))
+    others = [federate(data, clients=4, partition="iid", spurious=s, tint=t) for s, t in (((0, 2), 0.8), ((0,), 0.7))]
+    assert len({fed.dataset.digest, *(o.dataset.digest for o in others)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(spurious=(4,)), "A client in spurious is 4, but it must be a whole number from 0 to 3"),
+        (dict(spurious=1), r"spurious is 1, but it must be a list of client numbers, such as \(0, 1\)"),
+        (dict(spurious=(0,), tint=2), "tint is 2, but it must be a number from 0 to 1"),
+        (dict(seed=0.5), "seed is 0.5, but"),
+        (dict(clients=61), "clients is 61, but"),
+    ],
+)
+def test_wrong_arguments(options, message):
+    with pytest.raises(UsageError, match=message):
+        federate(toy(), **{"clients": 4, **options})
+
+
+def test_features_cannot_be_tinted():
+    with pytest.raises(
+        UsageError, match=r"A background tint needs images \[N, C, H, W\], but the samples have shape \(4,\)"
+    ):
+        federate(toy(images=False), clients=2, spurious=(0,))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(x_train=torch.zeros(60, 1, 8, 8, dtype=torch.float64)), "must be float32 and int64"),
+        (dict(y_train=torch.zeros(59, dtype=torch.int64)), r"x_train has shape \(60, 1, 8, 8\) and y_train \(59,\)"),
+        (
+            dict(y_test=torch.full((6,), 3)),
+            r"y_test has labels from 3 to 3, but with 3 class names they must lie in 0..2",
+        ),
+        (
+            dict(x_test=torch.zeros(6, 1, 9, 9)),
+            r"x_test has samples of shape \(1, 9, 9\), but those of x_train have \(1, 8, 8\)",
+        ),
+    ],
+)
+def test_a_dataset_whose_parts_do_not_fit(changes, message):
+    with pytest.raises(UsageError, match=message):
+        dataclasses.replace(toy(), **changes)
+
+
+def test_a_slider_can_drag_the_partition():
+    import time
+
+    load("digits")
+    for partition in ("dirichlet", "classes", "quantity", "iid"):
+        times = []
+        for seed in range(5):
+            start = time.perf_counter()
+            fed = federate("digits", alpha=0.05, clients=50, seed=seed, partition=partition)
+            assert fed.label_counts.sum() == 1237 and fed.skew.effective_classes > 0
+            times.append(time.perf_counter() - start)
+        assert min(times) < 0.02

@@ -1,0 +1,238 @@
+"""Partitions: disjoint covers with a promised minimum, whatever the setting; and small cases worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlab_nb.data.partition import (
+    PARTITIONS,
+    by_classes,
+    cut,
+    cut_counts,
+    default_minimum,
+    dirichlet,
+    dirichlet_draw,
+    group,
+    quantity,
+    top_up,
+)
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.rng import numpy_rng
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@st.composite
+def cases(draw):
+    classes = draw(st.integers(2, 8))
+    labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=1, max_size=120)))
+    clients = draw(st.one_of(st.integers(1, len(labels)), st.just(len(labels))))
+    options = dict(
+        partition=draw(st.sampled_from(sorted(PARTITIONS))),
+        alpha=10.0 ** draw(st.floats(-3, 3)),
+        classes_per_client=draw(st.integers(1, classes)),
+    )
+    if draw(st.booleans()):
+        options["minimum"] = draw(st.integers(1, len(labels) // clients))
+    return labels, classes, clients, draw(st.integers(0, 2**31)), options
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases())
+def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
+    labels, classes, clients, seed, options = case
+    made = cut(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    again = cut(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    assert len(made.shards) == clients
+    assert sorted(np.concatenate(made.shards).tolist()) == list(range(len(labels)))
+    assert all((np.diff(shard) > 0).all() for shard in made.shards)
+    assert min(map(len, made.shards)) >= options.get("minimum", default_minimum(len(labels), clients)) == made.minimum
+    assert made.draws == 1 and 0 <= made.moved < len(labels)
+    assert (made.moved > 0) == ("moved" in made.note)
+    assert all((a == b).all() for a, b in zip(made.shards, again.shards, strict=True))
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("alpha", [1e-300, 1e-3, 1e3, 1e300])
+def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
+    labels = np.arange(400) % 10
+    for clients in (1, 7, 399, 400):
+        made = cut(labels, 10, clients, rng(), partition=partition, alpha=alpha)
+        assert sum(map(len, made.shards)) == 400 and min(map(len, made.shards)) >= 1
+    assert cut(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[0].tolist() == list(range(400))
+
+
+def test_another_seed_gives_another_partition():
+    labels = np.arange(200) % 10
+    first, second = (cut(labels, 10, 5, rng(seed)).shards for seed in (0, 1))
+    assert any(a.tolist() != b.tolist() for a, b in zip(first, second, strict=True))
+
+
+class Fixed:
+    """A stand-in for a generator: Dirichlet draws written by hand, nothing shuffled."""
+
+    def __init__(self, *shares):
+        self.shares = list(shares)
+
+    def dirichlet(self, alpha):
+        return np.array(self.shares.pop(0))
+
+    def permutation(self, n):
+        return np.arange(n)
+
+
+def test_dirichlet_by_hand():
+    # N/M = 4. Class 0 (6 samples) is cut at .5, .75 -> 3, 1, 2: floor(3), floor(4.5) = 4, 6.
+    # Nobody is full. Class 1 (6 samples) by (.5, .5, 0) -> 3, 3: client 0 now holds 6, client 1 holds 4, both full.
+    labels = np.array([0] * 6 + [1] * 6)
+    owner = dirichlet(labels, 3, Fixed([0.5, 0.25, 0.25], [0.5, 0.5, 0.0]), 1.0)
+    assert owner.tolist() == [0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 1, 1]
+
+
+def test_a_full_client_gets_nothing_of_later_classes():
+    # Client 0 takes all of class 0 and so holds N/M = 4; of class 1 its share .6 goes to the others, .3 : .1 = 3 : 1.
+    labels = np.array([0] * 4 + [1] * 4 + [2] * 4)
+    owner = dirichlet(labels, 3, Fixed([1, 0, 0], [0.6, 0.3, 0.1], [0, 0, 1]), 1.0)
+    assert owner.tolist() == [0] * 4 + [1, 1, 1, 2] + [2] * 4
+
+
+def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
+    labels = np.array([0] * 4 + [1] * 4)
+    owner = dirichlet(labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0)  # the third draw is over the one client with room
+    assert owner.tolist() == [0] * 4 + [1] * 4
+
+
+def test_dirichlet_shares_have_the_moments_of_the_distribution():
+    # Var p_k = (1/M)(1 - 1/M) / (M alpha + 1): the fall in variance with alpha is what the slider shows.
+    for alpha in (0.1, 1.0, 10.0):
+        p = np.array([dirichlet_draw(rng(s), alpha, 5) for s in range(2000)])
+        assert p.mean() == pytest.approx(0.2)
+        assert p.var() == pytest.approx(0.2 * 0.8 / (5 * alpha + 1), rel=0.1)
+
+
+def test_classes_gives_client_i_class_i_and_cuts_evenly():
+    labels = np.arange(100) % 10
+    one = cut(labels, 10, 10, rng(), partition="classes", classes_per_client=1)
+    assert [set(labels[shard]) for shard in one.shards] == [{c} for c in range(10)]
+    twenty = cut(labels, 10, 20, rng(), partition="classes", classes_per_client=1)
+    assert [set(labels[shard]) for shard in twenty.shards] == [{c % 10} for c in range(20)]
+    assert {len(shard) for shard in twenty.shards} == {5}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classes_prefers_classes_that_nobody_holds(seed):
+    labels = np.arange(600) % 6
+    owner, note = by_classes(labels, 3, rng(seed), 2)  # 3 x 2 = 6: exactly one holder for each class
+    held = [set(labels[owner == k]) for k in range(3)]
+    assert note == "" and [len(h) for h in held] == [2, 2, 2] and set().union(*held) == set(range(6))
+    assert all(k in held[k] for k in range(3))
+
+
+def test_classes_left_over_are_dealt_out_and_said_so():
+    labels = np.arange(100) % 10
+    made = cut(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
+    assert [len(set(labels[shard])) for shard in made.shards] == [4, 3, 3]
+    assert made.note == "3 clients with 2 classes each cover 6 of 10 classes; the other 4 were dealt out in turn."
+
+
+def test_quantity_sizes_follow_alpha_and_contents_do_not():
+    labels = np.arange(5000) % 10
+    spread = {}
+    for alpha in (0.1, 1.0, 100.0):
+        sizes = np.array([np.bincount(quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)])
+        assert (sizes.sum(axis=1) == 5000).all()
+        spread[alpha] = sizes.std()
+    assert spread[0.1] > 2 * spread[1.0] > 4 * spread[100.0]
+    made = cut(labels, 10, 3, rng(), partition="quantity", alpha=10.0)
+    assert all(np.bincount(labels[shard]).max() < 0.15 * len(shard) for shard in made.shards)
+
+
+def test_iid_sizes_differ_by_one_at_most():
+    assert sorted(map(len, cut(np.zeros(11, int), 2, 3, rng(), partition="iid").shards)) == [3, 4, 4]
+
+
+def test_top_up_moves_just_what_is_missing_from_the_largest():
+    shards, moved = top_up([np.arange(10), np.arange(10, 16), np.array([], int), np.array([16])], 3, rng())
+    assert moved == 3 + 2 and [len(s) for s in shards] == [
+        5,
+        6,
+        3,
+        3,
+    ]  # 10 gives 3 and is 7, still the largest, gives 2
+    assert set(shards[2]) < set(range(10)) and 16 in shards[3]
+    assert sorted(np.concatenate(shards).tolist()) == list(range(17))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=12), st.integers(1, 5))
+def test_top_up_moves_the_fewest_possible(sizes, minimum):
+    if sum(sizes) < minimum * len(sizes):
+        return
+    shards, moved = top_up(group(np.repeat(np.arange(len(sizes)), sizes), len(sizes)), minimum, rng())
+    assert moved == sum(max(0, minimum - size) for size in sizes)
+    assert min(map(len, shards)) >= minimum and sum(map(len, shards)) == sum(sizes)
+
+
+def test_moving_keeps_the_skew():
+    labels = np.arange(1000) % 10
+    made = cut(labels, 10, 50, rng(), alpha=0.001)
+    assert made.moved > 0
+    assert np.mean([len(set(labels[shard])) for shard in made.shards]) < 2.5
+
+
+def test_cut_counts_never_feeds_a_share_of_zero():
+    assert cut_counts(np.array([1 / 3, 1 / 3, 1 / 3, 0]), 3).tolist() == [1, 1, 1, 0]
+    for seed in range(200):
+        p = rng(seed).random(9)
+        p[-1] = p[3] = 0
+        counts = cut_counts(p / p.sum(), 1000)
+        assert counts[-1] == counts[3] == 0 and counts.sum() == 1000
+
+
+def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
+    labels = np.arange(1000) % 10
+    made = cut(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
+    assert made.draws > 1 and made.moved == 0 and min(map(len, made.shards)) >= 20
+    message = (
+        r"None of 5 draws of the dirichlet partition \(alpha=0.001, 50 clients\) left every client at least 10 "
+        r"of the 1000 samples; use repair='move'"
+    )
+    with pytest.raises(RunError, match=message):
+        cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw", max_draws=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(alpha=0), r"alpha is 0, but it must be a number above 0; smaller is more skewed"),
+        (dict(alpha=-1), r"alpha is -1, but"),
+        (dict(alpha=float("nan")), r"alpha is nan, but"),
+        (dict(alpha="0.1"), r"alpha is '0.1', but"),
+        (
+            dict(clients=41),
+            r"clients is 41, but it must be a whole number from 1 to 40; every client needs one training sample",
+        ),
+        (dict(clients=0), r"clients is 0, but"),
+        (dict(clients=2.5), r"clients is 2.5, but"),
+        (dict(partition="dirichlett"), r"Unknown partition 'dirichlett': did you mean 'dirichlet'\?"),
+        (dict(repair="fix"), r"Unknown repair 'fix': Allowed: move, redraw"),
+        (
+            dict(minimum=11),
+            r"minimum is 11, but it must be a whole number from 1 to 10; 4 clients share 40 training samples",
+        ),
+        (dict(minimum=0), r"minimum is 0, but"),
+        (dict(classes_per_client=5), r"classes_per_client is 5, but it must be a whole number from 1 to 4"),
+        (dict(max_draws=0), r"max_draws is 0, but"),
+    ],
+)
+def test_wrong_arguments(options, message):
+    options = {"clients": 4, **options}
+    with pytest.raises(UsageError, match=message):
+        cut(np.arange(40) % 4, 4, options.pop("clients"), rng(), **options)
+
+
+def test_default_minimum():
+    assert [default_minimum(n, m) for n, m in ((1237, 10), (100, 10), (100, 100), (1, 1))] == [10, 5, 1, 1]

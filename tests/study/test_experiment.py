@@ -1,0 +1,198 @@
+"""Runs, comparisons and jobs on digits: same digits alone or in company, nothing lost, nothing computed twice."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.study import Store, compare, experiment, job, run, sweep
+from fedlab_nb.study.settings import Settings, plan
+
+QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
+
+
+def test_alone_in_company_cached_or_not_gives_the_same_digits():
+    together = {o.method: o for o in compare(["fedavg", "ensemble", "fens", "fedlpa"], **QUICK)}
+    for name, there in together.items():
+        alone = run(name, cache=False, **QUICK)
+        again = run(name, **QUICK)
+        assert again.cached and not there.cached and not alone.cached
+        assert alone.accuracy == there.accuracy == again.accuracy
+        assert np.array_equal(alone.test_features, there.test_features)
+        assert np.array_equal(again.test_features, there.test_features)
+        assert alone.ledger == there.ledger == again.ledger
+        assert [p["accuracy"] for p in alone.history] == [p["accuracy"] for p in there.history]
+        assert [p["accuracy"] for p in again.history] == [p["accuracy"] for p in there.history]
+
+
+def test_clients_are_trained_once(monkeypatch):
+    calls = []
+    real = experiment.Context.check_finite
+    monkeypatch.setattr(experiment.Context, "check_finite", lambda self, c: (calls.append(1), real(self, c))[1])
+    compare(["local", "fedavg", "ensemble", "fens", "fedlpa"], cache=False, **QUICK)
+    assert len(calls) == 1
+
+
+def test_a_remembered_run_can_still_predict():
+    fresh = run("fens", **QUICK)
+    stored = run("fens", **QUICK)
+    x = np.random.default_rng(0).random((7, 1, 8, 8), dtype=np.float32)
+    assert stored.cached
+    assert np.array_equal(fresh.predict(x), stored.predict(x))
+    assert np.allclose(fresh.features(x), stored.features(x), atol=1e-6)
+
+
+def test_json_contract():
+    record = run("fedavg", **QUICK).to_json()
+    keys = """method dataset alpha clients seed preset device accuracy bytes_up bytes_down parameters seconds_local seconds_method
+    seconds_total cached""".split()
+    assert set(keys) <= set(record)
+    assert record["parameters"] == 6570 and 0 <= record["accuracy"] <= 1
+    # One upload and one download of the float32 model a client.
+    assert record["bytes_up"] == record["bytes_down"] == 4 * 4 * 6570
+
+
+def test_a_method_that_fails_loses_nothing(monkeypatch):
+    def broken(self, ctx):
+        yield from ctx.local_training()
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(METHODS["ensemble"], "run", broken)
+    events = list(job(["fedavg", "ensemble", "fens"], **QUICK))
+    assert [e.outcome.method for e in events if e.outcome] == ["fedavg", "fens"]
+    assert [(e.method, str(e.error)) for e in events if e.error] == [("ensemble", "broken on purpose")]
+    with pytest.raises(RuntimeError, match="on purpose"):
+        compare(["ensemble", "fedlpa"], **QUICK)
+    assert run("fedavg", **QUICK).cached and run("fedlpa", **QUICK).cached
+
+
+def test_closing_a_job_keeps_what_was_finished():
+    steps = job(["fedavg", "fens"], seeds=3, **QUICK)
+    for event in steps:
+        if event.outcome is not None:
+            break
+    steps.close()
+    assert run("fedavg", **QUICK).cached
+
+
+def test_seeds_count_up_and_mean():
+    outs = compare(["fedavg"], seeds=3, seed=5, **QUICK)
+    assert [o.setting["seed"] for o in outs] == [5, 6, 7]
+    assert outs.mean("fedavg") == pytest.approx(np.mean([o.accuracy for o in outs]))
+    assert len(outs.table()) == 3
+    with pytest.raises(Exception, match="No outcome of 'fens'"):
+        outs.mean("fens")
+
+
+def test_diverging_training_says_so():
+    with pytest.raises(RunError, match="diverged with lr=100"):
+        run("fedavg", cache=False, lr=100, weight_decay=10, **QUICK)
+
+
+def test_mixed_architectures():
+    from fedlab_nb.models import build, parameter_count
+
+    out = run("ensemble", model="mlp,cnn", **QUICK)
+    assert out.parameters == 2 * (6570 + parameter_count(build("cnn", (1, 8, 8), 10)))
+    with pytest.raises(UsageError, match="needs the same architecture at every client"):
+        run("fedavg", model="mlp,cnn", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"alpha": 0}, "alpha is 0"), ({"alpha": float("nan")}, "alpha is nan"), ({"alpha": -1}, "alpha is -1"),
+        ({"clients": 1238}, "has only 1237 training samples"), ({"clients": 0}, "clients is 0"),
+        ({"dataset": "digit"}, "did you mean 'digits'"), ({"dataset": "nowhere.npz"}, "does not exist"),
+        ({"partition": "dirichlett"}, "did you mean 'dirichlet'"), ({"model": "resnet"}, "did you mean 'resnet"),
+        ({"device": "tpu"}, "Unknown device"), ({"seed": 1.5}, "seed is 1.5"), ({"holdout": 1}, "holdout is 1"),
+        ({"epochs": -1}, "epochs is -1"), ({"round": 3}, "Unknown setting 'round'"), ({"preset": "big"}, "Unknown preset"),
+        ({"fens.rounds": 3}, "Unknown setting 'fens.rounds'"), ({"spurious": "99"}, "spurious is 99"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_one_sentence_before_any_work(wrong, sentence, monkeypatch):
+    monkeypatch.setattr(experiment, "_one", lambda *a: pytest.fail("work was begun"))
+    with pytest.raises(UsageError) as caught:
+        job(["fedavg"], **wrong)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value) and str(caught.value).endswith(".")
+
+
+def test_keys_depend_on_what_decides_a_result():
+    base = plan(Settings.make(), ["fens"])[0]
+    assert base.run_key() == plan(Settings.make(alpha="0.1"), ["fens"])[0].run_key()
+    for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
+                   {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"}):  # fmt: skip
+        other = plan(Settings.make(**change), ["fens"])[0]
+        assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), change
+    other = plan(Settings.make(rounds=7), ["fens"])[0]
+    assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
+
+
+def test_every_curve_ends_at_the_reported_accuracy_and_bytes():
+    for out in compare(["local", "fedavg", "fens", "fedavg_multi", "centralized"], rounds=3, **QUICK):
+        last = out.history[-1]
+        assert last["accuracy"] == out.accuracy and last["bytes"] == out.bytes_up + out.bytes_down
+        assert all(0 <= p["progress"] <= 1 for p in out.history)
+
+
+def test_best_single_client_is_not_chosen_on_the_test_set():
+    out = run("local", **QUICK)
+    assert out.accuracy == pytest.approx(np.mean(out.extras["each_client"]))
+    assert out.extras["best_client_accuracy"] == out.extras["each_client"][out.extras["best_client"]]
+
+
+def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
+    settings = {"methods": ["fedavg", "ensemble"], "alphas": [0.1, 1], "clients": [2, 3], "epochs": 1}
+    outs = sweep(**settings, out=tmp_path)
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert lines[0] == "method,dataset,alpha,clients,seed,preset,accuracy,bytes_up,bytes_down,seconds_total"
+    assert len(lines) == 9 == len(outs) + 1
+    assert all(o.cached for o in sweep(**settings))
+
+
+def test_the_store_ignores_what_it_cannot_trust(tmp_path):
+    store = Store("runs", tmp_path)
+    assert store.put("k", {"a": 1}, {"x": np.arange(3)})
+    values, arrays = store.get("k")
+    assert values == {"a": 1} and arrays["x"].tolist() == [0, 1, 2]
+    body = tmp_path / "runs" / "k" / "arrays.npz"
+    body.write_bytes(body.read_bytes()[:-3])
+    with pytest.warns(UserWarning, match="Ignored the stored entry"):
+        assert store.get("k") is None
+    assert store.put("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
+    (tmp_path / "runs" / "k" / "entry.json").write_text("{")
+    with pytest.warns(UserWarning, match="Ignored"):
+        assert store.get("k") is None
+    assert store.get("nothing") is None
+
+
+def test_pickled_arrays_are_never_loaded(tmp_path):
+    store = Store("runs", tmp_path)
+    store.put("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
+    with pytest.warns(UserWarning, match="Ignored"):
+        assert store.get("k") is None
+
+
+def test_a_full_disk_costs_a_warning_not_the_result(monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        out = run("fedavg", seed=77, **QUICK)
+    assert 0 <= out.accuracy <= 1
+
+
+def test_a_changed_file_is_another_data_set(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def write(shift):
+        x = rng.random((60, 8, 8)).astype("float32")
+        np.savez(tmp_path / "own.npz", x_train=x, y_train=np.arange(60) % 3, x_test=x[:9] * shift, y_test=np.arange(9) % 3)
+
+    write(1.0)
+    first = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
+    write(0.5)
+    second = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
+    assert not second.cached
+    assert not np.array_equal(first.test_features, second.test_features)

@@ -1,0 +1,124 @@
+"""Lesson 01: exercises in three states, worked numbers against another derivation, statements against real runs."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from fedlab_nb.data import federate
+from fedlab_nb.teach import heterogeneity as lesson
+
+
+def run(method, alpha, seed, accuracy, **other):
+    setting = {"dataset": "digits", "alpha": alpha, "seed": seed, "options": {"of": method}, **other}
+    return SimpleNamespace(method=method, accuracy=accuracy, setting=setting)
+
+
+def pairs(alpha, gaps, **other):
+    """Runs of both methods, one pair a seed; `gaps` in points."""
+    found = []
+    for seed, gap in enumerate(gaps):
+        found += [run("fedavg", alpha, seed, 0.3, **other), run("ensemble", alpha, seed, 0.3 + gap / 100, **other)]
+    return found
+
+
+CLEAR, NOISE = pairs(0.1, [27, 21, 24]), pairs(0.03, [-4, 4, -4])
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (None, "unattempted"),
+        (2.83, "right"),
+        (8**0.5, "right"),
+        (3, "wrong"),
+        (1.04, "wrong"),
+        (1.5, "wrong"),
+        (9, "wrong"),
+    ],
+)
+def test_exercise_1(answer, state):
+    assert lesson.q1.problem.check(answer).state == state
+
+
+def test_exercise_1_is_what_the_skew_number_says():
+    from fedlab_nb.data.skew import skew_of
+
+    answer = skew_of([[20, 10, 10] + [0] * 7]).effective_classes
+    assert lesson.q1.problem.check(answer).state == "right"
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (CLEAR, "wrong", "within the noise"),
+        (NOISE, "wrong", "clearly better"),
+        (CLEAR + NOISE, "right", "α = 0.1: +27, +21, +24 points, mean +24 ± 3"),
+        (CLEAR[:4] + NOISE, "wrong", "α = 0.1 has 2 seeds"),
+        ([r for r in CLEAR + NOISE if r.method == "fedavg"], "wrong", "0 seeds"),
+        (pairs(0.1, [-27, -21, -24]) + NOISE, "wrong", "clearly better"),
+        ([run("fens", 0.1, 0, 0.9)], "wrong", "no setting has runs of both"),
+        # two settings with the same α are not thrown together
+        (
+            pairs(0.1, [20], clients=5) + pairs(0.1, [20], clients=10) + pairs(0.1, [20], clients=20),
+            "wrong",
+            "1 seed with",
+        ),
+    ],
+)
+def test_exercise_2(record, state, words):
+    verdict = lesson.q2.problem.check(record)
+    assert verdict.state == state
+    assert words in verdict.message
+
+
+def test_exercise_2_counts_a_repeated_seed_once():
+    assert "has 1 seed with" in lesson.q2.problem.check(pairs(0.1, [20]) * 3).message
+
+
+@pytest.mark.slow
+def test_exercise_2_solution_supports_the_claim():
+    assert lesson.q2.problem.check(lesson.solution_runs()).state == "right"
+    assert "Supported by your runs" in repr(lesson.q2.solution())
+
+
+def test_two_units_by_hand():
+    # f_A(3) = 1·max(0, 3) = 3 and f_B(3) = −max(0, −3) = 0; the mean weights are 0
+    text = repr(lesson.two_units())
+    assert "x = 3: A says 3, B says 0; mean of the predictions 1.5;" in text
+    assert "x = -3: A says 0, B says -3; mean of the predictions -1.5;" in text
+    assert text.count("w = 0, v = 0, which says 0") == 2
+
+
+def test_one_client_shows_the_federation():
+    text = repr(lesson.one_client())
+    counts = federate("digits", alpha=0.1, clients=10, seed=0).label_counts[0].tolist()
+    assert all(f"{n} × “{digit}”" in text for digit, n in enumerate(counts) if n)
+    assert f"{sum(n > 0 for n in counts)} of 10 classes occur" in text
+
+
+@pytest.mark.slow
+def test_what_the_lesson_says_holds():
+    """The sentences of the notebook that name a direction; margins far inside what was measured over three seeds."""
+    skewed, even, restarted = lesson.runs(0.1), lesson.runs(100), lesson.runs(100, init="different")
+    score = lesson.percent
+    assert score(skewed, "ensemble") > score(skewed, "fedavg") + 10
+    assert score(skewed, "fedavg") < score(skewed, "local") + 10
+    assert score(even, "fedavg") > score(skewed, "fedavg") + 40
+    assert lesson.after_restarting() == lesson.RESTARTS[2]
+    assert score(restarted, "ensemble") > 80
+    assert lesson.effective_classes(0.1) < 4 < 9 < lesson.effective_classes(100)
+    uploads = {o.bytes_up for o in skewed if o.method != "local"}
+    assert len(uploads) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.03, 0.1])
+def test_reality_check_holds(alpha):
+    """FENS and FedLPA close more than half of the gap between the ensemble and all data in one place, not all of it."""
+    found = lesson.runs(alpha, ("ensemble", "fens", "fedlpa", "centralized"))
+    ensemble, fens, fedlpa, bound = (lesson.percent(found, m) for m in ("ensemble", "fens", "fedlpa", "centralized"))
+    for method in (fens, fedlpa):
+        assert (ensemble + bound) / 2 < method < bound
+    by_probability = lesson.runs(alpha, ("ensemble",), rule="probabilities")
+    assert lesson.percent(by_probability, "ensemble") > ensemble

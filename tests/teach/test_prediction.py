@@ -1,0 +1,73 @@
+"""A guess is made once, before the reveal, and the reveal names the gap."""
+
+import pytest
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.teach import predict
+
+
+def test_number_and_gap():
+    guess = predict("How accurate?", unit="%")
+    assert guess.guess is None
+    assert guess.commit(70) == "Noted: 70 %. Read on and see."
+    assert repr(guess.reveal(29.04, "Why.")) == (
+        "Predicted and measured: You guessed 70 %, measured 29 %: 41 points too high. Why."
+    )
+
+
+@pytest.mark.parametrize(("value", "words"), [(69, "very near"), (90, "20 points too low"), (50, "20 points too high")])
+def test_direction(value, words):
+    guess = predict("How accurate?", unit="%")
+    guess.commit(70)
+    assert words in repr(guess.reveal(value))
+
+
+def test_options():
+    guess = predict("Which?", ["better", "worse"])
+    guess.commit("worse")
+    assert "You guessed worse: so it is." in repr(guess.reveal("worse"))
+    assert "You guessed worse: it is better." in repr(guess.reveal("better"))
+
+
+def test_no_guess_and_too_late():
+    guess = predict("How many?", high=10, unit="digits")
+    assert repr(guess.reveal(2.7)) == "Predicted and measured: You made no guess; the answer is 2.7 digits."
+    assert "does not count" in guess.commit(3)
+    assert guess.guess is None
+
+
+@pytest.mark.parametrize("wrong", [-1, 101, float("nan"), "many", None])
+def test_refuses_what_is_out_of_range(wrong):
+    with pytest.raises(UsageError, match="guess"):
+        predict("How accurate?").commit(wrong)
+
+
+def test_refuses_other_options():
+    with pytest.raises(UsageError, match="did you mean 'worse'"):
+        predict("Which?", ["better", "worse"]).commit("wurse")
+    with pytest.raises(UsageError, match="two options"):
+        predict("Which?", ["only"])
+
+
+def test_form_commits_with_its_button():
+    guess = predict("How accurate?", unit="%")
+    _, slider, button, note = guess.form().children
+    slider.value = 40
+    button.click()
+    assert guess.guess == 40
+    assert "Noted: 40 %" in note.value
+
+    choice = predict("Which?", ["better", "worse"])
+    _, radio, button, note = choice.form().children
+    button.click()
+    assert choice.guess is None
+    assert "Choose an answer first" in note.value
+    radio.value = "worse"
+    button.click()
+    assert choice.guess == "worse"
+
+
+def test_saved_form_is_readable():
+    bundle = predict("Which?", ["better", "worse"])._repr_mimebundle_()
+    assert bundle["text/plain"] == "Predict: Which? (better / worse)"
+    assert predict("How many?", high=10, unit="digits")._repr_mimebundle_()["text/plain"].endswith("(0 to 10 digits)")

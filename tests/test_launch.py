@@ -1,0 +1,95 @@
+"""Opening the course: which folder, what is copied, that the server is private, and that it really answers."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from fedlab_nb import launch
+from fedlab_nb.errors import RunError, UsageError
+
+
+def test_a_checkout_opens_its_own_notebooks():
+    folder = launch.course_folder()
+    assert folder.name == "notebooks"
+    assert (folder / launch.FIRST).is_file()
+
+
+def test_copying_never_overwrites(tmp_path):
+    folder = launch.course_folder(tmp_path / "course")
+    names = {p.name for p in folder.iterdir()}
+    assert {launch.FIRST, "01_heterogeneity.ipynb"} <= names
+    assert not {"make.py", "source"} & names
+    (folder / launch.FIRST).write_text("mine")
+    (folder / "01_heterogeneity.ipynb").unlink()
+    launch.course_folder(folder)
+    assert (folder / launch.FIRST).read_text() == "mine"
+    assert (folder / "01_heterogeneity.ipynb").is_file()
+
+
+def test_a_wheel_copies_to_the_current_folder(tmp_path, monkeypatch):
+    package = tmp_path / "site/fedlab_nb"
+    (package / "_course").mkdir(parents=True)
+    (package / "_course" / launch.FIRST).write_text("{}")
+    monkeypatch.setattr(launch, "__file__", str(package / "launch.py"))
+    monkeypatch.chdir(tmp_path)
+    assert launch.course_folder() == tmp_path / "fedlab_nb_course"
+    assert (tmp_path / "fedlab_nb_course" / launch.FIRST).read_text() == "{}"
+
+
+def test_wrong_folders(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="file is a file"):
+        launch.course_folder(tmp_path / "file")
+    monkeypatch.setattr(launch, "__file__", str(tmp_path / "nothing/fedlab_nb/launch.py"))
+    with pytest.raises(RunError, match="install fedlab-nb again"):
+        launch.course_folder()
+
+
+def test_the_server_is_private():
+    command = launch.server_command(1234)
+    assert "--ServerApp.ip=127.0.0.1" in command
+    assert "--ServerApp.open_browser=False" in command
+    assert not any("token" in part.lower() for part in command)  # other users can read a command line
+
+
+def test_free_port_skips_a_taken_one():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert launch.free_port(port) != port
+
+
+def test_no_graphical_browser_without_a_display(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert not launch.has_browser()
+
+
+@pytest.mark.slow
+def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
+    places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    scratch = {name: str(tmp_path) for name in places}
+    command = [sys.executable, "-m", "fedlab_nb", "--no-browser", "--folder", str(tmp_path / "course")]
+    process = subprocess.Popen(command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
+        address, token = found.groups()
+        with urlopen(f"{address}/api/contents/{launch.FIRST}?content=0&token={token}", timeout=30) as answer:
+            assert answer.status == 200
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(f"{address}/api/contents/{launch.FIRST}?content=0", timeout=30)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    with pytest.raises(OSError):
+        urlopen(address, timeout=5)

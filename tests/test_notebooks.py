@@ -1,0 +1,86 @@
+"""The committed notebooks: in step with their sources, run from top to bottom, readable without a kernel.
+
+That a new run gives the same outputs is nbval's part (`pytest --nbval`, see tests/everything.txt).
+"""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+SOURCES = sorted((FOLDER / "source").glob("*.md"))
+LESSON = (
+    "After",
+    "Minutes",
+    "You need",
+    "Predict",
+    "Your turn",
+    "Reality check",
+    "What you have learned",
+    "References",
+)
+
+
+def make():
+    spec = importlib.util.spec_from_file_location("make", FOLDER / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(source: Path) -> nbformat.NotebookNode:
+    return nbformat.read(FOLDER / f"{source.stem}.ipynb", 4)
+
+
+def outputs(source: Path):
+    return [output for cell in read(source).cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def test_cells_of_a_source():
+    found = make().cells("# A\n\ntext\n---\nmore\n```python raises-exception\nx = 1\n```\n")
+    assert [(c.cell_type, c.source) for c in found] == [
+        ("markdown", "# A\n\ntext"),
+        ("markdown", "more"),
+        ("code", "x = 1"),
+    ]
+    assert found[2].metadata["tags"] == ["raises-exception"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
+def test_in_step_with_the_source(source):
+    assert make().in_step(source), f"run: python notebooks/make.py {source.stem}"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
+def test_was_run_from_top_to_bottom_without_errors(source):
+    code = [cell for cell in read(source).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert not [output for output in outputs(source) if output.output_type in ("error", "stream")]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
+def test_every_output_can_be_read_without_a_kernel(source):
+    for output in outputs(source):
+        assert output.data.get("text/plain", "").strip(), output
+    assert any("image/png" in output.data for output in outputs(source))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
+def test_no_machine_and_no_widget_state_is_saved(source):
+    notebook = read(source)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    text = "\n".join(data for output in outputs(source) for mime, data in output.data.items() if mime == "text/plain")
+    assert not re.search(r"/home/|/root/|/tmp/|/Users/|0x[0-9a-f]{6}", text)
+
+
+def test_a_lesson_has_every_part():
+    for source in SOURCES:
+        if not source.name.startswith("00"):
+            text = source.read_text()
+            assert [part for part in LESSON if part not in text] == []
+            goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
+            recap = re.findall(r"^\d\. ", text.split("What you have learned")[1], re.MULTILINE)
+            assert goals == recap  # the recap mirrors the goals

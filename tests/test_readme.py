@@ -1,0 +1,35 @@
+"""The README's table of methods is the registry's: `python tests/test_readme.py` writes it anew."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
+HEAD = (
+    "| method | name | paper | rounds | bytes of one client, down + up | extra data | what leaks |\n"
+    + 7 * "|---"
+    + "|\n"
+)
+
+
+def methods_table() -> str:
+    """One row a method, in the registry's order."""
+    from fedlab_nb.methods import METHODS
+
+    infos = [cls.info for cls in METHODS.values()]
+    rows = [f"| {i.title} | `{i.name}` | {i.paper} | {i.rounds} | {i.traffic} | {i.extra} | {i.leaks} |" for i in infos]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def test_table_of_methods():
+    assert TABLE.search(README.read_text()).group() == methods_table()
+
+
+def test_pictures_and_files_exist():
+    text = README.read_text()
+    for path in re.findall(r"\]\((?!http|#)([^)\s]+\.\w+)\)", text):
+        assert (README.parent / path).is_file(), path
+
+
+if __name__ == "__main__":
+    README.write_text(TABLE.sub(lambda _: methods_table(), README.read_text()))
