@@ -145,6 +145,7 @@ def test_auto_is_a_rule_not_a_race():
     mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 28, 28), 10)
     assert auto_backend("cpu", mlp, (1, 8, 8), 10) == "stacked"
     assert auto_backend("cpu", mlp, (1, 8, 8), 1) == "loop"
+    assert auto_backend("cpu", build("mlp", (1, 28, 28), 10), (1, 28, 28), 10) == "loop"
     assert auto_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
     assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
 

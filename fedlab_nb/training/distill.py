@@ -1,0 +1,143 @@
+"""Distillation: one network learns to answer as a teacher does, on samples that need no labels. The only loop of its kind.
+
+In short:
+- `distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a sample. Any
+  function of that form will do (`target` is then whatever the teacher returns, first axis N).
+- `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of `Tick`s.
+- `Learner(student, recipe, loss)`: one optimizer kept through many passes, for pools that grow:
+  `for value in learner.one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by `learner.step(x, target)`.
+
+`teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to them (called without gradients). The student is
+in train mode while it learns and in eval mode whenever a pass has ended (or was closed). `recipe` is a `Recipe`: SGD or Adam, constant
+or cosine. Knows nothing of where samples or teachers come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import choose
+from .local import Tick, curve_epochs
+from .loop import optimizer_for
+from .recipe import Recipe
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Teacher = Tensor | Callable[[Tensor], Tensor]
+
+
+# ------------------------------------------------------------------------------------------------------------- losses
+def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+    """τ² KL(σ(teacher/τ) ‖ σ(student/τ)) of every sample, `[N]`, from logits `[N, C]`; teacher first (Hinton et al., 2015).
+
+    The factor τ² keeps the gradient's size: for large τ it tends to (s - mean s - t + mean t) / C, whatever τ.
+    Differentiable with respect to both.
+    """
+    t, s = (teacher / temperature).log_softmax(-1), (student / temperature).log_softmax(-1)
+    return temperature**2 * (t.exp() * (t - s)).sum(-1)
+
+
+def l1_each(teacher: Tensor, student: Tensor) -> Tensor:
+    """Mean over the classes of |teacher - student| of every sample, `[N]`, from logits `[N, C]` (FedKD)."""
+    return (teacher - student).abs().mean(-1)
+
+
+def ce_each(target: Tensor, student: Tensor) -> Tensor:
+    """Cross-entropy of every sample, `[N]`, to labels `[N]`, or to the pseudo-labels argmax of teacher logits `[N, C]`."""
+    labels = target.argmax(-1) if target.dim() > 1 else target
+    return F.cross_entropy(student, labels, reduction="none")
+
+
+LOSSES = ("kl", "l1", "ce")
+
+
+def distillation_loss(name: str, temperature: float = 1.0) -> Loss:
+    """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
+    choose("distillation loss", name, LOSSES)
+    if name == "kl":
+        return lambda target, student: kl_each(target, student, temperature)
+    return l1_each if name == "l1" else ce_each
+
+
+# ---------------------------------------------------------------------------------------------------------------- loop
+class Learner:
+    """A student and its optimizer. `clip`: largest norm of a step's gradient (None: not clipped)."""
+
+    def __init__(self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None) -> None:
+        self.student, self.recipe, self.loss, self.clip = student, recipe, loss, clip
+        self.optimizer = optimizer_for(student, recipe)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The learning rate of `epoch` (from 0), by the recipe's schedule."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.lr_at(epoch)
+
+    def step(self, x: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+        """One step on a batch `x [B, ...]`; returns the loss before it: (1/B) Σ_i w_i ℓ_i (`weights [B]`; None: all 1)."""
+        each = self.loss(target, self.student(x))
+        value = (each if weights is None else each * weights).mean()
+        self.optimizer.zero_grad()
+        value.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.student.parameters(), self.clip)
+        self.optimizer.step()
+        return value.detach()
+
+    def one_pass(
+        self,
+        x: Tensor,
+        teacher: Teacher,
+        stream: torch.Generator,
+        *,
+        epoch: int,
+        steps: int | None = None,
+        weights: Tensor | None = None,
+        prepare: Callable[[Tensor], Tensor] | None = None,
+    ) -> Iterator[Tensor]:
+        """One shuffled pass over `x [N, ...]` (only its first `steps` batches); yields the loss of every step.
+
+        `prepare` changes a batch before teacher and student see it (augmentation, perturbation; `teacher` must then be a
+        function). `weights [N]`: one a sample. `stream` (a CPU generator) draws the order.
+        """
+        self.set_epoch(epoch)
+        self.student.train()
+        size = self.recipe.batch_size
+        order = torch.randperm(len(x), generator=stream).to(x.device)
+        batches = order.split(size) if steps is None else order[: steps * size].split(size)
+        try:
+            for rows in batches:
+                images = x[rows] if prepare is None else prepare(x[rows])
+                if isinstance(teacher, Tensor):
+                    target = teacher[rows]
+                else:
+                    with torch.no_grad():
+                        target = teacher(images)
+                yield self.step(images, target, None if weights is None else weights[rows])
+        finally:
+            self.student.eval()
+
+
+def distil(
+    student: nn.Module,
+    x: Tensor,
+    teacher: Teacher,
+    recipe: Recipe,
+    loss: Loss,
+    stream: torch.Generator,
+    *,
+    weights: Tensor | None = None,
+    clip: float | None = None,
+) -> Iterator[Tick]:
+    """Train `student` in place for `recipe.epochs` passes over `x [N, ...]`; a tick after every step.
+
+    `Tick.done` counts finished epochs; `fresh` marks the epochs at whose end a curve should be drawn.
+    """
+    learner = Learner(student, recipe, loss, clip=clip)
+    show = curve_epochs(recipe.epochs) if recipe.epochs else []
+    for epoch in range(recipe.epochs):
+        for _ in learner.one_pass(x, teacher, stream, epoch=epoch, weights=weights):
+            yield Tick(epoch, recipe.epochs)
+        yield Tick(epoch + 1, recipe.epochs, epoch + 1 in show)
