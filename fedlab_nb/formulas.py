@@ -81,9 +81,49 @@ def diagonal_fisher_bytes(d: int) -> int:
     return 2 * state_bytes(d)
 
 
+def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
+    """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
+    return 2 * state_bytes(d) + state_bytes(d if parameters is None else parameters)
+
+
+def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
+    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments (`weights`: see fedlpa_floats)."""
+    return 2 * state_bytes(d) + FLOAT * sum(triangle(prod(fan) + bool(bias)) for _, *fan in weights)
+
+
 def logit_bytes(samples: int, classes: int) -> int:
     """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
     return FLOAT * samples * classes
+
+
+def dsfl_bytes(samples: int, classes: int, rounds: int, image: int = 0) -> int:
+    """DS-FL, down and up: 4 N C (2 R - 1), and N images of `image` numbers.
+
+    R times up and R - 1 times down, since the last targets stay at the server.
+    """
+    return logit_bytes(samples, classes) * (2 * rounds - 1) + FLOAT * samples * image
+
+
+def sparse_bytes(d: int, kept: int, ternary: bool = False) -> int:
+    """One message of compressed FedAvg that keeps over 38 % of d numbers, so that their positions are a bitmap.
+
+    d bits, then 2 bytes a kept number, or a bit and one float32 for all (ternary). FENS counts 2 bytes for d / 2
+    numbers and nothing for where they belong: d bytes, a quarter.
+    """
+    return -(-d // 8) + (-(-kept // 8) + FLOAT if ternary else 2 * kept)
+
+
+def fedet_numbers(models: Iterable[int]) -> int:
+    """Fed-ET's cost, all clients: 2 sum n_M(k), the numbers of each chosen client's small model, down and up.
+
+    `models`: n_M(k), once for every time that a client is chosen. The large model and the public data are never sent.
+    """
+    return 2 * sum(models)
+
+
+def fedet_bytes(models: Iterable[int]) -> int:
+    """Fed-ET, all clients and rounds, down and up: 4 `fedet_numbers`."""
+    return FLOAT * fedet_numbers(models)
 
 
 def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:

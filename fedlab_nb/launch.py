@@ -39,8 +39,7 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
     browser = browser and has_browser()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
-    # The token goes through the environment: arguments can be read by every user of the machine.
-    server = subprocess.Popen(server_command(port, browser), cwd=where, env={**os.environ, "JUPYTER_TOKEN": token})
+    server = subprocess.Popen(server_command(port, browser), cwd=where, env=server_environment(token))
     try:
         wait_for(port, server)
         if server.poll() is None:
@@ -56,7 +55,7 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
 
 
 def server_command(port: int, browser: bool = False) -> list[str]:
-    """The command line of the JupyterLab server, to be started in the course's folder with JUPYTER_TOKEN set."""
+    """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
     options = [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.port={port}",
@@ -72,6 +71,15 @@ def server_command(port: int, browser: bool = False) -> list[str]:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
     return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def server_environment(token: str) -> dict[str, str]:
+    """Environment of the server. The token goes here: arguments can be read by every user of the machine.
+
+    `fedlab_nb/jupyter` holds defaults for this server alone (no question about news); a user's own settings win.
+    """
+    paths = [str(Path(__file__).parent / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    return {**os.environ, "JUPYTER_TOKEN": token, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
 
 
 def course_folder(folder: str | Path | None = None) -> Path:

@@ -1,13 +1,13 @@
 """Sparse messages: the largest entries of a vector, with their positions, at 16 bits each or as ±μ (sparse ternary).
 
-Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of largest magnitude is kept, each as its
-sign times their mean magnitude μ; the gaps between positions are Golomb-coded. What a message leaves out is not lost: `Sparsifier`
-adds it to the next one (error feedback).
+Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of largest magnitude is
+kept, each as its sign times their mean magnitude μ; the gaps between positions are Golomb-coded. What a message
+leaves out is not lost: `Sparsifier` adds it to the next one (error feedback).
 
-A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits, with
-b = max(0, 1 + floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams (quotients, remainders, values) lie one after
-the other instead of interleaved, which takes the same bits and is read without a loop. At p = 1/2, b = 0 and the quotients are a
-bitmap, d bits.
+A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits, with b = max(0, 1
++ floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams (quotients, remainders, values) lie one
+after the other instead of interleaved, which takes the same bits and is read without a loop. At p = 1/2, b = 0 and
+the quotients are a bitmap, d bits.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def remainder_bits(keep: float) -> int:
 def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     """The message of `values [d]` (float): the payload of a link, read by `restore`.
 
-    `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or, ternary, `signs` (one bit each) and
-    `scale` (μ, one float32). d, the count and b are header.
+    `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or, ternary, `signs` (one
+    bit each) and `scale` (μ, one float32). d, the count and b are header.
     """
     keep = number("keep", keep, 0, 1, open_low=True)
     d, b = values.numel(), remainder_bits(keep)
@@ -73,7 +73,7 @@ def restore(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tens
         values = (2 * unpack(message["signs"], 1, count).to(dtype) - 1) * message["scale"].to(dtype)
     else:
         values = message["values"].to(dtype)
-    return torch.zeros(d, dtype=dtype, device=values.device).scatter_((0), (gaps + 1).cumsum(0) - 1, values)
+    return torch.zeros(d, dtype=dtype, device=values.device).scatter_(0, (gaps + 1).cumsum(0) - 1, values)
 
 
 class Sparsifier:

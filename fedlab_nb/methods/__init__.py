@@ -1,10 +1,40 @@
 """The methods, by name. Importing this package registers them all; `METHODS` is what panels, command line and docs are made from."""
 
-from . import centralized, ensemble, fedavg, fedavg_multi, fedlpa, fens, local  # noqa: F401  (each registers itself)
+from . import (  # noqa: F401  (each registers itself)
+    centralized,
+    dsfl,
+    ensemble,
+    fedadam,
+    fedavg,
+    fedavg_multi,
+    fedlpa,
+    fednova,
+    fedprox,
+    fedyogi,
+    fens,
+    local,
+    moon,
+    scaffold,
+)
 from .base import METHODS, PRESETS, GlobalModel, Info, Knob, Method, Progress, knob, register
 
 # In the order in which people meet them: bounds, baselines, systems.
-ORDER = ("local", "fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "centralized")
+ORDER = (
+    "local",
+    "fedavg",
+    "ensemble",
+    "fens",
+    "fedlpa",
+    "fedavg_multi",
+    "fedprox",
+    "scaffold",
+    "fednova",
+    "fedadam",
+    "fedyogi",
+    "moon",
+    "dsfl",
+    "centralized",
+)
 METHODS_IN_ORDER = [*ORDER, *(name for name in METHODS if name not in ORDER)]
 for _name in METHODS_IN_ORDER:
     METHODS[_name] = METHODS.pop(_name)

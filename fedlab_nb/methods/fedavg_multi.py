@@ -1,8 +1,21 @@
 """FedAvg with many rounds (McMahan et al., AISTATS 2017): the iterative method whose traffic one-shot methods save.
 
-For t = 1…R: the server sends θ_t to every client; client k trains E local epochs on its own data from θ_t and returns θ_k;
-θ_{t+1} = Σ_k (n_k/N) θ_k. Full participation. Traffic of one client: 2 S_θ R. The optimizer's state starts afresh each round.
-With R = 1 and the local epochs of the one-shot recipe this is `fedavg` (a test proves it).
+For t = 1…R: the server sends θ_t to every client; client k trains E local epochs on its own data from θ_t and returns
+θ_k; θ_{t+1} = Σ_k (n_k/N) θ_k. Full participation. Traffic of one client: 2 S_θ R. The optimizer's state starts
+afresh each round. With R = 1 and the local epochs of the one-shot recipe this is `fedavg` (a test proves it).
+
+Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
+change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
+(`sparse.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
+clients could decode.
+- ternary: STC, every kept entry as ±μ. The paper keeps 1/400 to 1/25.
+- half: kept entries at 16 bits. FENS' "FedAvg STC" is this with keep = 1/2, which it counts as a quarter of the
+  bytes. The positions cost another bit a number, so a message has 9/32 of the bytes, not 8/32: 3.56 times less, not
+  4. FENS says neither what is sparsified nor whether the rest is carried on; we take the change, and carry it on.
+
+Keeping less can be better: on the digits (M = 10, α = 0.1, seeds 0-4, mean accuracy; uncompressed 0.69) ternary
+reaches 0.75 with p = 0.04, at a hundredth of the upload, but 0.41 with p = 0.5, where one μ has to stand for entries
+of all sizes. At 16 bits it is 0.73 and 0.69.
 """
 
 from __future__ import annotations
@@ -11,10 +24,12 @@ import dataclasses
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from ..models import load_state, model_state
-from ..training import train_clients
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+import torch
+
+from ..sparse import Sparsifier, restore
+from .base import GlobalModel, Progress, knob, register, weighted_mean
 from .context import Context
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference
 
 
 @register(
@@ -27,32 +42,78 @@ from .context import Context
     leaks="each client's model, every round",
 )
 @dataclass(frozen=True)
-class FedAvgMulti(Method):
+class FedAvgMulti(Iterative):
     """Average the weights again and again: R rounds of short local training."""
 
-    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="R", low=1, high=1000, paper=100)
-    local_epochs: int = knob(
-        2, "Epochs a round", "Passes over its own data that a client makes in a round.", symbol="E", low=1, high=1000
+    compression: str = knob(
+        "none",
+        "Compression",
+        "Of every message: none, half (kept entries at 16 bits) or ternary (kept entries as ±μ, STC).",
+        options=("none", "half", "ternary"),
+    )
+    keep: float = knob(
+        0.04, "Kept share", "Entries that a message keeps.", symbol="p", low=0.001, high=1, log=True, paper=0.5
     )
 
+    # FENS, Table 6, at α = 0.1.
+    paper_recipe = dataclasses.replace(Iterative.paper_recipe, lr=0.1)
+
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
-        everyone = range(ctx.clients_count)
-        recipe = dataclasses.replace(ctx.recipe, epochs=self.local_epochs)
-        models = [ctx.initial_model(0) for _ in everyone]
-        shards = [ctx.private.train(k) for k in everyone]
-        state = model_state(models[0])
-        total = self.rounds * self.local_epochs
+        rounds = Rounds(ctx, self)
+        if self.compression != "none":
+            return (yield from self._compressed(ctx, rounds))
+        state = rounds.start
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
-            for k in everyone:
-                load_state(models[k], ctx.link.down(k, state, phase="rounds"))
-            stream = "batches" if t == 0 else f"batches of round {t}"
-            for tick in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream):
-                yield Progress("rounds", t * self.local_epochs + tick.done, total)
-            received = [ctx.link.up(k, model_state(models[k]), phase="rounds") for k in everyone]
+            rounds.load(ctx.link.broadcast(state, phase=PHASE))
+            yield from rounds.train(t)
+            received = rounds.up(rounds.states())
             # Server: the weighted average.
             with ctx.server():
                 state = weighted_mean(received, ctx.sizes)
-                snapshot = NetworkModel(ctx.new_model(state))
-            yield Progress("rounds", (t + 1) * self.local_epochs, total, {"round": t + 1}, model=snapshot)
-        return snapshot
+            yield rounds.end(t, state)
+        return rounds.result
+
+    def _compressed(self, ctx: Context, rounds: Rounds) -> Generator[Progress, None, GlobalModel]:
+        ends = [Sparsifier(self.keep, ternary=self.compression == "ternary") for _ in range(ctx.clients_count + 1)]
+        *clients, server = ends
+        state = held = ctx.link.broadcast(rounds.start, phase=PHASE)  # θ_0; `held` is what the clients have
+        for t in range(self.rounds):
+            # Clients: E epochs, then the change, compressed.
+            rounds.load(held)
+            yield from rounds.train(t)
+            changes = [difference(end, held) for end in rounds.states()]
+            received = rounds.up(pack(change, rounds.names, end) for change, end in zip(changes, clients, strict=True))
+            # Server: the mean change, compressed again; it is what everyone, the server included, goes on from.
+            with ctx.server():
+                mean = weighted_mean([unpack(message, state, rounds.names) for message in received], ctx.sizes)
+                answer = pack(mean, rounds.names, server)
+                state = moved(state, unpack(answer, state, rounds.names))
+            if t + 1 < self.rounds:
+                held = moved(held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names))
+            yield rounds.end(t, state)
+        return rounds.result
+
+
+Message = dict[str, dict]
+
+
+def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
+    """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
+    whole = torch.cat([change[name].flatten() for name in names])
+    return {"sparse": sparsifier(whole), "whole": {name: t for name, t in change.items() if name not in names}}
+
+
+def unpack(message: Message, like: State, names: list[str]) -> State:
+    """The change that `pack` was given, as far as it was sent; `like` gives names, shapes and dtype."""
+    shapes = [like[name].shape for name in names]
+    values = restore(message["sparse"], like[names[0]].dtype)
+    flat = values.split([shape.numel() for shape in shapes])
+    parts = [part.view(shape) for part, shape in zip(flat, shapes, strict=True)]
+    sent = dict(zip(names, parts, strict=True)) | message["whole"]
+    return {name: sent[name] for name in like}
+
+
+def moved(state: State, change: State) -> State:
+    """state + change, name by name."""
+    return {name: state[name] + change[name] for name in state}

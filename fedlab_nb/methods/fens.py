@@ -22,6 +22,12 @@ Departures from the paper, and why:
 - Classroom preset: per-class weights, T = 50, η_s = 0.01. Beside a toy model 500 rounds of a network are not tiny.
 - A client that held nothing out is in no S_t and gets no aggregator, though the ensemble. As in the paper's count, the
   last λ does not go down again. The loss that is shown is ours to watch and is not sent.
+
+The paper's extensions: `distil` teaches one network on public images, at the server (KL at temperature 3, Adam 1e-3; the
+paper gives no numbers). `without` forgets a client: phase 1 as it was, then the ensemble and phase 2 without its model
+and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing goes down. That set stands for
+data that the server has anyway; here the held-out parts are sent for it, counted as phase "labelled set". Downsized
+clients are a narrower `model`: 20 of resnet8:27 are together as large as one resnet8:128.
 """
 
 from __future__ import annotations
@@ -31,18 +37,17 @@ from dataclasses import dataclass
 
 import torch
 
-from ..comm import dequantise_state, quantise_state
 from ..errors import RunError, UsageError
-from ..training import Recipe
-from .base import Method, Progress, knob, register
+from ..training import ClientModels, Recipe
+from .base import GlobalModel, Method, Progress, knob, register
 from .context import Context
-from .parts import aggregators, phase2
-from .parts.aggregators import AGGREGATORS, TRAINED, Aggregator
+from .parts import aggregators, fens_phases, phase2
+from .parts.aggregators import AGGREGATORS, TRAINED
 from .parts.fens_model import Experts, FensModel
+from .parts.fens_phases import PROXIES
 from .parts.server_optimizers import SERVER_OPTIMIZERS
 
 FRAMES = 20  # about so many snapshots over the rounds
-PROXIES = ("held-out", "reused", "reused-equal")
 
 
 @register(
@@ -79,8 +84,13 @@ class Fens(Method):
         "average", "Start", "Where per-class weights begin: at 1/M or drawn.", options=("average", "xavier")
     )
     bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
-    proxy: str = knob("held-out", "Trained on", "Held-out or training samples, all or equally many.", options=PROXIES)
+    proxy: str = knob(
+        "held-out", "Trained on", "Held-out or training samples, all or equally many; or a set at the server.", options=PROXIES
+    )
     skip_own: bool = knob(False, "Leave out own model", "Send a client only the models of the others.")
+    without: int = knob(-1, "Forget client", "Leave this client's model and samples out of phase 2; -1: nobody.", low=-1)
+    distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
+    distil_steps: int = knob(800, "Distillation steps", "Batches of 64.", low=1, high=1_000_000, log=True, paper=80_000)
 
     paper_recipe = Recipe(
         epochs=500, batch_size=16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001
@@ -101,35 +111,63 @@ class Fens(Method):
                 f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
                 "a larger part, use fewer clients, or set proxy=reused."
             )
+        if self.without >= ctx.clients_count or (self.without >= 0 and ctx.clients_count == 1):
+            raise UsageError(
+                f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1}, some other "
+                "client must be left, and -1 forgets nobody."
+            )
+        if self.distil and not ctx.has("public"):
+            raise UsageError("FENS with distil=true needs unlabelled public images, which this data set does not have.")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, FensModel]:
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         self.validate(ctx)
         everyone = range(ctx.clients_count)
         # Phase 1. Clients: train alone, upload once. Server: quantise.
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in everyone]
+        members = [k for k in everyone if k != self.without]
         with ctx.server():
-            packed = [quantise_state(state, self.bits) if self.bits <= 8 else state for state in received]
-            experts = Experts(clients.with_states([dequantise_state(state) for state in packed]))
-        if not self.uses_proxy:
-            return FensModel(experts, self._fixed_rule(ctx))
-        # The ensemble goes down. Every client now holds the same M models, `experts`: it can quantise its own itself.
-        if self.skip_own:
-            for k in everyone:
-                ctx.link.down(k, packed[:k] + packed[k + 1 :], phase="ensemble")
-        else:
-            ctx.link.broadcast(packed, phase="ensemble")
-        # Clients: all models' logits on their own samples, once and for all.
-        proxies = [self._proxy(ctx, experts, k) for k in everyone]
-        if self.aggregator == "voting":
-            return FensModel(experts, self._voting(ctx, proxies))
-        return (yield from self._phase_2(ctx, experts, proxies))
+            kept = ClientModels([clients.module(k) for k in members])
+            packed, experts = fens_phases.quantised_experts(kept, [received[k] for k in members], self.bits)
+        # Phase 2, where the rule has one.
+        federated = self.uses_proxy and self.proxy != "server"
+        if federated:
+            fens_phases.send_ensemble(ctx, members, packed, self.skip_own)
+        fens = yield from self._combined(ctx, experts, members)
+        told = {"ensembles": len(members) - self.skip_own if federated else 0}
+        told["rounds"] = self.rounds if federated and self.aggregator in TRAINED else 0
+        fens.numbers["bytes"] = fens_phases.byte_numbers(ctx, fens, bits=self.bits, **told)
+        if not self.distil:
+            return fens
+        with ctx.server():
+            return (yield from fens_phases.distilled(ctx, fens, self.distil_steps))
 
-    def _phase_2(self, ctx: Context, experts: Experts, proxies: list[phase2.Proxy]) -> Generator:
+    def _combined(
+        self, ctx: Context, experts: Experts, members: list[int]
+    ) -> Generator[Progress, None, FensModel]:
+        """The ensemble with its rule: fixed, counted or trained, at the clients or at the server."""
+        if not self.uses_proxy:
+            return FensModel(experts, fens_phases.fixed_rule(ctx, self.aggregator, members))
+        # Clients (or, from what they send, the server): all models' logits on the proxy samples, once and for all.
+        sets = [fens_phases.proxy_samples(ctx, k, self.proxy) for k in members]
+        central = self.proxy == "server"
+        if central:
+            sent = [ctx.link.up(k, own, phase="labelled set") for k, own in zip(members, sets, strict=True)]
+            sets = [tuple(torch.cat(part) for part in zip(*sent, strict=True))]
+        gated = self.aggregator == "moe"
+        proxies = [fens_phases.as_proxy(experts, x, y, gated) for x, y in sets]
+        if self.aggregator == "voting":
+            return FensModel(experts, fens_phases.voting(ctx, proxies, None if central else members))
+        return (yield from self._phase_2(ctx, experts, proxies, None if central else members))
+
+    def _phase_2(
+        self, ctx: Context, experts: Experts, proxies: list[phase2.Proxy], members: list[int] | None
+    ) -> Generator[Progress, None, FensModel]:
+        """T rounds of the aggregator, between `members`, or (None) at the server alone."""
         shape = {"k": self.k, "input_shape": ctx.input_shape, "start": self.start}
         stream = ctx.generator("fens", "aggregator")
         rule = aggregators.trained_aggregator(
-            self.aggregator, ctx.clients_count, ctx.classes, **shape, generator=stream
+            self.aggregator, len(experts.clients), ctx.classes, **shape, generator=stream
         ).to(ctx.device, ctx.dtype)
         now = FensModel.of_copy(experts, rule)
         losses, frames = [], {0: now.rule.weights()}
@@ -137,8 +175,15 @@ class Fens(Method):
         plan = phase2.Plan(
             self.rounds, self.local_steps, self.batch, self.eta_l, self.eta_s, self.server, self.client_weights
         )
+        owners = ["server"] if members is None else members
         rounds = phase2.train(
-            rule, proxies, plan, lambda k: ctx.generator("fens", "batches", k), link=ctx.link, server=ctx.server
+            rule,
+            proxies,
+            plan,
+            lambda i: ctx.generator("fens", "batches", owners[i]),
+            link=None if members is None else ctx.link,
+            server=ctx.server,
+            ids=members,
         )
         for done, loss in enumerate(rounds, 1):
             losses.append(loss)
@@ -155,31 +200,3 @@ class Fens(Method):
             yield Progress("aggregator", done, self.rounds, {"loss": float(loss)}, model=now)
         used = sum(len(proxy.labels) for proxy in proxies)
         return FensModel(experts, rule, losses=losses, frames=frames, numbers={"proxy_samples": used})
-
-    def _proxy(self, ctx: Context, experts: Experts, k: int) -> phase2.Proxy:
-        """Client k's samples for the aggregator, as the ensemble sees them."""
-        x, y = ctx.private.held_out(k) if self.proxy == "held-out" else ctx.private.train(k)
-        if self.proxy == "reused-equal":
-            order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", k)).to(y.device)
-            chosen = order[: ctx.private.sizes("held_out")[k]]
-            x, y = x[chosen], y[chosen]
-        z = experts.fresh(x) if len(y) else x.new_zeros(0, ctx.clients_count, ctx.classes)
-        return phase2.Proxy(z, y, x if self.aggregator == "moe" else None)
-
-    def _voting(self, ctx: Context, proxies: list[phase2.Proxy]) -> Aggregator:
-        """Clients: count on one's own samples how every model votes. Server: add the counts up."""
-        counts = [aggregators.vote_counts(own.logits, own.labels) for own in proxies]
-        able = [k for k, own in enumerate(proxies) if len(own.labels)]
-        received = [ctx.link.up(k, counts[k], phase="confusion matrices") for k in able]
-        with ctx.server():
-            return aggregators.Voting(sum(received)).to(ctx.device, ctx.dtype)
-
-    def _fixed_rule(self, ctx: Context) -> Aggregator:
-        """Averaging, or (clients: count one's training labels; server:) weighted averaging."""
-        m, c = ctx.clients_count, ctx.classes
-        if self.aggregator == "averaging":
-            return aggregators.averaging(m, c).to(ctx.device, ctx.dtype)
-        counts = [torch.bincount(ctx.private.train(k)[1], minlength=c).int() for k in range(m)]
-        received = [ctx.link.up(k, own, phase="class counts") for k, own in enumerate(counts)]
-        with ctx.server():
-            return aggregators.weighted_averaging(torch.stack(received)).to(ctx.device, ctx.dtype)

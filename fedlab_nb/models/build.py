@@ -118,6 +118,11 @@ def default_model(input_shape: tuple[int, ...]) -> str:
     return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
 
 
+def default_width(name: str, input_shape: tuple[int, ...]) -> int:
+    """The width of architecture `name` where nobody asks for another."""
+    return MODELS[name].default_width or plain.mlp_width(input_shape)
+
+
 def build(
     name: str,
     input_shape: tuple[int, ...],
@@ -141,8 +146,7 @@ def build(
     info = MODELS[choose("model", name, MODELS)]
     input_shape = _checked_shape(info, input_shape)
     classes = number("classes", classes, 2, integer=True)
-    if width is None:
-        width = info.default_width or plain.mlp_width(input_shape)
+    width = default_width(name, input_shape) if width is None else width
     width = number(f"width of {name}", width, *info.widths, integer=True)
     if not dtype.is_floating_point:
         raise UsageError(f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")

@@ -13,5 +13,6 @@ from __future__ import annotations
 
 from .prediction import Prediction, predict
 from .problem import NumberProblem, Problem, RecordProblem, Verdict
+from .view import Snapshot
 
-__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Verdict", "predict"]
+__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Snapshot", "Verdict", "predict"]

@@ -10,14 +10,17 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from fedlab_nb.data import federate
+from fedlab_nb.draw import Picture, partition
+from fedlab_nb.draw.against_alpha import against_alpha
+from fedlab_nb.draw.words import half_width, is_noise
 from fedlab_nb.study import Outcomes, compare
 
 from .problem import NumberProblem, RecordProblem, Verdict
-from .view import Card, ProblemView
+from .view import Card, ProblemView, Sheet
 
 SEEDS = 3
 DATASET = "digits"
@@ -28,6 +31,21 @@ def effective_classes(alpha: float, clients: int = 10) -> float:
     """Mean effective number of classes of a client, over the lesson's seeds."""
     skews = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).skew for seed in range(SEEDS)]
     return mean(skew.effective_classes for skew in skews)
+
+
+def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Sheet:
+    """Who holds what for each α, side by side."""
+    pictures = {}
+    for alpha in alphas:
+        federation = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
+        pictures[f"α = {alpha:g}"] = partition(
+            federation.label_counts.numpy(),
+            federation.dataset.class_names,
+            setting=f"{DATASET}, α = {alpha:g}, {clients} clients",
+            jensen_shannon=federation.skew.jensen_shannon,
+            effective_classes=federation.skew.effective_classes,
+        )
+    return Sheet(pictures)
 
 
 def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:
@@ -83,6 +101,18 @@ def averages(alpha: float, **settings: Any) -> Card:
     return Card("worked", f"α = {alpha:g}{start}: {', '.join(parts)} (means of {SEEDS} seeds).")
 
 
+def sweep(alphas: Sequence[float] = (0.01, 0.032, 0.1, 0.32, 1, 10, 100)) -> Picture:
+    """Local, FedAvg and ensemble over the range of α."""
+    names = {"ensemble": "average of predictions", "fedavg": "average of weights", "local": "one client alone"}
+    accuracies: dict[str, dict[float, dict[int, float]]] = {text: {} for text in names.values()}
+    for alpha in alphas:
+        found = runs(alpha)
+        for method, text in names.items():
+            accuracies[text][alpha] = {o.setting["seed"]: o.accuracy for o in found if o.method == method}
+    setting = f"{DATASET}, 10 clients, mean of {SEEDS} seeds and band of 2 standard errors"
+    return against_alpha(accuracies, setting=setting, chance=0.1)
+
+
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
 
 
@@ -95,7 +125,7 @@ def after_restarting() -> str:
 def reality() -> Card:
     """Where the lesson's slogan ends: what averaging predictions still loses, and what two one-shot methods reach."""
     lines = []
-    for alpha in (0.03, 0.1):
+    for alpha in (0.032, 0.1):
         found = runs(alpha, ("ensemble", "fens", "fedlpa"))
         by_probability = runs(alpha, ("ensemble",), rule="probabilities")
         lines.append(
@@ -150,12 +180,12 @@ def two_settings(outcomes: Sequence[Any]) -> Verdict:
         if len(gap) < 3:
             short.append(f"α = {alpha:g} has {len(gap)} seed{'s' * (len(gap) != 1)} with both methods")
             continue
-        error = stdev(gap) / math.sqrt(len(gap))
-        text = f"α = {alpha:g}: {', '.join(f'{g:+.0f}' for g in gap)} points, mean {mean(gap):+.0f} ± {2 * error:.0f}"
-        if mean(gap) > 2 * error:
-            clear.append(text)
-        elif abs(mean(gap)) <= 2 * error:
+        band = half_width(gap)
+        text = f"α = {alpha:g}: {', '.join(f'{g:+.0f}' for g in gap)} points, mean {mean(gap):+.0f} ± {band:.0f}"
+        if is_noise(mean(gap), band):
             noise.append(text)
+        elif mean(gap) > 0:
+            clear.append(text)
     if clear and noise:
         return Verdict("right", f"Supported by your runs. Clear at {clear[0]}. Within the noise at {noise[0]}.")
     missing = []
@@ -169,7 +199,7 @@ def two_settings(outcomes: Sequence[Any]) -> Verdict:
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 2."""
-    return Outcomes([*runs(0.1, ("fedavg", "ensemble")), *runs(0.03, ("fedavg", "ensemble"))])
+    return Outcomes([*runs(0.1, ("fedavg", "ensemble")), *runs(0.032, ("fedavg", "ensemble"))])
 
 
 q2 = ProblemView(
@@ -186,7 +216,7 @@ q2 = ProblemView(
             "Go to the ends of the slider: with hardly any skew both averages do well, with the strongest both badly.",
         ),
         explanation=(
-            "Run fedavg and ensemble at α = 0.1 and at α = 0.03. {verdict} At the stronger skew even the average of "
+            "Run fedavg and ensemble at α = 0.1 and at α = 0.032. {verdict} At the stronger skew even the average of "
             "predictions fails: most models have never seen the right class and are sure of a wrong one."
         ),
         claim=two_settings,

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from fedlab_nb.errors import UsageError, choose, number
 
-from .view import Card, Handout
+from .view import Card, Form
 
 
 def predict(question: str, options: Sequence[str] | None = None, **scale: Any) -> Prediction:
@@ -19,7 +19,10 @@ def predict(question: str, options: Sequence[str] | None = None, **scale: Any) -
 
 
 class Prediction:
-    """A guess that can be made once. `guess` is None until `commit`; after `reveal` it can no longer be made."""
+    """A guess and, later, the answer. `guess` is None until `commit`; a guess after `reveal` is answered at once.
+
+    So both orders work: cell by cell, and "Run All" first, where `reveal` folds away what nobody has guessed yet.
+    """
 
     def __init__(
         self,
@@ -36,42 +39,44 @@ class Prediction:
         self.question, self.options = question, tuple(options or ())
         self.low, self.high, self.step, self.unit = low, high, step, unit
         self.guess: Any = None
-        self.revealed = False
+        self._answer: tuple[Any, str] | None = None
 
     def commit(self, guess: Any) -> str:
-        """Keep `guess` and say so; UsageError for a guess outside the options or the range."""
-        if self.revealed:
-            return "The answer is out already: this guess does not count."
+        """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside options or range."""
         if self.options:
             self.guess = choose("guess", guess, self.options)
         else:
             self.guess = number("The guess", guess, self.low, self.high)
-        return f"Noted: {self._with_unit(self.guess)}. Read on and see."
+        return self._verdict() if self._answer else f"Noted: {self._with_unit(self.guess)}. Read on and see."
 
     def reveal(self, value: Any, why: str = "") -> Card:
-        """Compare the guess with what was measured; `why` is a closing sentence."""
-        self.revealed = True
+        """Compare the guess with what was measured; `why` is a closing sentence. Without a guess it is folded."""
+        self._answer = (value, why)
+        return Card("reveal", self._verdict(), folded=self.guess is None)
+
+    def _verdict(self) -> str:
+        value, why = self._answer
         shown = self._with_unit(value)
         if self.guess is None:
-            text = f"You made no guess; the answer is {shown}."
+            text = f"The answer is {shown}."
         elif self.options:
-            text = f"You guessed {self.guess}: " + ("so it is." if self.guess == value else f"it is {shown}.")
+            text = f"You guessed “{self.guess}”: " + ("so it is." if self.guess == value else f"it is “{shown}”.")
         else:
             gap = self.guess - value
             points = f"{abs(gap):.3g} {'points' if self.unit == '%' else self.unit}".strip()
             near = abs(gap) < max(self.step, 0.02 * (self.high - self.low))
             verdict = "very near" if near else f"{points} too {'high' if gap > 0 else 'low'}"
             text = f"You guessed {self._with_unit(self.guess)}, measured {shown}: {verdict}."
-        return Card("reveal", f"{text} {why}".strip())
+        return f"{text} {why}".strip()
 
     def _with_unit(self, value: Any) -> str:
         return value if isinstance(value, str) else f"{value:.3g} {self.unit}".strip()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return self.form()._repr_mimebundle_(**kwargs)
+    def _ipython_display_(self) -> None:
+        self.form()._ipython_display_()
 
-    def form(self) -> Any:
-        """The widgets: the question, a choice or a slider, a button, and a line that says what was noted."""
+    def form(self) -> Form:
+        """The question with a choice or a slider, a button, and a line that says what was noted."""
         if self.options:
             entry = widgets.RadioButtons(options=self.options, value=None, layout=widgets.Layout(width="auto"))
             allowed = " / ".join(self.options)
@@ -80,7 +85,6 @@ class Prediction:
             entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=".4g")
             entry.layout.width, entry.description = "28em", "Guess"
             allowed = f"{self.low:g} to {self._with_unit(self.high)}"
-        question = widgets.HTML(f"<b>Predict.</b> {html.escape(self.question)}")
         button = widgets.Button(description="That is my guess")
         note = widgets.HTML(layout=widgets.Layout(min_height="2em"))
 
@@ -88,4 +92,4 @@ class Prediction:
             note.value = "Choose an answer first." if entry.value is None else html.escape(self.commit(entry.value))
 
         button.on_click(on_commit)
-        return Handout([question, entry, button, note], f"Predict: {self.question} ({allowed})")
+        return Form(Card("predict", f"{self.question} ({allowed})"), [entry, button, note])

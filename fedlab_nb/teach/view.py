@@ -1,11 +1,17 @@
-"""How problems and messages look in a notebook: a card with a word and a colour, and a form with buttons."""
+"""How a lesson looks in a notebook: a card with a word and a colour, a form with buttons, a sheet of pictures."""
 
 from __future__ import annotations
 
 import html
+import io
+from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets as widgets
+from IPython.display import display
+from PIL import Image
+
+from fedlab_nb.draw.style import Picture, png
 
 from .problem import NumberProblem, Problem
 
@@ -18,21 +24,25 @@ STYLES = {
     "solution": ("Solution", "#CC79A7"),
     "reveal": ("Predicted and measured", "#0072B2"),
     "worked": ("With numbers", "#56B4E9"),
+    "predict": ("Predict", "#F0E442"),
+    "exercise": ("Exercise", "#999999"),
 }
 
 
 class Card:
     """A short message in a notebook; its plain text is what a saved notebook and a test compare."""
 
-    def __init__(self, style: str, text: str) -> None:
-        self.style, self.text = style, text
+    def __init__(self, style: str, text: str, label: str = "", folded: bool = False) -> None:
+        self.style, self.text, self.label, self.folded = style, text, label or STYLES[style][0], folded
 
     def __repr__(self) -> str:
-        return f"{STYLES[self.style][0]}: {self.text}"
+        return f"{self.label}: {self.text}"
 
     def _repr_html_(self) -> str:
-        label, colour = STYLES[self.style]
+        label, (_, colour) = html.escape(self.label), STYLES[self.style]
         body = html.escape(self.text).replace("\n", "<br>")
+        if self.folded:
+            body = f"<details><summary>Guess first, then open this.</summary>{body}</details>"
         return (
             f'<div class="fl-card fl-card-{self.style}" role="status" style="border-left:4px solid {colour};'
             f'padding:.4em .8em;margin:.3em 0;line-height:1.5"><b>{label}.</b> {body}</div>'
@@ -62,9 +72,8 @@ class ProblemView:
         """The answer and why it is the answer."""
         return Card("solution", self.problem.solution())
 
-    def form(self, record: Any = None) -> widgets.VBox:
+    def form(self, record: Any = None) -> Form:
         """The question, an answer box and buttons; with `record` (a panel) its runs are the answer, without a box."""
-        question = widgets.HTML(f"<b>{html.escape(self.problem.title)}.</b> {html.escape(self.problem.question)}")
         box = widgets.Text(placeholder="a number", description="Answer", layout=widgets.Layout(width="16em"))
         check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
         message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
@@ -82,19 +91,37 @@ class ProblemView:
         hint.on_click(on_hint)
         solution.on_click(lambda _: show(self.solution()))
         answer = [box] if isinstance(self.problem, NumberProblem) else []
-        return Handout([question, widgets.HBox([*answer, check, hint, solution]), message], repr(self))
+        card = Card("exercise", self.problem.question, self.problem.title)
+        return Form(card, [widgets.HBox([*answer, check, hint, solution]), message])
 
 
-class Handout(widgets.VBox):
-    """A box of widgets that saves `text` beside itself: a notebook opened without a kernel can still be read."""
+class Form(widgets.VBox):
+    """Widgets under a question. The question is an output of its own, so that it can be read where no kernel runs."""
 
-    def __init__(self, children: list[widgets.Widget], text: str) -> None:
+    def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
         super().__init__(children)
-        self._text = text
+        self.card = card
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle = super()._repr_mimebundle_(**kwargs) or {}
-        return {**bundle, "text/plain": self._text, "text/html": f"<p>{html.escape(self._text)}</p>"}
+    def __repr__(self) -> str:
+        return repr(self.card)
+
+    def _ipython_display_(self) -> None:
+        data = super()._repr_mimebundle_() or {}
+        display(self.card)
+        display({**data, "text/plain": "(run this cell to answer)"}, raw=True)
+
+
+class Snapshot:
+    """A panel as it stands now: its picture and its sentence, without the controls."""
+
+    def __init__(self, panel: Any) -> None:
+        self._data, self._metadata = panel._repr_mimebundle_()
+
+    def __repr__(self) -> str:
+        return self._data["text/plain"]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {mime: self._data[mime] for mime in ("image/png", "text/plain")}, self._metadata
 
 
 def _number(text: str) -> float | str | None:
@@ -105,3 +132,30 @@ def _number(text: str) -> float | str | None:
         return float(text.strip().removesuffix("%").replace(",", "."))
     except ValueError:
         return text
+
+
+class Sheet:
+    """Pictures of `fedlab_nb.draw` in one image, `columns` to a row, each under its title. Text: their sentences."""
+
+    def __init__(self, pictures: Mapping[str, Picture], columns: int = 2) -> None:
+        self.pictures, self.columns = dict(pictures), columns
+        for title, picture in self.pictures.items():
+            picture.figure.suptitle(title, x=0.02, ha="left", fontsize=14, fontweight="bold")
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{title}: {picture.sentence}" for title, picture in self.pictures.items())
+
+    def png(self) -> bytes:
+        images = [Image.open(io.BytesIO(png(picture))) for picture in self.pictures.values()]
+        width, height = images[0].size
+        rows = -(-len(images) // self.columns)
+        sheet = Image.new("RGB", (width * self.columns, height * rows), "white")
+        for i, image in enumerate(images):
+            sheet.paste(image, (i % self.columns * width, i // self.columns * height))
+        out = io.BytesIO()
+        sheet.quantize(64).save(out, "png", optimize=True)
+        return out.getvalue()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        alt = " ".join(picture.alt for picture in self.pictures.values())
+        return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"alt": alt}}

@@ -19,7 +19,7 @@ CURVE_POINTS = 12
 
 @dataclass(frozen=True)
 class Tick:
-    """Where a training stands: `done` of `total` epochs over all groups; `fresh` when the plain models are up to date."""
+    """Where a training stands: `done` of `total` epochs over all groups; `fresh`: the plain models are up to date."""
 
     done: int
     total: int
@@ -27,7 +27,7 @@ class Tick:
 
 
 def curve_epochs(epochs: int) -> list[int]:
-    """The epochs (counted from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
+    """The epochs (from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
     points = min(epochs, CURVE_POINTS)
     return sorted({round((i + 1) * epochs / points) for i in range(points)})
 
@@ -46,9 +46,10 @@ def train_clients(
 ) -> Iterator[Tick]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
-    Client k's shuffles come from the stream `(seed, stream, ids[k])`, so neither the order of the clients nor the backend
-    changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and `adjust` change the local
-    step (`loop` says how); a shard is `(x, y)`, where `y [n, C]` may be soft labels, or `(x, y, ...)` with more for the loss.
+    Client k's shuffles come from the stream `(seed, stream, ids[k])`, so neither the order of the clients nor the
+    backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
+    `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
+    or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
     groups: dict[tuple, list[int]] = {}

@@ -1,12 +1,13 @@
-"""The plain backend: one module, one torch optimizer and one short loop a client. Readable, and the oracle of the stacked one.
+"""The plain backend: one module, one torch optimizer and one short loop a client. Readable, and the stack's oracle.
 
 A method may change what a local step does in two places, alike in both backends:
 
-- `loss(features [n, D], logits [n, C], *columns) -> [n]` stands in for the cross-entropy of each sample (MOON). `columns` are what a
-  shard holds beside its samples: `(x, y)`, or `(x, y, more, ...)`, each `[n, ...]`, so a loss can have values of its own a sample.
-- `adjust(clients, parameters, gradients)` changes the gradients in place, before weight decay and momentum (FedProx, SCAFFOLD).
-  `clients` is a tuple of positions in `models`, `parameters` name -> `[a, ...]` and `gradients` a list in the same order, row i of
-  every tensor that of `clients[i]`: a = 1 here, all clients that take the step in the stack.
+- `loss(features [n, D], logits [n, C], *columns) -> [n]` stands in for the cross-entropy of each sample (MOON).
+  `columns` are the rows of what a shard holds beside its samples: a shard is `(x, y)` or `(x, y, more, ...)`, each
+  `[n_k, ...]`, so that a loss can have values of its own for every sample.
+- `adjust(clients, parameters, gradients)` changes the gradients in place, before weight decay and momentum (FedProx,
+  SCAFFOLD). `clients` is a tuple of positions in `models`, `parameters` name -> `[a, ...]`, `gradients` a list in the
+  same order; row i of every tensor is that of `clients[i]`. Here a = 1; in the stack it is all who take the step.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def train_loop(
 ) -> Iterator[int]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
-    Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to date at
-    every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1, which changes no
-    result (they share nothing) and makes the curve of an unfinished training mean something. `places[k]` is what `adjust` knows
-    client k by (None: k).
+    Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to
+    date at every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1,
+    which changes no result (they share nothing) and makes the curve of an unfinished training mean something.
+    `places[k]` is what `adjust` knows client k by (None: k).
     """
     places = range(len(models)) if places is None else places
     layout = torch.channels_last if channels_last else torch.preserve_format

@@ -1,8 +1,8 @@
 """The stacked backend: all clients of one architecture take their steps together, as one model.
 
-Clients are sorted by their number of batches, so the ones still at work in an epoch are always the first `a`: the set shrinks
-instead of being padded. Within a batch a shorter one is padded with rows of weight zero. Updates are those of torch's SGD and Adam,
-written for a leading client axis.
+Clients are sorted by their number of batches, so the ones still at work in an epoch are always the first `a`: the set
+shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero. Updates are those of
+torch's SGD and Adam, written for a leading client axis.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Adam:
 
 
 def _shuffles(sizes: Sequence[int], offsets: Sequence[int], streams, width: int, device) -> Tensor:
-    """One epoch's order of every client, `[M, width]`, as rows of the pooled data; the tail of a row repeats its client's first."""
+    """One epoch's order of every client, `[M, width]`, as rows of the pooled data; tails repeat a client's first."""
     table = torch.empty(len(sizes), width, dtype=torch.long)
     for k, (n, offset, stream) in enumerate(zip(sizes, offsets, streams, strict=True)):
         table[k, :n] = torch.randperm(n, generator=stream) + offset
@@ -82,10 +82,10 @@ def train_stacked(
     loss: Loss | None = None,
     adjust: Adjust | None = None,
 ) -> Iterator[int]:
-    """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs after every step.
+    """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs a step.
 
-    The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `loss`, `adjust` and
-    `places` are those of `train_loop`.
+    The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `loss`,
+    `adjust` and `places` are those of `train_loop`.
     """
     places = range(len(models)) if places is None else places
     order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True)

@@ -11,8 +11,10 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
+from fedlab_nb.methods.parts.label_leak import classes_read_off, label_leak, ranks
+from fedlab_nb.methods.parts.noise import noisy, noisy_factor, noisy_state
 from fedlab_nb.models import build, model_state
-from fedlab_nb.training import Recipe
+from fedlab_nb.training import Recipe, trained
 
 EXACT = torch.float64
 
@@ -70,7 +72,7 @@ def test_large_damping_is_one_round_fedavg():
 )
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
-    upload, _ = FedLPA().posterior_of_client(module, torch.rand(2, *shape), torch.tensor([3, 7]))
+    upload, *_ = FedLPA().posterior_of_client(module, torch.rand(2, *shape), torch.tensor([3, 7]))
     assert size(upload) == 4 * floats
 
 
@@ -150,6 +152,7 @@ def test_presets_and_knobs():
     assert FedLPA.preset() == FedLPA() and FedLPA().solver == "cg"
     paper = FedLPA.preset("paper")
     assert (paper.solver, paper.iterations, paper.damping, paper.pi) == ("gd", 10_000, 1e-3, "one")
+    assert FedLPA().pi == "auto"
     assert [k.name for k in FedLPA.fields()] == [f.name for f in dataclasses.fields(FedLPA)]
     assert FedLPA.preset(damping="1e-5").damping == 1e-5
 
@@ -166,3 +169,70 @@ def test_one_upload_beats_averaging_by_far():
             scores.append(finish(method.run(ctx))[0].accuracy(test.x_test, test.y_test))
         gains.append(scores[1] - scores[0])
     assert sum(gains) / 3 > 0.3
+
+
+# ------------------------------------------------------------------------------------------------ after the first upload
+def test_auto_is_trace_with_convolutions_and_one_without():
+    for model, rule in (("mlp", "one"), ("cnn", "trace")):
+        kept = []
+        auto, _ = finish(FedLPA().run(context(clients=2, model=model, remembered=kept, epochs=1)))
+        named, _ = finish(FedLPA(pi=rule).run(context(clients=2, model=model, remembered=kept, epochs=1)))
+        assert_states_close(model_state(auto.module), model_state(named.module), 0)
+
+
+def test_rounds_after_it_are_fedavg_from_its_model():
+    """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
+    kept = []
+    start, _ = finish(FedLPA().run(context(remembered=kept)))
+    ctx = context(remembered=kept)
+    end, progress = finish(FedLPA(rounds=1, local_epochs=2).run(ctx))
+    models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
+    shards = [ctx.private.train(k) for k in range(4)]
+    trained(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    average = weighted_mean([model_state(model) for model in models], ctx.sizes)
+    assert_states_close(model_state(end.module), average, 1e-12)
+    state = 4 * 8 * 6570  # four clients, float64
+    assert ctx.link.ledger.by_phase()["rounds"] == (state, state)
+    assert end.numbers["residual"] == start.numbers["residual"]
+    assert [p.metrics["round"] for p in progress if "round" in p.metrics] == [1]
+
+
+def test_noise_changes_what_is_sent_and_can_be_repeated():
+    kept = []
+    clean, _ = finish(FedLPA().run(context(remembered=kept)))
+    one, two = (finish(FedLPA(noise=0.1).run(context(remembered=kept)))[0] for _ in range(2))
+    assert_states_close(model_state(one.module), model_state(two.module), 0)
+    name = "classifier.weight"
+    assert (model_state(one.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
+
+
+def test_noise_has_the_stated_size_and_factors_stay_positive():
+    tensor = torch.full((300, 300), 2.0, dtype=EXACT)
+    added = noisy(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
+    assert added.abs().mean().item() == pytest.approx(0.2, rel=0.02)  # Laplace: the mean size is the scale
+    assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
+    assert noisy(tensor, 0.0, None) is tensor
+    rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
+    factor = noisy_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
+    assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
+    state = {"a": torch.ones(3), "running": torch.ones(3)}
+    noised = noisy_state(state, ["a"], 0.1, torch.Generator().manual_seed(0))
+    assert list(noised) == list(state) and noised["running"] is state["running"] and (noised["a"] != 1).all()
+
+
+def test_label_leak_by_hand():
+    assert classes_read_off(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
+    assert ranks(torch.tensor([5.0, 1.0, 5.0, 0.0])).tolist() == [3.5, 2, 3.5, 1]
+    diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
+    counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
+    leak = label_leak(diagonals, counts)
+    assert leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8  # the second client's guess is 2 and 3
+    # Ranks of the counts: (4, 3, 1.5, 1.5) and (3, 1.5, 1.5, 4), against (4, 3, 2, 1) and (1, 2, 3, 4), by hand.
+    assert leak["rank_correlation"] == pytest.approx((4.5 / (4.5 * 5) ** 0.5 + 1.5 / (4.5 * 5) ** 0.5) / 2)
+    assert label_leak(torch.ones(1, 3), torch.tensor([[1, 2, 3]]))["rank_correlation"] == 0
+
+
+def test_the_last_factor_tells_the_classes_of_every_client():
+    out, _ = finish(FedLPA().run(context(epochs=5, dtype=torch.float32)))
+    leak = out.numbers["label_leak"]
+    assert leak["precision"] > leak["chance"] and leak["precision"] >= 0.9

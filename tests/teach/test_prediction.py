@@ -1,4 +1,4 @@
-"""A guess is made once, before the reveal, and the reveal names the gap."""
+"""A guess before the reveal is compared there, a guess after it at once; both name the gap."""
 
 import pytest
 
@@ -25,15 +25,17 @@ def test_direction(value, words):
 def test_options():
     guess = predict("Which?", ["better", "worse"])
     guess.commit("worse")
-    assert "You guessed worse: so it is." in repr(guess.reveal("worse"))
-    assert "You guessed worse: it is better." in repr(guess.reveal("better"))
+    assert "You guessed “worse”: so it is." in repr(guess.reveal("worse"))
+    assert "You guessed “worse”: it is “better”." in repr(guess.reveal("better"))
 
 
-def test_no_guess_and_too_late():
+def test_without_a_guess_the_answer_is_folded():
     guess = predict("How many?", high=10, unit="digits")
-    assert repr(guess.reveal(2.7)) == "Predicted and measured: You made no guess; the answer is 2.7 digits."
-    assert "does not count" in guess.commit(3)
-    assert guess.guess is None
+    card = guess.reveal(2.7)
+    assert repr(card) == "Predicted and measured: The answer is 2.7 digits."
+    assert "<details>" in card._repr_html_()
+    assert guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."  # after Run All
+    assert "<details>" not in guess.reveal(2.7)._repr_html_()
 
 
 @pytest.mark.parametrize("wrong", [-1, 101, float("nan"), "many", None])
@@ -51,14 +53,14 @@ def test_refuses_other_options():
 
 def test_form_commits_with_its_button():
     guess = predict("How accurate?", unit="%")
-    _, slider, button, note = guess.form().children
+    slider, button, note = guess.form().children
     slider.value = 40
     button.click()
     assert guess.guess == 40
     assert "Noted: 40 %" in note.value
 
     choice = predict("Which?", ["better", "worse"])
-    _, radio, button, note = choice.form().children
+    radio, button, note = choice.form().children
     button.click()
     assert choice.guess is None
     assert "Choose an answer first" in note.value
@@ -68,6 +70,5 @@ def test_form_commits_with_its_button():
 
 
 def test_saved_form_is_readable():
-    bundle = predict("Which?", ["better", "worse"])._repr_mimebundle_()
-    assert bundle["text/plain"] == "Predict: Which? (better / worse)"
-    assert predict("How many?", high=10, unit="digits")._repr_mimebundle_()["text/plain"].endswith("(0 to 10 digits)")
+    assert repr(predict("Which?", ["better", "worse"]).form()) == "Predict: Which? (better / worse)"
+    assert repr(predict("How many?", high=10, unit="digits").form()).endswith("(0 to 10 digits)")

@@ -27,6 +27,11 @@ def join(kind: str, outputs: Sequence[Tensor]) -> Tensor:
     return torch.cat(list(outputs), dim=1) if kind == "conv" else sum(outputs) / len(outputs)
 
 
+def joined(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape of `join`'s answer, without the sample axis, for outputs of the shapes `borders`."""
+    return (sum(shape[0] for shape in borders) if kind == "conv" else borders[0][0], *borders[0][1:])
+
+
 def adaptor(
     kind: str, borders: Sequence[tuple[int, ...]], m: int, generator: torch.Generator, like: Tensor
 ) -> list[nn.Module]:
@@ -37,7 +42,7 @@ def adaptor(
     """
     if kind == "average":
         return []
-    inputs, outputs = sum(shape[0] for shape in borders), borders[m][0]
+    inputs, outputs = joined(kind, borders)[0], borders[m][0]
     with torch.device("meta"):  # no draw from the global random state
         layer = nn.Conv2d(inputs, outputs, 1) if len(borders[m]) == 3 else nn.Linear(inputs, outputs)
     for name, parameter in list(layer.named_parameters()):

@@ -181,15 +181,17 @@ class Voting(Aggregator):
 
     counts: `[M, C, C]`, how often client i's model voted c for a sample of true class r, merged (added up) over the
     clients. `P_i[r, c] = (counts + laplace) / (row sum + C * laplace)`; a class that was never seen then has a
-    uniform row. Without smoothing (`laplace=0`) a single zero forbids a class; an unseen class is then uniform too.
-    Only hard votes are used. The paper gives no amount; between 0.03 and 1 it matters little.
+    uniform row. `laplace` is 1/C unless given: one imaginary vote a row, spread over the C classes. The paper gives no
+    amount; this prior is fixed beforehand, not tuned. Without smoothing (`laplace=0`) a single zero forbids a class;
+    an unseen class is then uniform too. Only hard votes are used.
     """
 
-    def __init__(self, counts: Tensor, laplace: float = 0.1):
+    def __init__(self, counts: Tensor, laplace: float | None = None):
         super().__init__()
-        counts = counts.double() + laplace
+        classes = counts.shape[2]
+        counts = counts.double() + (1 / classes if laplace is None else laplace)
         totals = counts.sum(2, keepdim=True)
-        competency = torch.where(totals > 0, counts / totals, torch.full_like(counts, 1 / counts.shape[2]))
+        competency = torch.where(totals > 0, counts / totals, torch.full_like(counts, 1 / classes))
         self.register_buffer("log_competency", competency.log().float())
 
     def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:

@@ -2,8 +2,8 @@
 
 For a layer with weights `M = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
 layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
-both without damping; `damped` adds the prior (FedLPA, Eq. 10). Linear and Conv2d have factors; other parameters have
-none.
+both without damping, `input_factors` the first alone (RegMean); `damped` adds the prior (FedLPA, Eq. 10). Linear and
+Conv2d have factors; other parameters have none.
 
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
 """
@@ -104,10 +104,7 @@ def kronecker_factors(
 
     def watch(name):
         def hook(layer, inputs, output):
-            rows = _input_rows(layer, inputs[0])
-            positions[name] = rows.shape[1]
-            rows = rows.flatten(0, 1)
-            sums[name].a.addmm_(rows.T, rows)
+            positions[name] = _add_inputs(sums[name].a, layer, inputs[0])
             # A zero added to the pre-activation: the gradient at that zero is b. No weight gradient is ever computed.
             tap = torch.zeros_like(output, requires_grad=True)
             taps.append((name, tap))
@@ -129,9 +126,33 @@ def kronecker_factors(
     factors = {}
     for name, total in sums.items():
         t = positions[name]
-        c = {"one": 1.0, "curvlinops": 1 / t, "official": 1 / t**2}[conv_scale]
+        c = _scale(conv_scale, t)
         factors[name] = Factors(_symmetric(total.a) * (c / len(x)), _symmetric(total.b) / (c * t * len(x)))
     return factors
+
+
+@torch.no_grad()
+def input_factors(module: nn.Module, x: Tensor, *, conv_scale: str = "one", batch_size: int = 128) -> dict[str, Tensor]:
+    """The A factors `[i, i]` of `kronecker_factors` alone, by layer: forward passes only, no labels."""
+    choose("conv_scale", conv_scale, CONV_SCALES)
+    if len(x) == 0:
+        raise UsageError("The factor pass got no sample; it needs at least one.")
+    probe = copy.deepcopy(module).eval()
+    layers = factor_layers(probe)
+    sums = {name: _zeros(layer).a for name, layer in layers.items()}
+    positions = dict.fromkeys(layers, 1)
+
+    def watch(name):
+        def hook(layer, inputs):
+            positions[name] = _add_inputs(sums[name], layer, inputs[0])
+
+        return hook
+
+    for name, layer in layers.items():
+        layer.register_forward_pre_hook(watch(name))
+    for xs in x.split(batch_size):
+        probe(xs)
+    return {name: _symmetric(a) * (_scale(conv_scale, positions[name]) / len(x)) for name, a in sums.items()}
 
 
 def damping_ratio(factors: Factors, rule: str = "one") -> float:
@@ -147,10 +168,28 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
 
 
+def pi_rule(module: nn.Module) -> str:
+    """Our choice between the two rules: "trace" for a network with convolutions, "one" for any other."""
+    return "trace" if any(isinstance(layer, nn.Conv2d) for layer in module.modules()) else "one"
+
+
 def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
     root = damping**0.5
     return Factors(_plus_identity(factors.a, pi * root), _plus_identity(factors.b, root / pi))
+
+
+def _scale(conv_scale: str, positions: int) -> float:
+    """c for a layer of that many positions."""
+    return {"one": 1.0, "curvlinops": 1 / positions, "official": 1 / positions**2}[conv_scale]
+
+
+def _add_inputs(total: Tensor, layer: nn.Module, x: Tensor) -> int:
+    """Add the outer products of the layer's inputs to `total [i, i]`; returns T, its positions in a sample."""
+    rows = _input_rows(layer, x)
+    flat = rows.flatten(0, 1)
+    total.addmm_(flat.T, flat)
+    return rows.shape[1]
 
 
 def _input_rows(layer: nn.Module, x: Tensor) -> Tensor:

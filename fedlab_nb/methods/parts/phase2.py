@@ -21,7 +21,7 @@ part of the messages.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -99,17 +99,18 @@ def train(
     streams: Callable[[int], torch.Generator],
     link: Link | None = None,
     server: Callable[[], AbstractContextManager] = nullcontext,
+    ids: Sequence[int] | None = None,
 ) -> Iterator[Tensor]:
     """Phase 2 in the fast form where it applies (K = 1) and client by client otherwise; yields the loss of each round.
 
-    `streams(i)` is client i's generator of mini-batches, `link` counts the messages, `server()` guards the server's
-    part.
+    `streams(i)` is the generator of mini-batches of `proxies[i]`, `link` counts the messages, `server()` guards the
+    server's part. `ids[i]` is whom the link knows the owner of `proxies[i]` by (None: i).
     """
     batches = [
         draw_batches(len(p.labels), plan.batch, plan.rounds * plan.steps, streams(i)) for i, p in enumerate(proxies)
     ]
     form = rounds_pooled if plan.steps == 1 else rounds_by_client
-    return form(aggregator, proxies, batches, plan, link, server)
+    return form(aggregator, proxies, batches, plan, link, server, ids)
 
 
 def rounds_by_client(
@@ -119,23 +120,25 @@ def rounds_by_client(
     plan: Plan,
     link: Link | None = None,
     server: Callable[[], AbstractContextManager] = nullcontext,
+    ids: Sequence[int] | None = None,
 ) -> Iterator[Tensor]:
     """The algorithm as written. `batches[i]` are client i's mini-batches, `[T*K, b_i]`, K of them a round."""
     weights = client_weights(proxies, plan)
+    ids = range(len(proxies)) if ids is None else ids
     members = [i for i, weight in enumerate(weights) if weight]
     shared = flat_parameters(aggregator)
     state = server_optimizers.initial_state(shared)
     for t in range(plan.rounds):
         sent, returned, losses = shared.clone(), [], []
         for i in members:
-            shared.copy_(link.down(i, sent, phase=PHASE) if link else sent)  # client i
+            shared.copy_(link.down(ids[i], sent, phase=PHASE) if link else sent)  # client i
             for j in range(t * plan.steps, (t + 1) * plan.steps):
                 chosen = batches[i][j].to(shared.device)
                 loss, gradient = _gradient(aggregator, _rows(proxies[i], chosen))
                 shared -= plan.eta_l * gradient
                 if j == t * plan.steps:
                     losses.append(weights[i] * loss)
-            returned.append(link.up(i, shared, phase=PHASE) if link else shared.clone())
+            returned.append(link.up(ids[i], shared, phase=PHASE) if link else shared.clone())
         with server():
             delta = server_optimizers.mean_change([weights[i] for i in members], returned, sent)
             moved, state = server_optimizers.step(plan.server, sent, delta, state, lr=_rate(plan))
@@ -150,6 +153,7 @@ def rounds_pooled(
     plan: Plan,
     link: Link | None = None,
     server: Callable[[], AbstractContextManager] = nullcontext,
+    ids: Sequence[int] | None = None,
 ) -> Iterator[Tensor]:
     """All clients' mini-batches as one (K = 1 only); the messages that this stands for are counted all the same."""
     if plan.steps != 1:
@@ -169,7 +173,7 @@ def rounds_pooled(
     for t in range(plan.rounds):
         loss, gradient = _gradient(aggregator, pool if whole else _rows(pool, index[t]), each)
         if link:
-            _count_round(link.ledger, members, shared)
+            _count_round(link.ledger, [i if ids is None else ids[i] for i in members], shared)
         with server():
             moved, state = server_optimizers.step(plan.server, shared, -plan.eta_l * gradient, state, lr=_rate(plan))
             shared.copy_(moved)

@@ -12,7 +12,7 @@ sequence of `Step`s, so that a caller can watch it and stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,7 +90,7 @@ class Posterior:
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a, b = (_inverse(self._sum(factor) / total) for factor in (self.a, self.b))
+        a, b = (inverse(self._sum(factor) / total) for factor in (self.a, self.b))
         return lambda r: a(b(r).T).T / total
 
     def expectation_approximation(self) -> Tensor:
@@ -172,8 +172,36 @@ def solve(system: Posterior, solver: str = "cg", iterations: int = 1000) -> tupl
     return matrix, torch.stack(curve)
 
 
-def _inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    """R -> `matrix^-1 R` for a symmetric positive definite matrix.
+@dataclass(frozen=True, eq=False)
+class Round:
+    """All layers after an iteration: `matrices` and residual `curves` by layer; `running`: some layer is not done."""
+
+    iteration: int
+    matrices: dict[str, Tensor]
+    curves: dict[str, list[Tensor]]
+    running: bool
+
+
+def side_by_side(systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000) -> Iterator[Round]:
+    """Solve the layers together, one iteration of each at a time; layers that are done wait for the others."""
+    active = {name: steps(system, solver, iterations) for name, system in systems.items()}
+    matrices: dict[str, Tensor] = {}
+    curves: dict[str, list[Tensor]] = {name: [] for name in systems}
+    iteration = 0
+    while active:
+        for name in list(active):
+            step = next(active[name], None)
+            if step is None:
+                del active[name]
+            else:
+                matrices[name] = step.matrix
+                curves[name].append(step.residual)
+        yield Round(iteration, matrices, curves, bool(active))
+        iteration += 1
+
+
+def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """R -> `matrix^-1 R` for a symmetric positive definite matrix `[d, d]`.
 
     Where the damping is below the matrix's own rounding, directions that no data excite would be filled with amplified
     noise; they are then left out (a pseudo-inverse).

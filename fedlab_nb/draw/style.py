@@ -1,0 +1,136 @@
+"""What every picture has in common: `Picture`, one size, one look, and the lock round all drawing.
+
+Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two threads draw.
+Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty stays the page's colour.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from PIL import Image
+
+LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
+SIZE = (6.7, 4.15)  # inches; a panel shows them at 80 points an inch on a laptop and at 125 on a projector
+DPI = 190
+
+INK, QUIET, RULE, FAINT = "#1f2328", "#59636e", "#d5d9de", "#eceff2"
+ACCENT, SECOND = "#0072B2", "#D55E00"
+# Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+PETROFF10 = (
+    "#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+
+@dataclass
+class Picture:
+    """A figure with the same content in words and numbers.
+
+    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one dict a row.
+    """
+
+    figure: Figure
+    alt: str
+    sentence: str
+    table: list[dict[str, Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
+
+
+def png(picture: Picture | Figure) -> bytes:
+    """The picture as PNG bytes (8-bit colours, quick to make and small to send)."""
+    figure = picture.figure if isinstance(picture, Picture) else picture
+    with LOCK:
+        canvas = figure.canvas
+        first = figure.get_layout_engine() is not None
+        if first:
+            lighten(figure)
+        canvas.draw()
+        if first:  # a layout once is enough: it costs most of a frame
+            figure.set_layout_engine("none")
+        image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+        out = io.BytesIO()
+        image.save(out, "png", compress_level=2)
+        return out.getvalue()
+
+
+def lighten(figure: Figure) -> None:
+    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside" count."""
+    for ax in figure.axes:
+        for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
+            artist.set_in_layout(artist.get_gid() == "outside")
+
+
+def new_figure(size: tuple[float, float] = SIZE, dpi: int = DPI) -> Figure:
+    """An empty white figure whose layout is computed at its first drawing."""
+    figure = Figure(figsize=size, dpi=dpi, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
+    return figure
+
+
+def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "") -> Axes:
+    """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the data."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(RULE)
+    ax.tick_params(which="both", colors=QUIET, labelcolor=INK, labelsize=9.5, length=3, width=0.8)
+    ax.tick_params(which="minor", length=0)
+    if title:
+        ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=7)
+    ax.set_xlabel(x, fontsize=10, color=QUIET)
+    ax.set_ylabel(y, fontsize=10, color=QUIET)
+    if grid:
+        ax.grid(True, which="major", axis=grid, color=FAINT, linewidth=1)
+        ax.set_axisbelow(True)
+    return ax
+
+
+def legend(ax: Axes, **options: Any) -> Any:
+    """A legend without a frame in the quiet look."""
+    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
+    if made.get_title() is not None:
+        made.get_title().set(fontsize=9, color=QUIET)
+    return made
+
+
+def class_colours(classes: int) -> list[Any]:
+    """A colour for each class: petroff10 up to ten, steps of cividis beyond."""
+    if classes <= len(PETROFF10):
+        return list(PETROFF10[:classes])
+    return [tuple(c) for c in cividis()([i / (classes - 1) for i in range(classes)])]
+
+
+def cividis() -> Any:
+    import matplotlib
+
+    return matplotlib.colormaps["cividis"]
+
+
+def many_is_dark() -> ListedColormap:
+    """Cividis from its light end to its dark one, starting in white: an empty cell looks like the page."""
+    import numpy as np
+
+    colours = cividis()(np.linspace(0.95, 0.0, 256))
+    colours[:1] = (1, 1, 1, 1)
+    return ListedColormap(colours)
+
+
+def shorten(labels: Sequence[str], length: int = 22) -> list[str]:
+    """Labels cut to `length` characters, so that one long name cannot squeeze a picture."""
+    return [label if len(label) <= length else label[: length - 1] + "…" for label in labels]

@@ -1,0 +1,193 @@
+"""Co-Boosting: better images make a better ensemble, a better ensemble makes better images. No data at the server.
+
+Dai et al., *Enhancing One-Shot Federated Learning Through Data and Ensemble Co-Boosting*, ICLR 2024. One upload a
+client, its model, of whatever architecture; then, at the server, with A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, at first
+w_k = 1/M, T times:
+(a) GHS: draw z ~ N(0, I), labels y, a fresh generator; T_G Adam steps on generator *and* z for L = L_H + β L_A; the
+    batch of lowest L stays. In the cross-entropy L_H counts little what A_w knows; L_A drives A_w and f_S apart.
+(b) EE: w ← clip(w - μ sign ∇_w CE(A_w(x), y)) over the pool, whose labels are known: we chose them. The batch joins it.
+(c) DHS: SGD on τ² KL(A_w(x̃) ‖ f_S(x̃)) over the pool, x̃ one random-direction step away from x. Soft targets only.
+`parts/boosting.py` has the formulas (Eqs. 5-12). Beside dense.py: another L, the weights, the perturbation.
+
+Choices where paper and released code differ; taken is the code's, with the paper's as an option:
+- weighted=mean divides by Σ w (sum: Eq. 2 to the letter, its weights climb together). To be shown is w / Σ w.
+- perturbation=sign (Eq. 10 to the letter moves no pixel visibly), fresh in every batch; the pool stays clean. ε is
+  in units of [0, 1] pixels, given in grey levels of 255: 8, as the paper says. (The code's 8 lie in [-1, 1]: 4 here.)
+- updates=batches: EE steps once a mini-batch of the old pool, so from the second epoch on ("once": one step on all of
+  it; "new": one on the new batch), by μ 0.99^t, μ = 0.1/M. It reads cached logits: exact, since nothing augments x.
+- τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer as in dense.py. The last epoch counts, not the best.
+- ghs=false: L_H is plain cross-entropy. dhs=false: x̃ = x. ee=false: w stays where it starts (start=samples: DW-X).
+- reset=false keeps one generator for all epochs, which is not in the paper.
+- Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32.
+References: ee_data=real learns w by the same rule on the clients' training images, which then have to be sent;
+`boosting.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with A_w and not with the server model.
+
+Findings FINDINGS
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..models.generators import initialise_generator
+from ..training import ClientModels, Recipe
+from .base import GlobalModel, Progress, knob, register
+from .context import Context
+from .parts import boosting
+from .parts.boosting import BoostedModel, WeightedEnsemble
+from .parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
+from .parts.synthesis import Diary, GeneratorKnobs, Pool, intended_labels, new_student, search, shows, snapshot
+
+MU_DECAY = 0.99  # of EE's step, an epoch
+
+
+@register(
+    "coboosting",
+    title="Co-Boosting",
+    paper="Dai et al., ICLR 2024",
+    rounds="one-shot",
+    traffic="2 S_θ",
+    leaks="each client's model",
+)
+@dataclass(frozen=True)
+class CoBoosting(GeneratorKnobs):
+    """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
+
+    epochs: int = knob(30, "Server epochs", "Rounds of (a)-(c).", symbol="T", low=1, high=5000, paper=500)
+    server_lr: float = knob(0.2, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
+    ghs: bool = knob(True, "Hard samples (GHS)", "Weigh the generator's cross-entropy by difficulty.")
+    dhs: bool = knob(True, "Diverse samples (DHS)", "Perturb every batch on the fly.")
+    ee: bool = knob(True, "Ensemble weights (EE)", "Re-weight the clients on the synthetic images.")
+    beta: float = knob(1.0, "Adversarial weight", "How much L_A counts.", symbol="β", low=0, high=100)
+    adversarial_temperature: float = knob(3.0, "Temperature in L_A", "Paper: 1, its code: 3.", low=0.1, high=100)
+    epsilon: float = knob(
+        32.0, "Perturbation", "Step of DHS, in grey levels of 255.", symbol="255 ε", low=0, high=255, paper=8.0
+    )
+    perturbation: str = knob(
+        "sign", "Perturb by", "Sign of the gradient, or Eq. 10 to the letter.", options=boosting.PERTURBATIONS
+    )
+    mu: float = knob(0.1, "Weight step", "Step of EE times the number of clients.", symbol="μ M", low=0, high=10)
+    updates: str = knob("batches", "Weight updates", "How EE goes over the pool.", options=("batches", "once", "new"))
+    weighted: str = knob("mean", "Ensemble", "Divide by Σ w (mean) or not (sum).", options=("mean", "sum"))
+    start: str = knob("uniform", "First weights", "1/M, or by sample counts.", symbol="w⁰", options=WEIGHTS)
+    ee_data: str = knob("synthetic", "Weights from", "real: a reference only.", options=("synthetic", "real"))
+    reset: bool = knob(True, "Fresh generator", "Draw the generator anew every epoch.")
+    answer: str = knob("server", "Predict with", "Server model or ensemble.", options=("server", "ensemble"))
+
+    paper_recipe = Recipe(epochs=300, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
+    paper_model = "lenet5"
+
+    def combine(self, logits: Tensor, w: Tensor) -> Tensor:
+        """A_w from client logits `[M, N, C]`, `[N, C]`."""
+        return combine(logits, w, normalise=self.weighted == "mean")
+
+    def loss(self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor) -> Tensor:
+        """L_H + β L_A of images `x [b, ...]` with intended labels `y [b]` (Eq. 8)."""
+        teacher = self.combine(ensemble.logits(x), w)
+        hard = boosting.hard_sample_loss(teacher, y, exponent=1 if self.ghs else 0)
+        if not self.beta:
+            return hard
+        return hard + self.beta * boosting.adversarial_loss(teacher, student(x), self.adversarial_temperature)
+
+    def enhanced(
+        self, w: Tensor, logits: Tensor, y: Tensor, t: int, stream: torch.Generator
+    ) -> Generator[Progress, None, Tensor]:
+        """(b): w `[M]` after epoch t's steps on samples with cached client logits `[M, N, C]` and labels `y [N]`."""
+        once = self.updates != "batches"
+        steps = boosting.reweight(
+            w,
+            logits,
+            y,
+            self.mu / len(w) * MU_DECAY**t,
+            batch=len(y) if once else self.batch,
+            steps=1 if once else self.passes or None,
+            stream=stream,
+            normalise=self.weighted == "mean",
+        )
+        for moved in steps:
+            w = moved
+            yield Progress("ensemble weights", t, self.epochs)
+        return w
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        # Clients: train alone, upload once.
+        clients = yield from ctx.local_training()
+        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        real = self._real_samples(ctx) if self.ee_data == "real" else None
+        with ctx.server():
+            uploaded = clients.with_states(received)
+            ensemble = FrozenEnsemble(uploaded)
+            student = new_student(ctx, "coboosting")
+            learner = self.learner(student)
+            pool, diary = Pool(self.epochs * self.images), Diary(self.epochs, ctx.classes)
+            draws, order = ctx.generator("coboosting", "synthesis"), ctx.generator("coboosting", "batches")
+            directions, shuffles = ctx.generator("coboosting", "directions"), ctx.generator("coboosting", "weights")
+            generator = self.generator(ctx, draws)
+            bank = None if real is None else (ensemble.remembered(real[0]), real[1])
+            w = client_weights(self.start, ctx.sizes, next(student.parameters()))
+            for t in range(self.epochs):
+                # (a) GHS: hard images.
+                if self.reset and t:
+                    initialise_generator(generator, draws)
+                z = self.noise(ctx, draws).requires_grad_()
+                y = intended_labels(self.images, ctx.classes, draws, ctx.device)
+                x = yield from search(
+                    lambda z=z: generator(z),
+                    [*generator.parameters(), z],
+                    lambda x, y=y, w=w: self.loss(x, y, ensemble, student, w),
+                    steps=self.generator_steps,
+                    lr=self.generator_lr,
+                    progress=Progress("synthesis", t, self.epochs),
+                )
+                # (b) EE: new weights, from cached logits; then the pool grows.
+                new = ensemble.remembered(x)
+                samples = bank or ((new, y) if self.updates == "new" else (pool.logits, pool.labels) if t else None)
+                if self.ee and samples:
+                    w = yield from self.enhanced(w, *samples, t, shuffles)
+                pool.add(x, y, new)
+                diary.note("weights", w)
+                diary.batch(t + 1, x, y, self.combine(new, w), student)
+                diary.note("difficulty", boosting.difficulty(self.combine(new, w), y).mean())
+                # (c) DHS: distil from the pool as it is, or from perturbed copies.
+                teacher, prepare = self.combine(pool.logits, w), None
+                if self.dhs and self.epsilon:
+                    teacher, prepare = self._perturbed(ensemble, w, directions, ctx.classes)
+                loss = yield from self.distil(learner, pool.x, teacher, order, t, prepare)
+                diary.note("distillation_loss", loss)
+                model = self._model(student, uploaded, w) if shows(t + 1, self.epochs) else None
+                yield Progress("distillation", t + 1, self.epochs, {"loss": float(loss)}, model=model)
+            return self._model(student, uploaded, w, artefacts=diary.artefacts())
+
+    def _perturbed(self, ensemble: FrozenEnsemble, w: Tensor, stream: torch.Generator, classes: int):
+        """(c) with DHS: the teacher as a function of a batch, and what changes the batch before it is asked."""
+
+        def teacher(x: Tensor) -> Tensor:
+            return self.combine(ensemble.logits(x), w)
+
+        def prepare(x: Tensor) -> Tensor:
+            u = boosting.random_directions(len(x), classes, stream, x)
+            return boosting.perturb(
+                x, teacher, u, self.epsilon / 255, kind=self.perturbation, temperature=self.temperature
+            )
+
+        return teacher, prepare
+
+    def _real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
+        """For the reference alone: everybody's training samples, which no federated method may have."""
+        sent = [ctx.link.up(k, ctx.private.train(k), phase="raw samples") for k in range(ctx.clients_count)]
+        x, y = (torch.cat(column) for column in zip(*sent, strict=True))
+        return x, y
+
+    def _model(
+        self, student: nn.Module, clients: ClientModels, w: Tensor, artefacts: dict | None = None
+    ) -> GlobalModel:
+        """What predicts, as it is now."""
+        artefacts, numbers = artefacts or {}, {"ensemble_weights": (w / w.sum()).tolist()}
+        ensemble = WeightedEnsemble(clients, w, normalise=self.weighted == "mean", artefacts=artefacts, numbers=numbers)
+        if self.answer == "ensemble":
+            return ensemble
+        return BoostedModel(snapshot(student).module, ensemble, artefacts=artefacts, numbers=numbers)

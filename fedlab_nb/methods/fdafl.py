@@ -1,0 +1,112 @@
+"""F-DAFL: one generator for good, trained against the clients' ensemble without any intended labels. No data at the server.
+
+DAFL (Chen et al., *Data-Free Learning of Student Networks*, ICCV 2019) with the uniform ensemble D(x) = (1/M) Σ_k f_k(x) as teacher,
+a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
+(a) T_G Adam steps on the generator, each on fresh noise, for L_G = λ_oh L_oh + λ_ie L_ie + λ_a L_a;
+(b) SGD steps on τ² KL(D(x) ‖ f_S(x)), each on a fresh batch x of the generator. There is no pool, nothing is ever kept.
+L_oh = CE(D(x), argmax D(x)): the teacher should be sure. L_ie = Σ_c p̄_c log p̄_c of the batch's mean prediction p̄: all classes alike
+(at least -log C). L_a = -(1/b) Σ_i ‖h(x_i)‖₁ / d: strong penultimate features h.
+
+Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; these are this project's):
+- λ = 1 / 5 / 0.1 as DAFL's code has for MNIST; natural logarithms (that code: base 10, a factor 2.3 in λ_ie).
+- L_a is the mean over clients of each one's own, since averaged feature vectors need equal lengths and cancel.
+- T_G generator steps, then as many distillation steps as the other methods make (DAFL: one each in turn, on one batch).
+- Optimizers and temperature of the student are DENSE's, so that methods differ in their images alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .base import NetworkModel, Progress, knob, register
+from .context import Context
+from .parts.frozen_ensemble import FrozenEnsemble, combine
+from .parts.synthesis import BETAS, CLIP, Diary, GeneratorKnobs, new_student, shows, snapshot
+
+
+def one_hot_loss(teacher: Tensor) -> Tensor:
+    """L_oh: cross-entropy of logits `[b, C]` to their own argmax."""
+    return F.cross_entropy(teacher, teacher.argmax(1))
+
+
+def entropy_loss(teacher: Tensor) -> Tensor:
+    """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, -log C at least, 0 at most."""
+    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(teacher.new_tensor(float(len(teacher))))
+    return (mean.exp() * mean).sum()
+
+
+def activation_loss(features: list[Tensor]) -> Tensor:
+    """L_a = -(1/M) Σ_k (1/b) Σ_i ‖h_k(x_i)‖₁ / d_k, from each client's features `[b, d_k]`."""
+    return -torch.stack([own.abs().mean() for own in features]).mean()
+
+
+@register(
+    "fdafl",
+    title="F-DAFL",
+    paper="Chen et al., ICCV 2019",
+    rounds="one-shot",
+    traffic="2 S_θ",
+    leaks="each client's model",
+)
+@dataclass(frozen=True)
+class FDafl(GeneratorKnobs):
+    """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
+
+    passes: int = knob(
+        12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000, paper=100
+    )
+    one_hot: float = knob(1.0, "Weight of L_oh", "Sure answers.", symbol="λ_oh", low=0, high=100)
+    entropy: float = knob(5.0, "Weight of L_ie", "All classes alike.", symbol="λ_ie", low=0, high=100)
+    activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)
+
+    def loss(self, x: Tensor, ensemble: FrozenEnsemble) -> Tensor:
+        """L_G of images `x [b, ...]`."""
+        seen = ensemble.look(x)
+        teacher = combine(seen.logits)
+        value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
+        return value + self.activation * activation_loss(seen.features)
+
+    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+        # Clients: train alone, upload once.
+        clients = yield from ctx.local_training()
+        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        with ctx.server():
+            ensemble = FrozenEnsemble(clients.with_states(received))
+            student = new_student(ctx, "fdafl")
+            learner, diary = self.learner(student), Diary(self.epochs, ctx.classes)
+            draws = ctx.generator("fdafl", "synthesis")
+            generator = self.generator(ctx, draws)
+            weights = list(generator.parameters())
+            optimizer = torch.optim.Adam(weights, lr=self.generator_lr, betas=BETAS)
+            for t in range(self.epochs):
+                # (a) The generator.
+                for _ in range(self.generator_steps):
+                    value = self.loss(generator(self.noise(ctx, draws)), ensemble)
+                    for weight, gradient in zip(weights, torch.autograd.grad(value, weights), strict=True):
+                        weight.grad = gradient
+                    torch.nn.utils.clip_grad_norm_(weights, CLIP)
+                    optimizer.step()
+                    yield Progress("synthesis", t, self.epochs)
+                # (b) The student, on images that are used once.
+                losses = []
+                for step in range(self.passes):
+                    with torch.no_grad():
+                        x = generator(self.noise(ctx, draws))
+                        teacher = ensemble(x)
+                    if step == 0:
+                        diary.batch(t + 1, x, teacher.argmax(1), teacher, student)
+                        learner.set_epoch(t)
+                        student.train()
+                    losses.append(learner.step(x, teacher))
+                    yield Progress("distillation", t, self.epochs)
+                student.eval()
+                loss = torch.stack(losses).mean()
+                diary.note("distillation_loss", loss)
+                model = snapshot(student) if shows(t + 1, self.epochs) else None
+                yield Progress("distillation", t + 1, self.epochs, {"loss": float(loss)}, model=model)
+            return snapshot(student, artefacts=diary.artefacts())

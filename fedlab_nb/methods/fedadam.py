@@ -1,0 +1,63 @@
+"""FedAdam (Reddi et al., ICLR 2021): the clients' mean change is a gradient to the server, which steps by Adam.
+
+For t = 1…R: θ_t down, E local epochs, θ_k up; Δ_t = Σ_k (n_k/N) (θ_k - θ_t); then m, v and θ_{t+1} = θ_t + η_s m /
+(√v + τ) as `parts/server_optimizers` has them (β = 0.9, 0.99, no bias correction; FENS, which uses the same step for
+its aggregator, has τ = 10⁻³). Momenta live at the server, so the traffic is FedAvg's, 2 S_θ R. Batch norm's
+statistics are averaged, not stepped.
+
+One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the clients found: of little use alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .context import Context
+from .parts import server_optimizers
+from .parts.rounds import PHASE, Iterative, Rounds
+
+
+@register(
+    "fedadam",
+    title="FedAdam",
+    paper="Reddi et al., ICLR 2021",
+    rounds="R rounds",
+    traffic="2 S_θ R",
+    needs=["one architecture"],
+    leaks="each client's model, every round",
+)
+@dataclass(frozen=True)
+class FedAdam(Iterative):
+    """FedAvg whose server steps by Adam instead of taking the plain average."""
+
+    eta_s: float = knob(
+        0.05, "Server rate", "How far the server steps.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.01
+    )
+    tau: float = knob(
+        1e-3, "Floor", "What a tiny change is divided by at least.", symbol="τ", low=1e-8, high=1, log=True
+    )
+
+    server: ClassVar[str] = "fedadam"
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        rounds = Rounds(ctx, self)
+        state = rounds.start
+        moments = server_optimizers.initial_state(rounds.parameters(state))
+        for t in range(self.rounds):
+            # Clients: E epochs from θ_t, as in FedAvg.
+            rounds.load(ctx.link.broadcast(state, phase=PHASE))
+            yield from rounds.train(t)
+            received = rounds.up(rounds.states())
+            # Server: the mean change as a gradient.
+            with ctx.server():
+                now = rounds.parameters(state)
+                delta = server_optimizers.mean_change(rounds.shares, received, now)
+                moved, moments = server_optimizers.step(
+                    self.server, now, delta, moments, lr=self.eta_s, tau=self.tau
+                )
+                state = weighted_mean(received, ctx.sizes) | moved
+            yield rounds.end(t, state)
+        return rounds.result

@@ -1,0 +1,114 @@
+"""FedCVAE-Ens: clients send decoders, the server trains on what they dream up (Heinbaugh et al., ICLR 2023).
+
+Clients: client k trains a conditional VAE on its own samples and sends its decoder and its class counts n_k^c; no
+classifier.
+Link: upload only, 4 d_decoder + 4 C bytes a client. In FENS' figure 3 it is the cheapest of all one-shot methods.
+Server: draws `samples` pairs in all, from client k with label c in proportion to n_k^c, x = decoder_k(z, c), and trains
+a classifier of the federation's architecture on them with Adam.
+
+Departures: the paper has convolutional VAEs, ours are perceptrons with one hidden layer; batches are drawn with
+replacement, every client taking the same number of steps; the prior is centred at 0 (the paper shifts it for security);
+where z is truncated is our choice. The cards that we follow have it as a baseline only, so the paper preset's numbers
+are ours, too.
+
+In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4 and 32.1 at alpha = 0.01, 0.05 and
+0.1), since a decoder is asked only for classes that its client has; it is limited by how good the dreams are. The same
+on the digits: a perceptron's blurred 8x8 images are good enough for a classifier to learn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import RunError
+from ..models import load_state, model_state
+from ..training import Recipe, train_clients
+from .base import GlobalModel, Method, NetworkModel, Progress, knob, register
+from .context import Context
+from .parts.cvae import Cvae, sample, train_cvaes
+
+
+@register(
+    "fedcvae",
+    title="FedCVAE-Ens",
+    paper="Heinbaugh et al., ICLR 2023",
+    rounds="one-shot",
+    traffic="S_decoder + 4 C, up only",
+    leaks="a generator of each client's samples, and its class counts",
+)
+@dataclass(frozen=True)
+class FedCVAE(Method):
+    """Upload a decoder that dreams up samples; the server trains on the dreams."""
+
+    latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512, paper=10)
+    hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True, paper=512)
+    steps: int = knob(400, "VAE steps", "Adam steps of each client.", low=1, high=100_000, log=True, paper=10_000)
+    batch: int = knob(32, "VAE batch", "Samples in one of these steps.", low=1, high=4096, log=True)
+    vae_lr: float = knob(5e-3, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
+    samples: int = knob(
+        2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True, paper=5000
+    )
+    server_epochs: int = knob(20, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
+    server_lr: float = knob(1e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        everyone = range(ctx.clients_count)
+        # Clients: a conditional VAE each, on the training part.
+        shards = [ctx.private.train(k) for k in everyone]
+        cvaes = [self._cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
+        streams = [ctx.generator("fedcvae", "training", k) for k in everyone]
+        losses = []
+        steps = train_cvaes(cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr)
+        for done, loss in enumerate(steps, 1):
+            losses.append(loss.mean())
+            yield Progress("VAE training", done, self.steps)
+        # Link: decoders and class counts.
+        received = []
+        for k in everyone:
+            counts = torch.bincount(shards[k][1], minlength=ctx.classes).int()
+            upload = {"decoder": model_state(cvaes[k].decoder), "counts": counts}
+            received.append(ctx.link.up(k, upload, phase="decoders"))
+        # Server: dream, then train a classifier on the dreams.
+        with ctx.server():
+            x, y = self._dreams(ctx, received)
+            if not bool(x.isfinite().all()):
+                raise RunError(f"A client's VAE diverged with vae_lr={self.vae_lr:g}; use a smaller rate.")
+            student = ctx.initial_model()
+            recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
+            for tick in train_clients([student], [(x, y)], recipe, seed=ctx.seed, backend=ctx.backend, stream="fedcvae"):
+                snapshot = NetworkModel(student) if tick.fresh else None
+                yield Progress("server training", tick.done, tick.total, model=snapshot)
+            shown = {"synthetic": x[:: max(1, len(x) // 50)][:50], "synthetic_labels": y[:: max(1, len(x) // 50)][:50]}
+            shown["vae_loss"] = torch.stack(losses)
+            return NetworkModel(student, artefacts={name: t.cpu().numpy() for name, t in shown.items()})
+
+    def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
+        made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)
+        return made.to(ctx.device, ctx.dtype)
+
+    def _dreams(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
+        """`samples` synthetic pairs, in proportion to the clients' class counts `[M, C]`."""
+        counts = shares(torch.stack([r["counts"] for r in received]).cpu(), self.samples)
+        xs, ys = [], []
+        decoder = self._cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
+        for k, (own, message) in enumerate(zip(counts, received, strict=True)):
+            load_state(decoder, message["decoder"])
+            y = torch.arange(ctx.classes).repeat_interleave(own).to(ctx.device)
+            stream = ctx.generator("fedcvae", "samples", k)
+            xs.append(sample(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream))
+            ys.append(y)
+        return torch.cat(xs), torch.cat(ys)
+
+
+def shares(counts: Tensor, total: int) -> Tensor:
+    """`total` shared out in proportion to `counts [M, C]`, in whole numbers by the largest remainders; 0 stays 0."""
+    exact = counts.double() * total / counts.sum()
+    whole = exact.floor()
+    left = total - int(whole.sum())
+    order = (exact - whole).flatten().argsort(descending=True, stable=True)[:left]
+    whole.view(-1)[order] += 1
+    return whole.long()

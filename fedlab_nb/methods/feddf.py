@@ -1,0 +1,70 @@
+"""FedDF in one shot: distil the clients' ensemble on real images that carry no labels.
+
+Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020, as DENSE and Co-Boosting use it: one
+upload a client, its model; the server minimises τ² KL(D(x) ‖ f_S(x)) over its public images x, D(x) = Σ_k w_k f_k(x), w_k = 1/M.
+
+It bounds what better synthetic images could give the data-free methods: the same teacher, the same student, real images. A
+one-shot server would not have them. Distilled on the data set's public part, which no client and no test has (one public
+re-implementation takes the test images).
+
+Choices: the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s (the weighted mean of the
+received models). Temperature and student optimizer are DENSE's. weights=samples weighs clients by n_k (DW-FedDF).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..models import load_state
+from ..training.distill import distil, distillation_loss
+from .base import NEEDS, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .context import Context
+from .parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
+from .parts.synthesis import CLIP, new_student, snapshot, student_recipe
+
+
+@register(
+    "feddf",
+    title="FedDF, one shot",
+    paper="Lin et al., NeurIPS 2020",
+    rounds="one-shot",
+    traffic="2 S_θ",
+    needs=["public"],
+    extra="unlabelled public samples at the server",
+    leaks="each client's model",
+)
+@dataclass(frozen=True)
+class FedDF(Method):
+    """Distil the averaged ensemble on real, unlabelled public images: what data-free distillation is measured against."""
+
+    epochs: int = knob(100, "Epochs", "Passes over the public samples.", symbol="T", low=1, high=5000, paper=200)
+    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True, paper=128)
+    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
+    temperature: float = knob(4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True)
+    weights: str = knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
+    start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        if self.start == "average" and not ctx.has("one architecture"):
+            raise UsageError(f"feddf.start is 'average', which needs {NEEDS['one architecture']}; use start=fresh.")
+
+    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+        # Clients: train alone, upload once.
+        clients = yield from ctx.local_training()
+        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        # Server: what the ensemble says of the public samples, once; then one network learns to say it.
+        with ctx.server():
+            logits = FrozenEnsemble(clients.with_states(received)).remembered(ctx.public)
+            teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
+            student = new_student(ctx, "feddf")
+            if self.start == "average":
+                load_state(student, weighted_mean(received, ctx.sizes))
+            recipe = student_recipe(self.epochs, self.batch, self.server_lr)
+            loss = distillation_loss("kl", self.temperature)
+            for tick in distil(student, ctx.public, teacher, recipe, loss, ctx.generator("feddf", "batches"), clip=CLIP):
+                model = snapshot(student) if tick.fresh else None
+                yield Progress("distillation", tick.done, tick.total, model=model)
+            return snapshot(student)

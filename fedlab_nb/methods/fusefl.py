@@ -1,0 +1,199 @@
+"""FuseFL: train, exchange and freeze a network block by block, from the bottom up.
+
+Tang et al., *FuseFL: One-Shot Federated Learning through the Lens of Causality with Progressive Model Fusion*, NeurIPS
+2024. The network is F = classifier . H^K ... H^1 (Eq. 1). For k = 1...K every client trains, on its own data, its
+adaptor A^k, its blocks H^k...H^K and its classifier, on top of all M clients' frozen blocks below k; only (A^k, H^k)
+goes up, and the others' come down (Eqs. 4-8). In the end the classifiers are averaged and calibrated by CCVR. Clients
+are sqrt(M) times narrower than an ordinary network, so that their blocks together are about as large as one. These are
+K rounds, in which every client has to take part: few-shot rather than one-shot. In `parts`: `blocks`, `adaptors`,
+`ccvr`, and `probes`, which measures layer by layer.
+
+Bytes of one client (`formulas.fusefl_*`): up, each of its blocks and its classifier once. Down, the other M - 1
+clients' blocks, which is where most of the traffic is; the paper compares this with the uploads of other methods. Its
+tables leave out batch norm's statistics and CCVR's, which are sent and counted here.
+
+Where the paper leaves a choice: round k trains with the blocks below k fused and k...K local (its pseudo-code slips by
+one index), warm-started from what they were; all clients start from the same weights; E/K epochs a round, the remainder
+in the last; the last features are added up; frozen batch norm keeps its owner's running statistics. In the authors'
+code frozen blocks stay in train mode and share their statistics across clients; frozen_norm=batch is as much of that as
+a federation can do: each client's own copy takes the statistics of its batches.
+Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
+convergence on rescaled features, where the code makes one pass of plain SGD (paper preset).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from ..errors import UsageError
+from ..models import load_state, model_state, parameter_count
+from ..training import ClientModels, Recipe, train_clients
+from .base import ClientsAlone, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .context import Context
+from .parts import ccvr
+from .parts.adaptors import ADAPTORS, adaptor, check_borders, joined
+from .parts.blocks import MERGES, Client, FusedNetwork, Inputs, Stage, Uppers, narrow
+
+HEADS = ("ccvr", "average", "own")
+
+
+@register(
+    "fusefl",
+    title="FuseFL",
+    paper="Tang et al., NeurIPS 2024",
+    rounds="K rounds, one block in each",
+    traffic="S_θ + (S + S_Λ + statistics) up + (M - 1) S down, S: a client's blocks",
+    leaks="each client's blocks, to every other client; its class counts, mean features and their covariances",
+)
+@dataclass(frozen=True)
+class FuseFL(Method):
+    """Train and freeze block after block, each on top of all clients' blocks below it."""
+
+    blocks: int = knob(2, "Blocks", "Parts the network is cut into; 1: no fusion.", symbol="K", low=1, high=32)
+    adaptor: str = knob("conv", "Adaptor", "How a block reads all blocks below: learnt, or their mean.", options=ADAPTORS)
+    width: str = knob("narrow", "Width", "Clients √M times narrower, or of full width.", options=("narrow", "full"))
+    warm_start: bool = knob(True, "Warm start", "After a fusion the upper blocks go on from where they were.")
+    frozen_norm: str = knob(
+        "owner", "Frozen batch norm", "By its owner's statistics, or leaky: the batch's.", options=("owner", "batch")
+    )
+    merge: str = knob("sum", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
+    head: str = knob(
+        "ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own (mean logits).", options=HEADS
+    )
+    virtual: int = knob(
+        500, "Virtual features", "Draws of CCVR for a class.", low=1, high=100_000, log=True, paper=5000
+    )
+    passes: int = knob(10, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True, paper=1)
+    rate: float = knob(0.05, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True, paper=0.01)
+    rescale: bool = knob(True, "Rescale", "Calibrate on features of mean 0 and variance 1.", paper=False)
+
+    paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
+    paper_model = "resnet18"
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        kinds = {kind: ctx.build(kind, ctx.generator("fusefl", "shapes")) for kind in self._architectures(ctx)}
+        shapes = [Client(model, self.blocks).borders() for model in kinds.values()]
+        for k in range(self.blocks - 1):
+            check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
+        if len({shape[-1] for shape in shapes}) > 1:
+            raise UsageError(
+                "FuseFL adds up the clients' last features and averages their classifiers, so they must be equally "
+                f"many, not {', '.join(str(shape[-1][0]) for shape in shapes)}; choose models that agree there."
+            )
+
+    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+        self.validate(ctx)
+        everyone = range(ctx.clients_count)
+        clients = self._first_weights(ctx)
+        shapes = [client.borders() for client in clients]
+        inputs = Inputs(self.adaptor, self.frozen_norm == "batch", [ctx.private.train(m) for m in everyone])
+        stages: list[Stage] = []
+        trainable = []
+        for k in range(self.blocks):
+            # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
+            if k:
+                self._adapt(ctx, clients, k, [shape[k - 1] for shape in shapes])
+            models = [client.upper(k, inputs.below()) for client in clients]
+            trainable.append(parameter_count(models[0]))
+            yield from self._train(ctx, models, inputs, k)
+            received = [ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}") for m in everyone]
+            # Server: fuse. Everyone gets the blocks that are not his own, so that all hold the same stage from here on.
+            with ctx.server():
+                stages.append(Stage.received([client.branch(k) for client in clients], received))
+            if k + 1 < self.blocks or self.head == "ccvr":  # only CCVR's statistics need the last block at the clients
+                for m in everyone:
+                    ctx.link.down(m, received[:m] + received[m + 1 :], phase=f"block {k + 1}")
+            if k + 1 < self.blocks:
+                inputs.rise(stages[-1], joined(self.adaptor, [shape[k] for shape in shapes]))
+        # The classifiers, on the features of the complete fused network.
+        received = [ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers") for m in everyone]
+        with ctx.server():
+            heads = [_with_state(clients[m].classifier, received[m]) for m in everyone]
+            if self.head != "own":
+                heads = [_with_state(heads[0], weighted_mean(received, [1] * len(received)))]
+        numbers = {"widths": [client.architecture[3] for client in clients], "trainable": trainable}
+        fused = NetworkModel(FusedNetwork(stages, heads, self.adaptor, self.merge), numbers=numbers)
+        return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
+
+    def _architectures(self, ctx: Context) -> list[tuple]:
+        """What the clients train."""
+        return [narrow(a, ctx.clients_count) if self.width == "narrow" else a for a in ctx.architectures]
+
+    def _first_weights(self, ctx: Context) -> list[Client]:
+        """Server: the same first weights down to all clients (of an architecture), unless each draws its own."""
+        clients = []
+        for m, kind in enumerate(self._architectures(ctx)):
+            who = () if ctx.init == "same" else (m,)
+            model = ctx.build(kind, ctx.generator("init", kind[0], *who))
+            if ctx.init == "same":
+                load_state(model, ctx.link.down(m, model_state(model), phase="initial model"))
+            clients.append(Client(model, self.blocks))
+        return clients
+
+    def _adapt(self, ctx: Context, clients: list[Client], k: int, borders: list[tuple[int, ...]]) -> None:
+        """Clients: a new adaptor in front of block k (counted from 0); without warm start, all above it afresh too."""
+        for m, client in enumerate(clients):
+            if not self.warm_start:
+                client.restart(k, ctx.generator("fusefl", "restart", k, client.architecture[0]))
+            stream = ctx.generator("fusefl", "adaptor", k, m)
+            client.adapt(k, adaptor(self.adaptor, borders, m, stream, client.classifier.weight))
+
+    def _train(self, ctx: Context, models: list[nn.Module], inputs: Inputs, k: int) -> Generator[Progress, None, None]:
+        """Clients: E/K epochs of local training (in the last round those that remain), by a new optimizer."""
+        share = ctx.recipe.epochs // self.blocks
+        epochs = share if k + 1 < self.blocks else ctx.recipe.epochs - k * share
+        ticks = train_clients(
+            models,
+            inputs.shards,
+            dataclasses.replace(ctx.recipe, epochs=epochs),
+            seed=ctx.seed,
+            backend="loop" if inputs.ahead else ctx.backend,
+            stream=f"batches of block {k + 1}" if k else "batches",
+        )
+        for tick in ticks:
+            done = k * share + tick.done * epochs // tick.total
+            snapshot = ClientsAlone(Uppers(models, inputs)) if tick.fresh else None
+            yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
+        ctx.check_finite(ClientModels(models))
+
+    def _total(self, ctx: Context) -> int:
+        """Steps of the progress bar: epochs of local training and of calibration."""
+        return ctx.recipe.epochs + (self.passes if self.head == "ccvr" else 0)
+
+    def _calibrate(self, ctx: Context, fused: NetworkModel, inputs: Inputs) -> Generator[Progress, None, NetworkModel]:
+        network, done = fused.module, ctx.recipe.epochs
+        yield Progress("calibration", done, self._total(ctx), model=fused)
+        # Clients: counts, means and covariances by class of the fused features of their own samples.
+        received = []
+        for m in range(ctx.clients_count):
+            features = inputs.through(m, lambda x: network.merged(network.stages[-1](x)))
+            statistics = ccvr.class_statistics(features, inputs.shards[m][1], ctx.classes)
+            received.append(ctx.link.up(m, statistics, phase="class statistics"))
+            yield Progress("calibration", done, self._total(ctx))
+        # Server: pool them, draw virtual features, train the classifier on those.
+        with ctx.server():
+            features, labels = ccvr.virtual_features(
+                ccvr.pool(received), self.virtual, ctx.generator("fusefl", "virtual features")
+            )
+            recipe = Recipe(epochs=self.passes, batch_size=128, lr=self.rate, momentum=0, weight_decay=0)
+            epochs = ccvr.calibrate(
+                network.heads[0], features, labels, recipe, ctx.generator("fusefl", "calibration"), self.rescale
+            )
+            for epoch, head in epochs:
+                if head is not None:
+                    network = FusedNetwork(network.stages, [head], self.adaptor, self.merge)
+                    fused = NetworkModel(network, numbers=fused.numbers)
+                yield Progress("calibration", done + epoch, self._total(ctx), model=fused if head is not None else None)
+        return fused
+
+
+def _with_state(layer: nn.Linear, state: dict[str, Tensor]) -> nn.Linear:
+    twin = copy.deepcopy(layer)
+    load_state(twin, state)
+    return twin

@@ -1,0 +1,1 @@
+"""Machinery that several methods share, or that would make a method's own file too long. Nothing here registers."""

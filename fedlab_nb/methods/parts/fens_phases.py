@@ -1,0 +1,115 @@
+"""The steps of FENS that are no federated training: quantising, proxy samples, fixed rules, votes, bytes, one student."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import torch
+
+from ... import formulas
+from ...comm import dequantise_state, quantise_state
+from ...training import ClientModels, Recipe
+from ...training.distill import distil, distillation_loss
+from ..base import NetworkModel, Progress
+from ..context import Context
+from . import aggregators
+from .aggregators import Aggregator
+from .fens_model import Experts, FensModel
+from .phase2 import Proxy
+
+PROXIES = ("held-out", "reused", "reused-equal", "server")
+PAPER_D, PAPER_M, PAPER_Q, PAPER_T = 4_932_344, 20, 8450, 500  # CIFAR-10: ResNet-8, network aggregator with k = 40
+TEMPERATURE, DISTIL_BATCH = 3.0, 64
+
+
+def quantised_experts(clients: ClientModels, received: list[dict], bits: int) -> tuple[list[dict], Experts]:
+    """The models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
+    packed = [quantise_state(state, bits) if bits <= 8 else state for state in received]
+    return packed, Experts(clients.with_states([dequantise_state(state) for state in packed]))
+
+
+def send_ensemble(ctx: Context, members: Sequence[int], packed: list[dict], skip_own: bool) -> None:
+    """Every member gets all M models, or all but its own."""
+    if not skip_own and len(members) == ctx.clients_count:
+        ctx.link.broadcast(packed, phase="ensemble")
+        return
+    for at, k in enumerate(members):
+        ctx.link.down(k, packed[:at] + packed[at + 1 :] if skip_own else packed, phase="ensemble")
+
+
+def as_proxy(experts: Experts, x: torch.Tensor, y: torch.Tensor, keep_inputs: bool) -> Proxy:
+    """Samples as the ensemble sees them: all models' logits, once and for all."""
+    z = experts.fresh(x) if len(y) else x.new_zeros(0, len(experts.clients), 0)
+    return Proxy(z if len(y) else z.expand(0, -1, 1), y, x if keep_inputs else None)
+
+
+def proxy_samples(ctx: Context, k: int, source: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Client k's own samples for the aggregator: `source` is one of PROXIES."""
+    if source in ("held-out", "server"):
+        return ctx.private.held_out(k)
+    x, y = ctx.private.train(k)
+    if source == "reused":
+        return x, y
+    order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", k)).to(y.device)
+    chosen = order[: ctx.private.sizes("held_out")[k]]
+    return x[chosen], y[chosen]
+
+
+def fixed_rule(ctx: Context, name: str, members: Sequence[int]) -> Aggregator:
+    """Averaging, or (clients: count one's training labels; server:) weighted averaging."""
+    c = ctx.classes
+    if name == "averaging":
+        return aggregators.averaging(len(members), c).to(ctx.device, ctx.dtype)
+    counts = [torch.bincount(ctx.private.train(k)[1], minlength=c).int() for k in members]
+    received = [ctx.link.up(k, own, phase="class counts") for k, own in zip(members, counts, strict=True)]
+    with ctx.server():
+        return aggregators.weighted_averaging(torch.stack(received)).to(ctx.device, ctx.dtype)
+
+
+def voting(ctx: Context, proxies: list[Proxy], members: Sequence[int] | None) -> Aggregator:
+    """Clients: count on one's own samples how every model votes. Server: add the counts up (`members` None: it counts)."""
+    counts = [aggregators.vote_counts(own.logits, own.labels) for own in proxies if len(own.labels)]
+    if members is not None:
+        able = [k for k, own in zip(members, proxies, strict=True) if len(own.labels)]
+        counts = [ctx.link.up(k, own, phase="confusion matrices") for k, own in zip(able, counts, strict=True)]
+    with ctx.server():
+        return aggregators.Voting(sum(counts)).to(ctx.device, ctx.dtype)
+
+
+def byte_numbers(ctx: Context, fens: FensModel, *, bits: int, ensembles: int, rounds: int, extra: int = 0) -> dict[str, Any]:
+    """What one client's traffic came to, what the formula says, and what both would be at the paper's size.
+
+    `ensembles`: models that go down to a client; `rounds`: federated ones; `extra`: bytes of counts or matrices. "ratio" is
+    to one-shot learning (2 S); "measured" is the client with the most bytes. `formula` is None where architectures differ.
+    """
+    states = [fens.experts.clients.state(i) for i in range(len(fens.experts.clients))]
+    sizes = [{name: t.numel() for name, t in state.items()} for state in states]
+    d = sum(sizes[0].values())
+    measured = max(up + down for up, down in ctx.link.ledger.by_client().values())
+    told: dict[str, Any] = {"measured": measured, "formula": None, "ratio": measured / formulas.one_shot_bytes(d)}
+    if len(set(ctx.architectures)) == 1:
+        coded = [name for name, t in states[0].items() if t.ndim >= 2]
+        layout = {} if bits == 32 else {"kept": d - sum(sizes[0][name] for name in coded), "tensors": len(coded)}
+        told["formula"] = formulas.fens_bytes(d, ensembles, fens.rule.q, rounds, bits, **layout) + extra
+    at_paper_size = formulas.fens_bytes(PAPER_D, ensembles, fens.rule.q, rounds, bits) + extra
+    told["at_paper_size"] = at_paper_size
+    told["ratio_at_paper_size"] = at_paper_size / formulas.one_shot_bytes(PAPER_D)
+    told["ratio_of_the_paper"] = formulas.fens_ratio(PAPER_D, PAPER_M, PAPER_Q, PAPER_T)
+    return told
+
+
+def distilled(ctx: Context, fens: FensModel, steps: int) -> Generator[Progress, None, NetworkModel]:
+    """One network of the (first) architecture that answers as FENS does, learnt at the server on public images."""
+    x = ctx.public
+    student = ctx.build(ctx.architectures[0], ctx.generator("fens", "student"))
+    a_pass = -(-len(x) // DISTIL_BATCH)
+    recipe = Recipe(-(-steps // a_pass), DISTIL_BATCH, "adam", 1e-3, weight_decay=0)
+    loss, stream = distillation_loss("kl", TEMPERATURE), ctx.generator("fens", "distillation")
+    teacher = fens.logits(x)
+    for tick in distil(student, x, teacher, recipe, loss, stream):
+        model = NetworkModel(student) if tick.fresh else None
+        yield Progress("distillation", tick.done, tick.total, model=model)
+    end = NetworkModel(student, artefacts=fens.artefacts, numbers=fens.numbers)
+    end.numbers["agreement"] = float((end.predict(x) == teacher.argmax(1)).double().mean())
+    return end

@@ -1,0 +1,170 @@
+"""The round loop that the iterative methods share: what a client does in a round, and where the curve stands.
+
+A method's `run` stays its own algorithm; `Rounds` takes the lines that are the same in all of them:
+
+    rounds = Rounds(ctx, self)
+    state = rounds.start                                               # θ_0
+    for t in range(self.rounds):
+        rounds.load(ctx.link.broadcast(state, phase=PHASE))            # θ_t down, to every client
+        yield from rounds.train(t)                                     # clients: E local epochs
+        received = rounds.up(rounds.states())                          # θ_k up
+        with ctx.server():
+            state = weighted_mean(received, ctx.sizes)                 # θ_{t+1} = Σ_k (n_k/N) θ_k
+        yield rounds.end(t, state)
+    return rounds.result
+
+Every client takes part in every round, with the recipe's optimizer started afresh. A state is the parameters and batch
+norm's running statistics, by name. The statistics are averaged like weights, by samples, whatever a method does to
+parameters: they are averages themselves, and a step that overshoots could make a variance negative.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import RunError, UsageError
+from ...models import load_state, model_state
+from ...training import Recipe, in_chunks, train_clients
+from ..base import Method, NetworkModel, Progress, knob
+from ..context import Context
+
+PHASE = "rounds"
+FRAMES = 20  # about so many snapshots over the rounds
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Iterative(Method):
+    """The two numbers that every iterative method has.
+
+    Paper values: FENS' setting for its iterative baselines on CIFAR-10, up to 100 rounds of 2 local epochs with batch
+    16, and the rates of its Table 6.
+    """
+
+    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="R", low=1, high=1000, paper=100)
+    local_epochs: int = knob(
+        2, "Epochs a round", "Passes over its own data that a client makes in a round.", symbol="E", low=1, high=1000
+    )
+
+    paper_recipe = Recipe(epochs=200, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
+    paper_model = "resnet8:128"
+
+    def check_sgd(self, ctx: Context) -> None:
+        """UsageError unless clients train by SGD: the method reads the mean gradient off how far a client has moved."""
+        if ctx.recipe.optimizer != "sgd":
+            raise UsageError(
+                f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; "
+                "set optimizer=sgd."
+            )
+
+
+class Rounds:
+    """The clients of one run of `method`, which has `rounds` and `local_epochs`, and the state of its curve.
+
+    `start` is θ_0, `result` the model that `end` saw last.
+    """
+
+    def __init__(self, ctx: Context, method: Any) -> None:
+        self.ctx, self.rounds = ctx, method.rounds
+        self.recipe = dataclasses.replace(ctx.recipe, epochs=method.local_epochs)
+        self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
+        self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
+        self.start = model_state(self.models[0])
+        self.names = [name for name, _ in self.models[0].named_parameters()]
+        self.result: NetworkModel | None = None
+
+    # ------------------------------------------------------------------ clients
+    def load(self, state: State) -> None:
+        """Every client goes on from `state`, as it received it."""
+        for model in self.models:
+            load_state(model, state)
+
+    def states(self) -> list[State]:
+        """The clients' states now."""
+        return [model_state(model) for model in self.models]
+
+    def features(self) -> list[Tensor]:
+        """Each client's features of its own training samples, `[n_k, D]`, by its model as it is now (in eval mode)."""
+        return [in_chunks(model.eval().features, x) for model, (x, _) in zip(self.models, self.shards, strict=True)]
+
+    def train(
+        self, t: int, *, columns: Sequence[Tensor] | None = None, **change: Any
+    ) -> Generator[Progress, None, None]:
+        """Round t's local epochs at every client. `change`: `loss` or `adjust`, as `training/loop.py` has them.
+
+        `columns[k] [n_k, ...]`: what the loss needs of each of client k's samples beside its label.
+        """
+        shards = self.shards
+        if columns is not None:
+            shards = [(*shard, column) for shard, column in zip(shards, columns, strict=True)]
+        # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
+        stream = "batches" if t == 0 else f"batches of round {t}"
+        epochs = self.recipe.epochs
+        for tick in train_clients(
+            self.models, shards, self.recipe, seed=self.ctx.seed, backend=self.ctx.backend, stream=stream, **change
+        ):
+            yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
+
+    def up(self, payloads: Iterable[Any]) -> list[Any]:
+        """Client k's payload to the server, for every k; what the server receives."""
+        return [self.ctx.link.up(k, payload, phase=PHASE) for k, payload in enumerate(payloads)]
+
+    # ------------------------------------------------------------------ server
+    def parameters(self, state: State) -> State:
+        """The part of a state that gradients move."""
+        return {name: state[name] for name in self.names}
+
+    @property
+    def shares(self) -> list[float]:
+        """p_k = n_k / N."""
+        return [n / sum(self.ctx.sizes) for n in self.ctx.sizes]
+
+    def end(self, t: int, state: State) -> Progress:
+        """Round t is over and `state` is θ_{t+1}. RunError if it is not finite: some client's training diverged."""
+        check_finite(state, t, self.recipe.lr)
+        snapshot = None
+        if t + 1 == self.rounds or (t + 1) % max(1, self.rounds // FRAMES) == 0:
+            self.result = snapshot = NetworkModel(self.ctx.new_model(state))
+        total = self.rounds * self.recipe.epochs
+        return Progress(PHASE, (t + 1) * self.recipe.epochs, total, {"round": t + 1}, model=snapshot)
+
+
+def check_finite(state: State, t: int, lr: float) -> None:
+    """RunError if the global model after round t (from 0) has numbers that are not finite."""
+    if not all(bool(values.isfinite().all()) for values in state.values()):
+        raise RunError(
+            f"Round {t + 1} diverged with lr={lr:g}: the model's weights are no longer finite; use a smaller rate."
+        )
+
+
+def effective_steps(samples: int, recipe: Recipe) -> float:
+    """‖a_k‖₁: by how many plain gradients a client of `samples` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
+
+    With τ steps at a constant rate and momentum ρ it is [τ - ρ (1 - ρ^τ) / (1 - ρ)] / (1 - ρ) (Wang et al., NeurIPS
+    2020), and τ without momentum. Weight decay counts as a part of the gradient. Computed as what SGD makes of
+    gradients that are all 1.
+    """
+    steps = -(-samples // recipe.batch_size)
+    moved = velocity = 0.0
+    for epoch in range(recipe.epochs):
+        for _ in range(steps):
+            velocity = recipe.momentum * velocity + 1
+            moved += recipe.lr_at(epoch) / recipe.lr * velocity
+    return moved
+
+
+def difference(one: State, other: State) -> State:
+    """one - other, name by name."""
+    return {name: one[name] - other[name] for name in other}
+
+
+def stacked(states: Sequence[State]) -> State:
+    """Clients' states as one, `[M, ...]` a name."""
+    return {name: torch.stack([state[name] for state in states]) for name in states[0]}

@@ -1,0 +1,88 @@
+"""RegMean: merge layers so that they answer like the clients' own layers on the clients' own inputs (Jin et al., ICLR 2023).
+
+For a linear layer y = M a (the bias as last column of M, a 1 as last entry of a), client k sends M_k and the second
+moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the M that is nearest to all clients' layers,
+
+    M̄ = argmin_M Σ_k w_k tr[(M - M_k) (A_k + rI) (M - M_k)ᵀ] = Σ_k w_k M_k (A_k + rI) · [Σ_k w_k (A_k + rI)]⁻¹.
+
+No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here. For one linear layer
+with squared loss, r = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an input
+(c = 1 of FedLPA's card, sums over positions).
+
+Departures: the ridge r keeps the sum invertible and draws towards the average where no client has inputs; the paper
+shrinks A_k's off-diagonal entries by a factor instead. The bias is part of M, and A_k is a mean with w_k = n_k/N where
+the paper has sums. Parameters of other layers (batch norm) are averaged with w_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..comm import from_upper_triangle, upper_triangle
+from ..training import ClientModels
+from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .context import Context
+from .parts.kronecker import input_factors, layer_matrix, with_layers
+from .parts.posterior import inverse
+
+
+@register(
+    "regmean",
+    title="RegMean",
+    paper="Jin et al., ICLR 2023",
+    rounds="one-shot",
+    traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, sample count, and the mean and second moments of its inputs",
+)
+@dataclass(frozen=True)
+class RegMean(Method):
+    """Merge each layer by least squares on its inputs' second moments."""
+
+    ridge: float = knob(
+        1e-2,
+        "Ridge",
+        "Added to the diagonal of the input moments. Large: plain averaging.",
+        symbol="r",
+        low=0,
+        high=1e3,
+    )
+
+    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+        # Clients: train alone; one more pass for the layers' input moments; upload both.
+        clients: ClientModels = yield from ctx.local_training()
+        received = []
+        for k in range(ctx.clients_count):
+            moments = input_factors(clients.module(k), ctx.private.train(k)[0])
+            upload = {"state": clients.state(k), "moments": {name: upper_triangle(a) for name, a in moments.items()}}
+            received.append(ctx.link.up(k, upload, phase="models and input moments"))
+            yield Progress("moments", k + 1, ctx.clients_count)
+        # Server: least squares, layer by layer.
+        with ctx.server():
+            shares = [n / sum(ctx.sizes) for n in ctx.sizes]
+            average = weighted_mean([r["state"] for r in received], shares)
+            matrices = {}
+            for done, name in enumerate(received[0]["moments"], 1):
+                layers = [layer_matrix(r["state"], name) for r in received]
+                inputs = [from_upper_triangle(r["moments"][name]) for r in received]
+                matrices[name] = merge(layers, inputs, shares, self.ridge)
+                yield Progress("merge", done, len(received[0]["moments"]))
+            return NetworkModel(ctx.new_model(with_layers(average, matrices)))
+
+
+def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float) -> Tensor:
+    """M̄ `[o, i]` from layers M_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
+
+    Solved as M̄ = average + correction, in float64. Directions without any input (possible with r = 0) keep the average.
+    """
+    wide = [layer.double() for layer in layers]
+    average = sum(w * m for w, m in zip(shares, wide, strict=True))
+    eye = torch.eye(len(moments[0]), dtype=torch.float64, device=average.device)
+    damped = [w * (a.double() + ridge * eye) for w, a in zip(shares, moments, strict=True)]
+    pull = sum((m - average) @ a for m, a in zip(wide, damped, strict=True))
+    return (average + inverse(sum(damped))(pull.T).T).to(layers[0])

@@ -1,0 +1,120 @@
+"""Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], or feature rows [N, D].
+
+In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` -> nn.Module with `.latent`, `.forward(z)`;
+`initialise_generator(module, stream)` draws all its weights anew. Images of any size and any number of channels.
+
+The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice "double the side,
+convolve", batch norm throughout. It is used in train mode (batch statistics of the synthetic batch). Weights come from the
+`torch.Generator` passed in, never from global state. Nothing is trained here.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import number
+
+SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
+
+
+class ImageGenerator(nn.Module):
+    """Linear(nz → 2w·h·h') → BN → ×2 → Conv3(2w → 2w) → BN → LeakyReLU → ×2 → Conv3(2w → w) → BN → LeakyReLU → Conv3(w → C) → sigmoid.
+
+    w is `width`, h and h' a quarter of the image's sides, rounded up; ×2 is nearest-neighbour up-sampling to half the side, rounded up,
+    then to the side itself. width 64, latent 256, 3x32x32: 2,328,899 parameters, the papers' generator.
+    """
+
+    def __init__(self, input_shape: tuple[int, int, int], width: int, latent: int) -> None:
+        super().__init__()
+        channels, *sides = input_shape
+        quarter, half = ([-(-side // part) for side in sides] for part in (4, 2))
+        self.latent = latent
+        self.net = nn.Sequential(
+            nn.Linear(latent, 2 * width * prod(quarter)),
+            nn.Unflatten(1, (2 * width, *quarter)),
+            nn.BatchNorm2d(2 * width),
+            nn.Upsample(size=half),
+            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(2 * width),
+            nn.LeakyReLU(SLOPE),
+            nn.Upsample(size=sides),
+            nn.Conv2d(2 * width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.LeakyReLU(SLOPE),
+            nn.Conv2d(width, channels, 3, padding=1),
+            nn.Sigmoid(),
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.net(z)
+
+
+class RowGenerator(nn.Module):
+    """For feature rows: two hidden layers of 4·width units; the output is normalised over the batch, as rows of features are
+    standardised (a person's `.npz`), to mean 0 and variance 1. Not in the papers, which have images only."""
+
+    def __init__(self, features: int, width: int, latent: int) -> None:
+        super().__init__()
+        self.latent = latent
+        hidden = 4 * width
+        self.net = nn.Sequential(
+            nn.Linear(latent, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.LeakyReLU(SLOPE),
+            nn.Linear(hidden, hidden, bias=False),
+            nn.BatchNorm1d(hidden),
+            nn.LeakyReLU(SLOPE),
+            nn.Linear(hidden, features),
+            nn.BatchNorm1d(features, affine=False),
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.net(z)
+
+
+def build_generator(
+    input_shape: tuple[int, ...],
+    *,
+    width: int = 64,
+    latent: int = 256,
+    generator: torch.Generator,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> ImageGenerator | RowGenerator:
+    """A generator for samples of shape (C, H, W) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
+
+    >>> g = build_generator((1, 8, 8), width=4, latent=16, generator=torch.Generator())
+    >>> g(torch.zeros(5, 16)).shape
+    torch.Size([5, 1, 8, 8])
+    """
+    width = number("width of the generator", width, 1, 1024, integer=True)
+    latent = number("latent size", latent, 1, 100_000, integer=True)
+    with torch.device("meta"):  # no draw from the global random state
+        if len(input_shape) == 3:
+            made: ImageGenerator | RowGenerator = ImageGenerator(tuple(input_shape), width, latent)
+        else:
+            made = RowGenerator(input_shape[0], width, latent)
+    room = {name: torch.empty(t.shape, dtype=t.dtype) for name, t in made.state_dict().items()}
+    made.load_state_dict(room, assign=True)
+    initialise_generator(made, generator)
+    return made.to(device, dtype)
+
+
+@torch.no_grad()
+def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw all weights anew, in place: linear and convolution weights N(0, 0.02²), batch-norm scales N(1, 0.02²), all shifts 0.
+
+    Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            layer.reset_running_stats()
+        if not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d) or layer.weight is None:
+            continue
+        centre = 1.0 if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d) else 0.0
+        layer.weight.copy_(torch.empty(layer.weight.shape).normal_(centre, SPREAD, generator=generator))
+        if layer.bias is not None:
+            layer.bias.zero_()

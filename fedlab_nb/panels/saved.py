@@ -1,0 +1,80 @@
+"""How a panel is kept in a notebook: live where a kernel runs, a picture and a sentence everywhere else.
+
+JupyterLab shows a saved widget as "Error displaying widget" once a notebook is trusted, even if its output also holds a picture.
+So a panel displays itself as three outputs: the widget with its sentence, its picture, and a style that shows one of the two.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import threading
+import weakref
+from typing import Any
+
+from ..draw import Picture, png
+from .look import SAVED_STYLE
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def bundle(widget_data: dict[str, Any] | None, picture: Picture) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Data and metadata of one output with everything: widget, picture, sentence."""
+    data = {k: v for k, v in (widget_data or {}).items() if k == WIDGET}
+    data |= {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": picture.sentence}
+    return data, {"image/png": {"alt": picture.alt}}
+
+
+def display(widget_data: dict[str, Any] | None, picture: Picture) -> None:
+    """Show a panel as its three outputs."""
+    from IPython.display import display
+
+    data, metadata = bundle(widget_data, picture)
+    image = data.pop("image/png")
+    if WIDGET in data:
+        display(data, raw=True)
+    display({"image/png": image, "text/plain": picture.sentence}, metadata=metadata, raw=True)
+    if WIDGET in data:
+        display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
+
+
+def without_data(problem: str) -> Picture:
+    """The picture of a panel that has no data to show."""
+    from ..draw.style import new_figure
+
+    text = re.sub(r"<[^>]*>", "", problem) or "No data to show."
+    figure = new_figure((9, 1.2), dpi=100)
+    figure.text(0.5, 0.5, "No data to show.", ha="center", va="center", fontsize=12)
+    return Picture(figure, alt=f"No data: {text}", sentence=html.unescape(text))
+
+
+_panels: dict[str, tuple[int, list[weakref.ref]]] = {}
+_lock = threading.Lock()
+
+
+def stop_earlier(panel: Any) -> None:
+    """Stop the workers of panels that an earlier execution of this very cell has made."""
+    where = cell()
+    if where is None:
+        return
+    name, execution = where
+    with _lock:
+        before, panels = _panels.get(name, (execution, []))
+        stale = [p for ref in panels if (p := ref()) is not None] if before != execution else []
+        kept = panels if before == execution else []
+        _panels[name] = (execution, [*kept, weakref.ref(panel)])
+    for old in stale:
+        old.stop()
+
+
+def cell() -> tuple[str, int] | None:
+    """Id of the cell that is being executed and the number of this execution; None outside a notebook that tells it."""
+    try:
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        name = shell.parent_header["metadata"]["cellId"]
+        return str(name), int(shell.execution_count)
+    except Exception:
+        return None

@@ -1,0 +1,136 @@
+"""One worker for a panel: runs a job's generator in a thread (or inline), step by step, and can be stopped between two steps.
+
+A job that was replaced by a newer one drops what it still yields. Nothing is ever printed: errors and warnings are handed on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+_local = threading.local()
+_previous: Callable[..., Any] = warnings.showwarning
+
+
+class Job:
+    """One start of the worker."""
+
+    def __init__(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
+        self.make, self.on_event, self.on_end = make, on_event, on_end
+        self.stopped = threading.Event()
+
+
+class Worker:
+    """Runs one job at a time. `lock` is held while a job's callbacks run, so they and the panel's own never interleave.
+
+    on_event(event) is called for each event; on_end(how, error) once, with how = "done", "stopped" or "error"; on_warning(text)
+    for each warning that the job raises.
+    """
+
+    def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
+        self.lock, self.inline, self.on_warning = lock, inline, on_warning
+        self._job: Job | None = None
+        self._threads: set[threading.Thread] = set()
+
+    @property
+    def busy(self) -> bool:
+        return self._job is not None
+
+    def start(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
+        """Begin a new job; an older one is told to stop and no longer heard."""
+        job = Job(make, on_event, on_end)
+        with self.lock:
+            self._abandon()
+            self._job = job
+        if self.inline:
+            self._run(job)
+            return
+        thread = threading.Thread(target=self._in_thread, args=(job,), name="fedlab_nb panel", daemon=True)
+        with self.lock:
+            self._threads.add(thread)
+        thread.start()
+
+    def stop(self) -> bool:
+        """Ask the present job to stop at its next step; False if there is none. `on_end("stopped", None)` follows."""
+        with self.lock:
+            if self._job is None:
+                return False
+            self._job.stopped.set()
+            return True
+
+    def abandon(self) -> None:
+        """Stop the present job and hear no more of it."""
+        with self.lock:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        if self._job is not None:
+            self._job.stopped.set()
+            self._job = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs any more; False if that took longer than `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self.lock:
+                threads = [t for t in self._threads if t is not threading.current_thread()]
+            if not threads:
+                return True
+            for thread in threads:
+                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                if thread.is_alive():
+                    return False
+
+    def _in_thread(self, job: Job) -> None:
+        try:
+            self._run(job)
+        finally:
+            with self.lock:
+                self._threads.discard(threading.current_thread())
+
+    def _run(self, job: Job) -> None:
+        _catch_warnings()
+        _local.sink = self.on_warning
+        how, error = "done", None
+        try:
+            steps = job.make()
+            try:
+                for event in steps:
+                    stopping = job.stopped.is_set()
+                    if not stopping or getattr(event, "outcome", None) is not None:  # a finished result is kept
+                        with self.lock:
+                            if self._job is job:
+                                job.on_event(event)
+                    if stopping:
+                        break
+            finally:
+                steps.close()
+            if job.stopped.is_set():
+                how = "stopped"
+        except Exception as caught:
+            how, error = "error", caught
+        finally:
+            _local.sink = None
+        with self.lock:
+            if self._job is job:
+                self._job = None
+                job.on_end(how, error)
+
+
+def _catch_warnings() -> None:
+    """Route warnings that are raised in a worker's thread to its panel; all others go where they went before."""
+    global _previous
+    if warnings.showwarning is not _show:
+        _previous = warnings.showwarning
+        warnings.showwarning = _show
+
+
+def _show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    sink = getattr(_local, "sink", None)
+    if sink is None:
+        _previous(message, category, filename, lineno, file, line)
+    else:
+        sink(str(message))

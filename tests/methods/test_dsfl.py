@@ -1,0 +1,97 @@
+"""DS-FL: sharpening by hand, what travels and what does not, and one round of it."""
+
+import math
+
+import pytest
+import torch
+
+from fedlab_nb import formulas
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.dsfl import DSFL, sharpened
+from fedlab_nb.models import model_state
+from fedlab_nb.training import Recipe
+
+
+def context(models=("mlp",), clients=3, public=True, epochs=2):
+    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
+    shape = federation.dataset.input_shape
+    ctx = Context(
+        federation,
+        architectures=[(models[k % len(models)], shape, 10, None) for k in range(clients)],
+        recipe=Recipe(epochs=epochs),
+        seed=0,
+    )
+    if not public:
+        ctx.public = None
+    return ctx
+
+
+def finish(method, ctx):
+    steps, run = [], method.run(ctx)
+    while True:
+        try:
+            steps.append(next(run))
+        except StopIteration as end:
+            return end.value, steps
+
+
+def test_sharpening_by_hand():
+    """Two clients, two classes: the mean (0.6, 0.4) at T = 0.1 has odds e^{(0.6 - 0.4) / 0.1} = e²."""
+    p = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
+    assert sharpened(p, "mean", 0.1).tolist() == [[pytest.approx(0.6), pytest.approx(0.4)]]
+    q = sharpened(p, "era", 0.1)
+    assert q[0, 0].item() == pytest.approx(math.exp(2) / (1 + math.exp(2)))
+
+
+def test_era_reduces_entropy_at_a_tenth():
+    """For every mean of 10 classes that is not nearly uniform; towards T = 1 it does the opposite."""
+    g = torch.Generator().manual_seed(0)
+    p = (3 * torch.randn(7, 200, 10, generator=g, dtype=torch.float64)).softmax(-1)
+
+    def entropy(q):
+        return -(q * q.clamp(min=1e-300).log()).sum(1).mean()
+
+    mean = entropy(sharpened(p, "mean", 0.1))
+    assert entropy(sharpened(p, "era", 0.1)) < mean < entropy(sharpened(p, "era", 1.0))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("share", [True, False])
+def test_bytes_do_not_know_the_models_size(rounds, share):
+    ctx = context()
+    finish(DSFL(rounds=rounds, local_epochs=1, distil_steps=7, share_images=share), ctx)
+    n = len(ctx.public)
+    expected = formulas.dsfl_bytes(n, 10, rounds, image=64 if share else 0)
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up == formulas.logit_bytes(n, 10) * rounds and up + down == expected
+    assert set(ctx.link.ledger.by_phase()) == ({"public images", "rounds"} if share else {"rounds"})
+
+
+def test_architectures_may_differ_and_the_server_has_the_first():
+    model, steps = finish(DSFL(rounds=2, local_epochs=1, distil_steps=7), context(models=("mlp", "cnn", "lenet5")))
+    assert model.module.architecture[0] == "mlp"
+    assert [step.done for step in steps if step.model is not None] == [1, 2]
+
+
+def test_zero_epochs_means_the_recipes():
+    one, _ = finish(DSFL(rounds=1, distil_steps=7), context(epochs=3))
+    two, _ = finish(DSFL(rounds=1, distil_steps=7, local_epochs=3), context(epochs=9))
+    assert all(torch.equal(a, b) for a, b in zip(one.module.parameters(), two.module.parameters(), strict=True))
+
+
+def test_snapshots_are_left_alone_by_later_rounds():
+    kept = []
+    for step in DSFL(rounds=3, local_epochs=1, distil_steps=7).run(context()):
+        if step.model is not None:
+            kept.append((step.model.module, model_state(step.model.module)))
+    assert len(kept) == 3
+    for module, before in kept:
+        after = model_state(module)
+        assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_public_images_are_needed():
+    with pytest.raises(UsageError, match="public images"):
+        DSFL().validate(context(public=False))

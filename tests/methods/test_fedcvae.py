@@ -1,0 +1,133 @@
+"""FedCVAE-Ens: the loss against closed forms, clients that do not depend on their company, shares, dreams, bytes."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.data import federate
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedcvae import FedCVAE, shares
+from fedlab_nb.methods.parts.cvae import TRUNCATED, Cvae, elbo, sample, train_cvaes
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def context(clients=3):
+    federation = federate("digits", alpha=0.3, clients=clients, seed=0)
+    architecture = ("mlp", federation.dataset.input_shape, 10, None)
+    return Context(federation, architectures=[architecture] * clients, recipe=Recipe(epochs=1), seed=0)
+
+
+def finish(run):
+    steps = []
+    while True:
+        try:
+            steps.append(next(run))
+        except StopIteration as stop:
+            return stop.value, steps
+
+
+# ------------------------------------------------------------------------------------------------ the loss
+def test_loss_against_torchs_own_kl_and_cross_entropy():
+    x, hot = torch.rand(5, 12, generator=seeded(), dtype=EXACT), F.one_hot(torch.arange(5), 5).to(EXACT)
+    noise = torch.randn(5, 3, generator=seeded(1), dtype=EXACT)
+    cvae = Cvae((1, 3, 4), 5, latent=3, hidden=7, stream=seeded(2)).to("cpu", EXACT)
+    mean, log_variance = cvae.encoder(torch.cat([x, hot], 1)).split(3, 1)
+    q = torch.distributions.Normal(mean, (log_variance / 2).exp())
+    kl = torch.distributions.kl_divergence(q, torch.distributions.Normal(0.0, 1.0)).sum(1)
+    out = cvae.decoder(torch.cat([mean + q.stddev * noise, hot], 1))
+    likelihood = torch.distributions.Bernoulli(logits=out, validate_args=False).log_prob(x).sum(1)
+    torch.testing.assert_close(elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=True), kl - likelihood)
+    normal = torch.distributions.Normal(out, 1.0).log_prob(x).sum(1) + 12 / 2 * math.log(2 * math.pi)
+    torch.testing.assert_close(elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=False), kl - normal)
+
+
+def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
+    g = seeded()
+    shards = [(torch.rand(n, 1, 2, 3, generator=g, dtype=EXACT), torch.arange(n) % 4) for n in (9, 30)]
+
+    def made():
+        return [Cvae((1, 2, 3), 4, latent=2, hidden=5, stream=seeded(k)).to("cpu", EXACT) for k in range(2)]
+
+    def run(cvaes, which):
+        streams = [seeded(10 + k) for k in which]
+        return [loss for loss in train_cvaes(cvaes, [shards[k] for k in which], streams, steps=6, batch=4, lr=0.01)]
+
+    together, alone, plain = made(), made()[1], made()[1]
+    losses = run(together, [0, 1])
+    run([alone], [1])
+    stream, (x, y) = seeded(11), shards[1]
+    optimizer = torch.optim.Adam([*plain.encoder.parameters(), *plain.decoder.parameters()], lr=0.01)
+    for step in range(6):
+        rows = torch.randint(30, (4,), generator=stream)
+        noise = torch.randn(4, 2, generator=stream).to(EXACT)
+        loss = elbo(plain.encoder, plain.decoder, x[rows].flatten(1), F.one_hot(y[rows], 4).to(x), noise, images=True)
+        torch.testing.assert_close(losses[step][1], loss.mean())
+        optimizer.zero_grad(), loss.mean().backward(), optimizer.step()
+    for part in ("encoder", "decoder"):
+        trios = (getattr(c, part).parameters() for c in (together[1], alone, plain))
+        for a, b, c in zip(*trios, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+            torch.testing.assert_close(a, c, rtol=0, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ the server
+def test_shares_are_whole_sum_up_and_follow_the_counts():
+    counts = torch.tensor([[30, 0, 10], [0, 5, 55]])
+    assert shares(counts, 10).tolist() == [[3, 0, 1], [0, 1, 5]]  # exact: 3, 0, 1 and 0, 0.5, 5.5; first of equals
+    assert shares(counts, 100).tolist() == counts.tolist()
+    assert int(shares(torch.randint(0, 50, (7, 10), generator=seeded()), 1999).sum()) == 1999
+
+
+def test_dreams_have_the_shape_range_and_prior_that_they_should():
+    images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
+    x = sample(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
+    assert x.shape == (3, 1, 4, 4) and 0 < x.min() and x.max() < 1
+
+    class ShowLatent(torch.nn.Linear):
+        def forward(self, both):
+            return both
+
+    latent = sample(ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2))[:, :5]
+    assert latent.abs().max() <= TRUNCATED
+    assert latent.std().item() == pytest.approx(0.880, abs=0.01)  # of a standard normal cut at 2
+
+
+def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
+    ctx = context()
+    out, steps = finish(FedCVAE(**QUICK).run(ctx))
+    decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
+    assert ctx.link.ledger.by_client() == {k: (4 * decoder + 4 * 10, 0) for k in range(3)}
+    assert decoder + 10 < out.parameters and ctx.server_steps == 1
+    assert out.artefacts["synthetic"].shape[1:] == (1, 8, 8) and out.artefacts["vae_loss"].shape == (20,)
+    assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))
+    again, _ = finish(FedCVAE(**QUICK).run(context()))
+    x = torch.rand(4, 1, 8, 8, generator=seeded())
+    assert torch.equal(out.logits(x), again.logits(x))
+
+
+def test_a_class_that_a_client_lacks_is_never_asked_of_it():
+    ctx = context()
+    method = FedCVAE(**QUICK)
+    received = [
+        {"decoder": method._cvae(ctx, seeded(k)).decoder.state_dict(), "counts": counts}
+        for k, counts in enumerate(torch.tensor([[5, 0, 0] + [0] * 7, [0, 0, 15] + [0] * 7]))
+    ]
+    x, y = method._dreams(ctx, received)
+    assert y.tolist() == [0] * 50 + [2] * 150 and len(x) == 200
+
+
+def test_feature_rows_work_too():
+    rows = Cvae((13,), 2, latent=2, hidden=8, stream=seeded()).to("cpu", torch.float32)
+    shard = (torch.randn(40, 13, generator=seeded()) + 3, torch.arange(40) % 2)
+    losses = [float(v) for v in train_cvaes([rows], [shard], [seeded(1)], steps=150, batch=16, lr=0.01)]
+    assert losses[-1] < losses[0] / 2
+    assert sample(rows.decoder, torch.tensor([0, 1]), 2, (13,), 2, seeded(2)).shape == (2, 13)

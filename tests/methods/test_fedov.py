@@ -1,0 +1,137 @@
+"""FedOV: the vote by hand, outliers that are the client's own material, one output more on the link."""
+
+import pytest
+import torch
+from torch import nn
+
+from fedlab_nb.data import federate
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedov import FedOV, OpenSetVote
+from fedlab_nb.methods.parts import outliers
+from fedlab_nb.models import build
+from fedlab_nb.training import ClientModels, Recipe
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def context(clients=3, architectures=None, **options):
+    federation = federate("digits", alpha=0.3, clients=clients, seed=0)
+    one = ("mlp", federation.dataset.input_shape, 10, None)
+    return Context(
+        federation, architectures=architectures or [one] * clients, recipe=Recipe(epochs=2), seed=0, **options
+    )
+
+
+def finish(run):
+    while True:
+        try:
+            next(run)
+        except StopIteration as stop:
+            return stop.value
+
+
+class Says(nn.Module):
+    """A model that gives everything the same probabilities."""
+
+    def __init__(self, *probabilities):
+        super().__init__()
+        self.row = nn.Parameter(torch.tensor(probabilities).log())
+
+    def forward(self, x):
+        return self.row.expand(len(x), -1) + 3.0  # a constant that the softmax takes away again
+
+
+# ------------------------------------------------------------------------------------------------ the vote
+def test_the_vote_by_hand():
+    """Two strangers who mostly say "unknown" do not outvote one who knows."""
+    vote = OpenSetVote(ClientModels([Says(0.1, 0.0001, 0.8999), Says(0.1, 0.0001, 0.8999), Says(0.0001, 0.6, 0.3999)]))
+    x = torch.rand(4, 3)
+    torch.testing.assert_close(vote.logits(x).exp(), torch.tensor([[0.2001, 0.6002]]).expand(4, 2))
+    assert vote.predict(x).tolist() == [1] * 4
+    assert vote.features(x).shape == (4, 3 * 3) and vote.parameters == 9
+    torch.testing.assert_close(vote.unknown(x)[:, 0], torch.tensor([0.8999, 0.8999, 0.3999]))
+
+
+def test_without_any_unknown_it_is_the_mean_of_probabilities():
+    vote = OpenSetVote(ClientModels([Says(0.7, 0.3, 1e-30), Says(0.2, 0.8, 1e-30)]))
+    torch.testing.assert_close(vote.logits(torch.rand(1, 3)).softmax(1), torch.tensor([[0.45, 0.55]]))
+
+
+# ------------------------------------------------------------------------------------------------ outliers
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 13)])
+@pytest.mark.parametrize("way", outliers.WAYS)
+def test_every_destruction_keeps_shape_and_range_and_changes_the_image(way, shape):
+    x = torch.rand(6, *shape, generator=seeded())
+    before, stream = x.clone(), seeded(1)
+    made = torch.stack([way(x, i, stream) for i in range(6)])
+    assert made.shape == x.shape and torch.equal(x, before)
+    assert made.min() >= x.min() and made.max() <= x.max()
+    assert (made != x).flatten(1).any(1).float().mean() > 0.6
+
+
+def test_quarters_by_hand():
+    x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    found = {tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    assert found == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
+
+
+def test_halves_by_hand():
+    x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])  # alone, it is joined with itself upside down: [[4, 3], [2, 1]]
+    found = {tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    assert found == {(1, 2, 2, 1), (1, 3, 3, 1)}
+
+
+def test_cut_paste_only_moves_what_is_there():
+    x = torch.arange(64.0).view(1, 1, 8, 8)
+    out = outliers.cut_paste(x, 0, seeded(3))
+    changed = (out != x)[0, 0].nonzero()
+    assert len(changed) and set(out.flatten().tolist()) <= set(x.flatten().tolist())
+    shift = (out - x)[0, 0][changed[:, 0], changed[:, 1]]
+    assert len(shift.unique()) == 1  # a patch moved as a whole
+
+
+def test_rows_keep_their_columns():
+    x = torch.arange(20.0).view(5, 4)
+    made = outliers.destroyed(x, seeded())
+    assert made.shape == x.shape and not torch.equal(made, x)
+    assert torch.equal(made % 4, x % 4)  # column c holds numbers of column c
+
+
+def test_outliers_come_from_the_stream_alone():
+    x = torch.rand(30, 1, 8, 8, generator=seeded())
+    state = torch.get_rng_state()
+    assert torch.equal(outliers.destroyed(x, seeded(1)), outliers.destroyed(x, seeded(1)))
+    assert not torch.equal(outliers.destroyed(x, seeded(1)), outliers.destroyed(x, seeded(2)))
+    assert torch.equal(state, torch.get_rng_state()) and outliers.destroyed(x[:0], seeded()).shape == (0, 1, 8, 8)
+
+
+# ------------------------------------------------------------------------------------------------ the method
+def test_bytes_are_two_models_with_one_output_more():
+    ctx = context()
+    out = finish(FedOV().run(ctx))
+    d = sum(p.numel() for p in build("mlp", (1, 8, 8), 11).parameters())
+    assert set(ctx.link.ledger.by_client().values()) == {(4 * d, 4 * d)} and out.parameters == 3 * d
+    assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
+
+
+def test_architectures_and_initial_models_may_differ():
+    shape = (1, 8, 8)
+    ctx = context(architectures=[("mlp", shape, 10, None), ("cnn", shape, 10, None), ("mlp", shape, 10, 16)])
+    assert finish(FedOV().run(ctx)).logits(torch.rand(5, *shape)).shape == (5, 10)
+    ctx = context(init="different")
+    finish(FedOV().run(ctx))
+    assert ctx.link.ledger.down == 0
+
+
+def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
+    federation = federate("digits", alpha=0.3, clients=3, seed=0)
+    ctx = context()
+    ctx.recipe = Recipe(epochs=40)
+    out = finish(FedOV().run(ctx))
+    for k in range(3):
+        x, _ = ctx.private.held_out(k)
+        junk = outliers.destroyed(x, seeded(5))
+        assert out.unknown(junk)[k].mean() > out.unknown(x)[k].mean() + 0.3
+    assert out.accuracy(federation.dataset.x_test, federation.dataset.y_test) > 0.7

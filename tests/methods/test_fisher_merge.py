@@ -1,0 +1,123 @@
+"""Fisher merging against numbers worked out by hand, its Fisher against a loop over samples, its bytes."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb import formulas
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fisher_merge import FisherMerge, merge
+from fedlab_nb.methods.parts.fisher import diagonal_fisher
+from fedlab_nb.models import build, model_state
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+
+
+def context(clients=3, model="mlp", width=None, dtype=EXACT, remembered=None):
+    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
+    remembered = [] if remembered is None else remembered
+    return Context(
+        federation,
+        architectures=[(model, federation.dataset.input_shape, 10, width)] * clients,
+        recipe=Recipe(epochs=2, lr=0.01),
+        seed=0,
+        dtype=dtype,
+        recall=lambda: remembered[0] if remembered else None,
+        remember=lambda models: remembered.append([models.state(k) for k in range(len(models))]),
+    )
+
+
+def finish(run):
+    while True:
+        try:
+            next(run)
+        except StopIteration as stop:
+            return stop.value
+
+
+def samples(n=9, shape=(1, 8, 8)):
+    g = torch.Generator().manual_seed(0)
+    return torch.rand(n, *shape, generator=g, dtype=EXACT), torch.randint(10, (n,), generator=g)
+
+
+# ------------------------------------------------------------------------------------------------ the formula
+def test_two_clients_by_hand():
+    states = [{"w": torch.tensor([1.0, 2.0, 4.0])}, {"w": torch.tensor([3.0, 6.0, 0.0])}]
+    fishers = [{"w": torch.tensor([3.0, 0.0, 0.0])}, {"w": torch.tensor([1.0, 5.0, 0.0])}]
+    # Equal weights, no damping but in the third place: (3*1 + 1*3)/4; only the second knows; nobody knows.
+    merged = merge(states, fishers, [1, 1], 1e-9)["w"]
+    torch.testing.assert_close(merged, torch.tensor([1.5, 6.0, 2.0]))
+    # With λ = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
+    merged = merge(states, fishers, [1, 3], 1.0)["w"]
+    torch.testing.assert_close(merged, torch.tensor([2.2, 110 / 19, 1.0]))
+
+
+def test_equal_fishers_and_large_damping_are_the_weighted_average():
+    g = torch.Generator().manual_seed(0)
+    states = [{"w": torch.randn(4, 3, generator=g, dtype=EXACT), "mean": torch.randn(3, dtype=EXACT)} for _ in range(3)]
+    same = {"w": torch.rand(4, 3, generator=g, dtype=EXACT)}
+    average = weighted_mean(states, [1, 2, 5])
+    merged = merge(states, [same] * 3, [1, 2, 5], 1e-6)
+    for name in average:  # "mean" has no Fisher
+        torch.testing.assert_close(merged[name], average[name], rtol=1e-12, atol=1e-12)
+    unequal = [{"w": same["w"] * k} for k in range(3)]
+    torch.testing.assert_close(merge(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9)
+
+
+def test_one_client_keeps_its_model():
+    kept = []
+    out = finish(FisherMerge().run(context(clients=1, remembered=kept)))
+    for name, tensor in model_state(out.module).items():
+        torch.testing.assert_close(tensor, kept[0][0][name])
+
+
+# ------------------------------------------------------------------------------------------------ the Fisher
+@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4)])
+def test_the_diagonal_against_a_loop_over_samples(model, width):
+    module = build(model, (1, 8, 8), 10, width=width, dtype=EXACT)
+    x, y = samples()
+    module.train()(x)  # batch norm gets statistics of its own
+    module.train()
+    state = model_state(module)
+    found = diagonal_fisher(module, x, y, at_once=4)
+    assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
+    module.eval()
+    expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
+    for sample, label in zip(x, y, strict=True):
+        module.zero_grad()
+        F.cross_entropy(module(sample[None]), label[None]).backward()
+        for name, parameter in module.named_parameters():
+            expected[name] += parameter.grad**2 / len(x)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-15)
+    for name, value in diagonal_fisher(module, x, y, at_once=9).items():
+        torch.testing.assert_close(value, found[name], rtol=1e-9, atol=1e-15)
+
+
+def test_no_samples_is_one_sentence():
+    x, y = samples()
+    with pytest.raises(UsageError, match="0 samples"):
+        diagonal_fisher(build("mlp", (1, 8, 8), 10), x[:0], y[:0])
+
+
+# ------------------------------------------------------------------------------------------------ the method
+@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
+def test_bytes_follow_the_closed_formula(model, width):
+    ctx = context(model=model, width=width, dtype=torch.float32)
+    out = finish(FisherMerge().run(ctx))
+    d = sum(t.numel() for t in model_state(out.module).values())
+    expected = formulas.fisher_merge_bytes(d, out.parameters)
+    assert d > out.parameters if model == "resnet8" else expected == 12 * d
+    assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
+
+
+def test_large_damping_is_one_round_fedavg():
+    kept = []
+    ctx = context(remembered=kept)
+    out = finish(FisherMerge(damping=1e9).run(ctx))
+    for name, tensor in weighted_mean(kept[0], ctx.sizes).items():
+        torch.testing.assert_close(model_state(out.module)[name], tensor, rtol=1e-6, atol=1e-6)

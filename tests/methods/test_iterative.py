@@ -1,0 +1,371 @@
+"""The iterative methods against each other, against steps written out by hand, and against their byte formulas."""
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb import formulas
+from fedlab_nb.data import federate
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedadam import FedAdam
+from fedlab_nb.methods.fedavg import FedAvg
+from fedlab_nb.methods.fedavg_multi import FedAvgMulti
+from fedlab_nb.methods.fednova import FedNova
+from fedlab_nb.methods.fedprox import FedProx
+from fedlab_nb.methods.fedyogi import FedYogi
+from fedlab_nb.methods.moon import Moon, contrastive
+from fedlab_nb.methods.parts.rounds import effective_steps
+from fedlab_nb.methods.scaffold import Scaffold
+from fedlab_nb.models import model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+ALL = [FedAvgMulti, FedProx, Scaffold, FedNova, FedAdam, FedYogi, Moon]
+PLAIN = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0, weight_decay=0)
+HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3)
+
+
+def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=EXACT, partition="dirichlet", **more):
+    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition)
+    architecture = (model, federation.dataset.input_shape, federation.classes, width)
+    ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
+    ctx.sent = []  # every message to the server, in order
+    up = ctx.link.up
+    ctx.link.up = lambda k, payload, phase: ctx.sent.append(up(k, payload, phase=phase)) or ctx.sent[-1]
+    return ctx
+
+
+def finish(method, ctx):
+    """The final state."""
+    run = method.run(ctx)
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            return model_state(end.value.module)
+
+
+def distance(one, other):
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+def shares(ctx):
+    return [n / sum(ctx.sizes) for n in ctx.sizes]
+
+
+# ------------------------------------------------------------------------------------------- identities
+@pytest.mark.parametrize("dtype", [torch.float32, EXACT])
+def test_one_round_of_fedavg_is_fedavg_to_the_last_bit(dtype):
+    one_shot = finish(FedAvg(), context(dtype=dtype))
+    assert distance(one_shot, finish(FedAvgMulti(rounds=1, local_epochs=2), context(dtype=dtype))) == 0
+
+
+@pytest.mark.parametrize("method", [FedProx(rounds=1), Scaffold(rounds=1), Moon(rounds=1)], ids=lambda m: m.info.name)
+@pytest.mark.parametrize("model", ["mlp", "resnet8"])
+def test_what_equals_fedavg_in_round_one(method, model):
+    """At θ_t the proximal gradient is 0: FedProx's first step. Control variates are 0; MOON's two features are one."""
+    options = {"model": model, "width": 4 if model == "resnet8" else None, "clients": 3}
+    recipe = HEAVY if not isinstance(method, FedProx) else dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)
+    method = dataclasses.replace(method, local_epochs=1)
+    fedavg = finish(FedAvgMulti(rounds=1, local_epochs=1), context(recipe, **options))
+    assert distance(fedavg, finish(method, context(recipe, **options))) == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"), [(FedProx(rounds=3, mu=0), 0), (Moon(rounds=3, mu=0), 1e-12)], ids=["fedprox", "moon"]
+)
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_without_their_term_they_are_fedavg(method, tolerance, backend):
+    fedavg = finish(FedAvgMulti(rounds=3), context(backend=backend))
+    assert distance(fedavg, finish(method, context(backend=backend))) <= tolerance
+
+
+def test_with_their_term_they_are_not():
+    fedavg = finish(FedAvgMulti(rounds=3), context())
+    for method in (FedProx(rounds=3, mu=0.5), Moon(rounds=3, mu=0.5), Scaffold(rounds=2), FedNova(rounds=1)):
+        assert distance(fedavg, finish(method, context())) > 1e-4
+
+
+@pytest.mark.parametrize("recipe", [PLAIN, HEAVY], ids=["plain", "momentum"])
+def test_fednova_with_equal_steps_is_fedavg(recipe):
+    one, other = (context(recipe, partition="iid", clients=5) for _ in range(2))
+    assert len({-(-n // 32) for n in one.sizes}) == 1
+    assert distance(finish(FedNova(rounds=3), one), finish(FedAvgMulti(rounds=3), other)) < 1e-12
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
+def test_both_backends_agree(method):
+    method = method(rounds=2, local_epochs=1)
+    one, other = (finish(method, context(backend=backend)) for backend in ("loop", "stacked"))
+    # An adaptive server divides by the root of a change that may be tiny: rounding is magnified up to 1/τ.
+    assert distance(one, other) < 1e-9
+
+
+# ------------------------------------------------------------------------------------------- the steps, by hand
+def local_steps(ctx, k, t, start, loss):
+    """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
+    model = ctx.new_model(start)
+    model.train()
+    recipe, (x, y) = ctx.recipe, ctx.private.train(k)
+    sgd = torch.optim.SGD(model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay)
+    stream = generator(0, "batches" if t == 0 else f"batches of round {t}", k)
+    for _ in range(recipe.epochs):
+        for batch in torch.randperm(len(y), generator=stream).split(recipe.batch_size):
+            sgd.zero_grad()
+            loss(model, x[batch], y[batch]).backward()
+            sgd.step()
+    return model_state(model)
+
+
+def test_fedprox_minimises_the_proximal_loss():
+    """(μ/2) ‖θ - θ_t‖² differentiated by autograd, in place of a gradient that we add."""
+    ctx, mu = context(), 0.7
+    state = model_state(ctx.initial_model())
+    for t in range(2):
+        anchor = list(ctx.new_model(state).parameters())
+
+        def loss(model, x, y, anchor=anchor):
+            far = sum((p - a.detach()).square().sum() for p, a in zip(model.parameters(), anchor, strict=True))
+            return F.cross_entropy(model(x), y) + mu / 2 * far
+
+        state = weighted_mean([local_steps(ctx, k, t, state, loss) for k in range(4)], ctx.sizes)
+    assert distance(state, finish(FedProx(rounds=2, mu=mu), context())) < 1e-10
+
+
+@pytest.mark.parametrize("eta_s", [1.0, 0.5])
+def test_scaffold_by_the_papers_formulas(eta_s):
+    """Plain SGD, K η_l as printed; the correction as a linear term <c - c_k, θ> of the loss."""
+    ctx, rounds = context(PLAIN), 3
+    p = shares(ctx)
+    state = model_state(ctx.initial_model())
+    c = {name: torch.zeros_like(value) for name, value in state.items()}
+    own = [c] * 4
+    for t in range(rounds):
+        ends, fresh = [], []
+        for k in range(4):
+
+            def loss(model, x, y, c=c, mine=own[k]):
+                linear = sum(((c[name] - mine[name]) * q).sum() for name, q in model.named_parameters())
+                return F.cross_entropy(model(x), y) + linear
+
+            end = local_steps(ctx, k, t, state, loss)
+            steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
+            ends.append(end)
+            fresh.append({n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c})
+        state = {n: state[n] + eta_s * sum(w * (e[n] - state[n]) for w, e in zip(p, ends, strict=True)) for n in c}
+        c = {n: c[n] + sum(w * (f[n] - o[n]) for w, f, o in zip(p, fresh, own, strict=True)) for n in c}
+        own = fresh
+    assert distance(state, finish(Scaffold(rounds=rounds, eta_s=eta_s), context(PLAIN))) < 1e-10
+
+
+def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
+    """Full batches, a tiny rate: the gradient hardly changes on the way, so c_k must be the gradient at θ_0."""
+    recipe = Recipe(epochs=5, batch_size=10_000, lr=1e-6, momentum=0.9, weight_decay=0)
+    ctx = context(recipe)
+    finish(Scaffold(rounds=1, local_epochs=5), ctx)
+    for k, (_, change) in enumerate(ctx.sent):
+        model = ctx.initial_model()
+        x, y = ctx.private.train(k)
+        F.cross_entropy(model(x), y).backward()
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(change[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_effective_steps_by_hand():
+    """Three steps at ρ = 0.5 have velocities 1, 1.5, 1.75."""
+    assert effective_steps(3, Recipe(epochs=1, batch_size=1, momentum=0.5)) == 4.25
+    assert effective_steps(65, dataclasses.replace(PLAIN, epochs=4)) == 12  # three batches an epoch, no momentum
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("tau", [1, 7, 40])
+def test_effective_steps_by_the_closed_formula(rho, tau):
+    closed = (tau - rho * (1 - rho**tau) / (1 - rho)) / (1 - rho)
+    assert effective_steps(tau, Recipe(epochs=1, batch_size=1, momentum=rho)) == pytest.approx(closed, rel=1e-10)
+
+
+def test_fednova_one_round_by_the_formula():
+    """θ̄ = θ_0 - (Σ p a) Σ p (θ_0 - θ_k) / a from what the clients sent, with a from the closed formula."""
+    ctx = context()
+    end = finish(FedNova(rounds=1), ctx)
+    start = model_state(ctx.initial_model())
+    taus = [2 * -(-n // 32) for n in ctx.sizes]
+    assert len(set(taus)) > 1
+    a = [(tau - 0.9 * (1 - 0.9**tau) / 0.1) / 0.1 for tau in taus]
+    p = shares(ctx)
+    reach = sum(w * n for w, n in zip(p, a, strict=True))
+    expected = {
+        name: start[name]
+        - reach * sum(w * (start[name] - sent[name]) / n for w, sent, n in zip(p, ctx.sent, a, strict=True))
+        for name in start
+    }
+    assert distance(end, expected) < 1e-12
+
+
+def test_fednovas_server_momentum_repeats_the_last_step():
+    ctx, gamma = context(), 0.5
+    end = finish(FedNova(rounds=2, server_momentum=gamma), ctx)
+    one, two = (finish(FedNova(rounds=1), context()), model_state(ctx.initial_model()))
+    first = {name: two[name] - one[name] for name in one}
+    a = [effective_steps(n, HEAVY) for n in ctx.sizes]
+    p = shares(ctx)
+    reach = sum(w * n for w, n in zip(p, a, strict=True))
+    for name in one:
+        mean = sum(w * (one[name] - sent[name]) / n for w, sent, n in zip(p, ctx.sent[4:], a, strict=True))
+        expected = one[name] - (gamma * first[name] + reach * mean)
+        torch.testing.assert_close(end[name], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [FedAdam, FedYogi], ids=lambda m: m.info.name)
+def test_adaptive_servers_by_hand(method):
+    """Two rounds: m and v of one number at a time, from what the clients sent."""
+    ctx = context()
+    end = finish(method(rounds=2, eta_s=0.02, tau=1e-2), ctx)
+    p, x = shares(ctx), model_state(ctx.initial_model())
+    for name in x:
+        now, m, v = x[name], 0.0, 0.0
+        for sent in (ctx.sent[:4], ctx.sent[4:]):
+            delta = sum(w * (state[name] - now) for w, state in zip(p, sent, strict=True))
+            m = 0.9 * m + 0.1 * delta
+            if method is FedAdam:
+                v = 0.99 * v + 0.01 * delta**2
+            else:
+                v = v - 0.01 * delta**2 * torch.sign(v - delta**2)
+            now = now + 0.02 * m / (v**0.5 + 1e-2)
+        torch.testing.assert_close(end[name], now, rtol=0, atol=1e-12)
+
+
+def test_moons_loss_by_hand():
+    """Along the global features, across the previous ones, τ = 0.5: -log(e² / (e² + 1)) and CE."""
+    z = torch.tensor([[2.0, 0.0], [0.0, 3.0]], dtype=EXACT)
+    pairs = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 5.0], [0.0, 1.0]]], dtype=EXACT)
+    logits, labels = torch.zeros(2, 4, dtype=EXACT), torch.tensor([0, 3])
+    e2, four = torch.tensor(2.0, dtype=EXACT).exp(), torch.tensor(4.0, dtype=EXACT).log()
+    expected = torch.stack([four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()])
+    torch.testing.assert_close(contrastive(3.0, 0.5)(z, logits, labels, pairs), expected)
+
+
+def test_moon_has_no_gradient_between_equal_features():
+    z = torch.rand(5, 3, dtype=EXACT, requires_grad=True)
+    target = torch.rand(5, 3, dtype=EXACT)
+    """Along the global features, across the previous ones; τ = 0.5: -log(e² / (e² + 1)) beside the cross-entropy."""
+    assert z.grad.abs().max() < 1e-12
+
+
+def test_moons_second_round_from_frozen_models():
+    """Features of the received and of the client's previous model batch by batch, as the paper writes the loss."""
+    ctx = context(PLAIN)
+    end = finish(Moon(rounds=2, mu=2.0, temperature=0.5), ctx)
+    previous = ctx.sent[:4]
+    state = weighted_mean(previous, ctx.sizes)
+    ends = []
+    for k in range(4):
+        glob, prev = ctx.new_model(state).eval(), ctx.new_model(previous[k]).eval()
+
+        def loss(model, x, y, glob=glob, prev=prev):
+            z, zg, zp = model.features(x), glob.features(x).detach(), prev.features(x).detach()
+            near, far = (F.cosine_similarity(z, other) / 0.5 for other in (zg, zp))
+            return F.cross_entropy(model(x), y) - 2.0 * (near.exp() / (near.exp() + far.exp())).log().mean()
+
+        ends.append(local_steps(ctx, k, 1, state, loss))
+    assert distance(end, weighted_mean(ends, ctx.sizes)) < 1e-10
+
+
+# ------------------------------------------------------------------------------------------- batch norm, bytes, errors
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
+def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method):
+    ctx = context(model="resnet8", width=4, clients=3, dtype=torch.float32)
+    end = finish(method(rounds=2, local_epochs=1), ctx)
+    sent = [payload[0] if method is Scaffold else payload for payload in ctx.sent[3:]]
+    mean = weighted_mean(sent, ctx.sizes)
+    module = ctx.initial_model()
+    statistics = [name for name in end if name not in dict(module.named_parameters())]
+    assert len(statistics) > 10
+    for name in statistics:
+        torch.testing.assert_close(end[name], mean[name], rtol=1e-6, atol=1e-7)
+        assert "var" not in name or bool((end[name] > 0).all())
+    d, parameters = sum(t.numel() for t in end.values()), sum(p.numel() for p in module.parameters())
+    each = formulas.iterative_bytes(d, 2)
+    if method is Scaffold:  # control variates belong to parameters only
+        each += formulas.iterative_bytes(parameters, 2)
+    assert all(up + down == each for up, down in ctx.link.ledger.by_client().values())
+
+
+def test_scaffolds_bytes_without_batch_norm():
+    ctx = context(dtype=torch.float32)
+    d = sum(t.numel() for t in finish(Scaffold(rounds=3, local_epochs=1), ctx).values())
+    assert ctx.link.ledger.by_client()[0] == (2 * 4 * d * 3, 2 * 4 * d * 3)
+    assert formulas.iterative_bytes(d, 3, per_direction=2) == 4 * formulas.state_bytes(d) * 3
+
+
+@pytest.mark.parametrize("compression", ["half", "ternary"])
+@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
+def test_compressed_bytes_follow_the_formula(compression, model, width):
+    rounds = 3
+    ctx = context(model=model, width=width, clients=3, dtype=torch.float32)
+    end = finish(FedAvgMulti(rounds=rounds, local_epochs=1, compression=compression), ctx)
+    parameters = sum(p.numel() for p in ctx.initial_model().parameters())
+    d = sum(t.numel() for t in end.values())
+    message = formulas.sparse_bytes(parameters, round(parameters / 2), compression == "ternary") + 4 * (d - parameters)
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up == rounds * message
+        assert down == 4 * d + (rounds - 1) * message
+
+
+def test_compression_that_keeps_everything_is_fedavg_to_16_bits():
+    fedavg = finish(FedAvgMulti(rounds=1), context())
+    kept = finish(FedAvgMulti(rounds=1, compression="half", keep=1.0), context())
+    assert 0 < distance(fedavg, kept) < 1e-3
+
+
+def test_server_and_clients_go_on_from_the_same_model():
+    """What is compressed is decoded alike at both ends: with frozen clients nothing but the start remains."""
+    recipe = dataclasses.replace(PLAIN, lr=1e-30)
+    ctx = context(recipe)
+    end = finish(FedAvgMulti(rounds=3, compression="ternary", keep=0.1), ctx)
+    assert distance(end, model_state(ctx.initial_model())) < 1e-20
+
+
+@pytest.mark.parametrize("method", [Scaffold, FedNova])
+def test_what_counts_sgd_steps_refuses_adam(method):
+    with pytest.raises(UsageError, match="optimizer=sgd"):
+        method().validate(context(dataclasses.replace(PLAIN, optimizer="adam", lr=1e-3)))
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
+def test_one_architecture_is_needed(method):
+    ctx = context()
+    ctx.architectures[1] = ("mlp", (1, 8, 8), 10, 16)
+    with pytest.raises(UsageError, match="same architecture"):
+        method().validate(ctx)
+
+
+def test_divergence_is_told_with_the_rate():
+    wild = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)  # every step multiplies the weights by -899
+    with pytest.raises(RunError, match="lr=90"):
+        finish(FedAvgMulti(rounds=3), context(wild, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 50])
+def test_a_curve_has_about_twenty_points(rounds):
+    steps = list(FedAvgMulti(rounds=rounds, local_epochs=1).run(context(clients=2, dtype=torch.float32)))
+    shown = [step for step in steps if step.model is not None]
+    assert min(rounds, 20) <= len(shown) <= 25 and steps[-1] is shown[-1]
+    assert steps[-1].done == steps[-1].total == rounds
+    assert all(step.done <= later.done for step, later in zip(steps, steps[1:], strict=False))
+
+
+def test_snapshots_are_left_alone_by_later_rounds():
+    kept = []
+    for step in FedAvgMulti(rounds=2, local_epochs=1).run(context(clients=2)):
+        if step.model is not None:
+            kept.append((step.model, copy.deepcopy(model_state(step.model.module))))
+    assert len(kept) == 2
+    assert all(distance(model_state(model.module), before) == 0 for model, before in kept)

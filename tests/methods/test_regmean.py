@@ -1,0 +1,97 @@
+"""RegMean: exact on linear regression, FedLPA with B = I, and what it sends."""
+
+import pytest
+import torch
+
+from fedlab_nb import formulas
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.parts.kronecker import Factors, input_factors, kronecker_factors, layer_matrix
+from fedlab_nb.methods.parts.posterior import Posterior, solve
+from fedlab_nb.methods.regmean import RegMean, merge
+from fedlab_nb.models import build, model_state
+
+from .test_fisher_merge import EXACT, context, finish, samples
+
+
+def problem(clients=3, inputs=5, outputs=2):
+    """Linear regressions with a bias, client by client: inputs with the 1, targets, least-squares solutions."""
+    g = torch.Generator().manual_seed(0)
+    xs, ys, solutions = [], [], []
+    for k in range(clients):
+        n = 10 + 7 * k
+        spread = torch.rand(inputs, generator=g, dtype=EXACT) + 0.1
+        x = torch.cat([torch.randn(n, inputs, generator=g, dtype=EXACT) * spread, torch.ones(n, 1, dtype=EXACT)], 1)
+        y = torch.randn(n, outputs, generator=g, dtype=EXACT)
+        xs.append(x), ys.append(y), solutions.append(torch.linalg.lstsq(x, y).solution.T)
+    return xs, ys, solutions
+
+
+def test_one_linear_layer_is_pooled_least_squares():
+    xs, ys, solutions = problem()
+    shares = [len(x) / sum(map(len, xs)) for x in xs]
+    merged = merge(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
+    pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
+    torch.testing.assert_close(merged, pooled, rtol=0, atol=1e-10)
+    average = sum(w * m for w, m in zip(shares, solutions, strict=True))
+    assert (average - pooled).abs().max() > 0.05
+
+
+def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
+    xs, _, solutions = problem()
+    moments = [x.T @ x / len(x) for x in xs]
+    eye, ridge = torch.eye(6, dtype=EXACT), 0.03
+    b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
+    system = Posterior.of(solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5])
+    torch.testing.assert_close(merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve(system)[0], rtol=0, atol=1e-5)
+
+
+def test_one_client_equal_moments_and_large_ridge():
+    xs, _, solutions = problem()
+    moments = [x.T @ x / len(x) for x in xs]
+    torch.testing.assert_close(merge(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10)
+    average = 0.2 * solutions[0] + 0.8 * solutions[1]
+    for inputs, ridge in (([moments[2]] * 2, 0.01), (moments[:2], 1e9)):
+        torch.testing.assert_close(merge(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7)
+
+
+def test_directions_without_any_input_keep_the_average():
+    layers = [torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 6.0]])]
+    moments = [torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([3.0, 0.0]))]
+    # First column: (1*1 + 3*3)/4, the second has no input at all.
+    torch.testing.assert_close(merge(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]]))
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@pytest.mark.parametrize("scale", ["one", "official"])
+def test_input_moments_are_fedlpas_first_factors(model, scale):
+    module = build(model, (1, 8, 8), 10, dtype=EXACT)
+    x, y = samples()
+    both = kronecker_factors(module, x, y, conv_scale=scale)
+    alone = input_factors(module, x, conv_scale=scale, batch_size=4)
+    assert list(alone) == list(both)
+    for name in alone:
+        torch.testing.assert_close(alone[name], both[name].a)
+
+
+def test_the_method_merges_every_layer_and_sends_triangles():
+    kept = []
+    ctx = context(dtype=torch.float32, remembered=kept)
+    out = finish(RegMean().run(ctx))
+    state = model_state(out.module)
+    weights = [t.shape for name, t in state.items() if name.endswith("weight")]
+    expected = formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
+    assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
+    name = "classifier"
+    moments = [input_factors(ctx.new_model(s), ctx.private.train(k)[0])[name] for k, s in enumerate(kept[0])]
+    shares = [n / sum(ctx.sizes) for n in ctx.sizes]
+    by_hand = merge([layer_matrix(s, name) for s in kept[0]], moments, shares, RegMean().ridge)
+    torch.testing.assert_close(layer_matrix(state, name), by_hand)
+
+
+def test_batch_norm_is_averaged():
+    kept = []
+    ctx = context(model="resnet8", width=4, remembered=kept)
+    state = model_state(finish(RegMean().run(ctx)).module)
+    average = weighted_mean(kept[0], ctx.sizes)
+    names = [name for name in state if "running" in name]
+    assert names and all(torch.equal(state[name], average[name]) for name in names)

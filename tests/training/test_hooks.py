@@ -1,0 +1,138 @@
+"""What a method may change in a local step, `adjust` and `loss`: the same in both backends, and nothing more."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.models import build, model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.training import Recipe, train_clients, trained
+
+EXACT = torch.float64
+SIZES = (1, 70, 33, 32, 5, 64)
+KINDS = [("mlp", (13,), None), ("cnn", (1, 8, 8), None), ("resnet8", (1, 8, 8), 4)]
+RECIPES = [
+    Recipe(epochs=2, batch_size=16, lr=0.05, momentum=0.9, weight_decay=1e-3),
+    Recipe(epochs=2, batch_size=16, lr=1e-3, optimizer="adam"),
+]
+
+
+def clients(kinds, sizes=SIZES, classes=4):
+    """Models and shards (x, y, two extra columns), client k of the kind `kinds[k % len(kinds)]`."""
+    g = generator(0, "hook data")
+    models, shards = [], []
+    for k, n in enumerate(sizes):
+        name, shape, width = kinds[k % len(kinds)]
+        models.append(build(name, shape, classes, width=width, generator=generator(1, k), dtype=EXACT))
+        x = torch.rand(n, *shape, generator=g, dtype=EXACT)
+        shards.append((x, torch.randint(classes, (n,), generator=g), torch.rand(n, 2, 3, generator=g, dtype=EXACT)))
+    return models, shards
+
+
+def largest_difference(these, those):
+    return max(
+        float((a[name] - b[name]).abs().max())
+        for a, b in zip(map(model_state, these), map(model_state, those), strict=True)
+        for name in a
+    )
+
+
+def both(models, shards, recipe, **change):
+    """The models after training by the loop, and by the stack."""
+    out = []
+    for backend in ("loop", "stacked"):
+        out.append(trained(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change))
+    return out
+
+
+def drift(clients, parameters, gradients):
+    """Depends on the client, on where it is and on the gradient."""
+    rows = torch.tensor(clients, dtype=EXACT)
+    for gradient, parameter in zip(gradients, parameters.values(), strict=True):
+        assert gradient.shape == parameter.shape and len(gradient) == len(clients)
+        gradient.mul_(0.5).add_((parameter - 0.1) * (rows.view(-1, *[1] * (gradient.dim() - 1)) + 1) * 0.05)
+
+
+def pulled(features, logits, labels, column):
+    """Reads everything that a loss may read."""
+    assert len(features) == len(logits) == len(labels) == len(column)
+    near = (column.sum(2) * features[:, :2]).sum(1)
+    return F.cross_entropy(logits, labels, reduction="none") * column[:, 0, 0] + 0.1 * near
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=["sgd", "adam"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
+def test_stacked_equals_loop_with_both_changes(kind, recipe):
+    models, shards = clients([kind])
+    loop, stack = both(models, shards, recipe, loss=pulled, adjust=drift)
+    assert largest_difference(loop, stack) < 1e-9 < largest_difference(loop, models)
+
+
+def test_several_architectures_keep_their_places():
+    models, shards = clients([KINDS[1], KINDS[2]])
+    loop, stack = both(models, shards, RECIPES[0], loss=pulled, adjust=drift)
+    assert largest_difference(loop, stack) < 1e-9
+
+
+@pytest.mark.parametrize("kinds", [[KINDS[0]], [KINDS[1], KINDS[2]]], ids=["one", "mixed"])
+def test_every_gradient_reaches_its_own_client(kinds):
+    """Gradients that are the client's number instead: it moves by lr * steps * number, whatever it learns from."""
+    models, shards = clients(kinds)
+
+    def numbered(clients, parameters, gradients):
+        for gradient in gradients:
+            gradient.copy_(torch.tensor(clients, dtype=EXACT).view(-1, *[1] * (gradient.dim() - 1)).expand_as(gradient))
+
+    recipe = Recipe(epochs=2, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
+    for ends in both(models, shards, recipe, adjust=numbered):
+        for k, (start, end) in enumerate(zip(models, ends, strict=True)):
+            far = 0.01 * 2 * -(-SIZES[k] // 16) * k
+            for before, after in zip(start.parameters(), end.parameters(), strict=True):
+                torch.testing.assert_close(after, before - far, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_changes_that_change_nothing(backend):
+    models, shards = clients([KINDS[2]])
+    plain = trained(copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend)
+
+    def idle(clients, parameters, gradients):
+        pass
+
+    def same(features, logits, labels, column):
+        return F.cross_entropy(logits, labels, reduction="none")
+
+    idled = trained(copy.deepcopy(models), shards, RECIPES[0], seed=0, backend=backend, adjust=idle)
+    assert largest_difference(plain, idled) == 0
+    again = trained(copy.deepcopy(models), shards, RECIPES[0], seed=0, backend=backend, loss=same)
+    assert largest_difference(plain, again) < 1e-12
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_one_hot_soft_labels_are_labels(backend):
+    models, shards = clients([KINDS[0]])
+    hard = trained(copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend)
+    soft = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
+    assert largest_difference(hard, trained(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)) < 1e-12
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_adjust_comes_before_decay_and_momentum(backend):
+    """Two steps with all gradients set to 1, momentum 0.5, decay 0.1, lr 0.2, by hand."""
+    (model,), (shard,) = clients([KINDS[0]], sizes=(8,))
+
+    def ones(clients, parameters, gradients):
+        for gradient in gradients:
+            gradient.fill_(1)
+
+    recipe = Recipe(epochs=2, batch_size=8, lr=0.2, momentum=0.5, weight_decay=0.1)
+    twin = copy.deepcopy(model)
+    steps = train_clients([twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=ones)
+    assert list(steps)
+    for p, end in zip(model.parameters(), twin.parameters(), strict=True):
+        v1 = 1 + 0.1 * p
+        p1 = p - 0.2 * v1
+        v2 = 0.5 * v1 + 1 + 0.1 * p1
+        torch.testing.assert_close(end, p1 - 0.2 * v2, rtol=0, atol=1e-12)
