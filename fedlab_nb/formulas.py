@@ -91,6 +91,11 @@ def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -
     return 2 * state_bytes(d) + FLOAT * sum(triangle(prod(fan) + bool(bias)) for _, *fan in weights)
 
 
+def fedcvae_bytes(decoder: int, classes: int) -> int:
+    """FedCVAE-Ens, up only: the decoder's numbers and the class counts (int32)."""
+    return state_bytes(decoder) + FLOAT * classes
+
+
 def logit_bytes(samples: int, classes: int) -> int:
     """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
     return FLOAT * samples * classes
@@ -150,6 +155,18 @@ def fusefl_upload_bytes(
     """FuseFL, one way, over all its rounds: a client sends each of its blocks, its adaptors and its classifier once."""
     adaptors = fusefl_adaptor_floats(channels, clients) if adaptor == "conv" else 0
     return FLOAT * (sum(blocks) + adaptors + head)
+
+
+def fusefl_download_bytes(
+    blocks: Sequence[int], channels: Sequence[int], clients: int, adaptor: str = "conv", calibrated: bool = True
+) -> int:
+    """FuseFL, one way, over all its rounds: the other M - 1 clients' blocks and adaptors, after every round.
+
+    The last block comes down for CCVR's statistics only (`calibrated`).
+    """
+    kept = len(blocks) if calibrated else len(blocks) - 1
+    channels = channels[: max(0, kept - 1)]
+    return (clients - 1) * fusefl_upload_bytes(blocks[:kept], channels, 0, clients, adaptor)
 
 
 def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:

@@ -76,7 +76,9 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
             if len(fused) > 1 or not start:
                 x, y = [p["progress"] for p in fused], [p["accuracy"] for p in fused]
                 ax.plot(x, y, **style)
-                ax.plot(x[-1:], y[-1:], s.marker, color=s.hue, ms=6 if i == 0 else 4, alpha=style["alpha"], clip_on=False)
+                ax.plot(
+                    x[-1:], y[-1:], s.marker, color=s.hue, ms=6 if i == 0 else 4, alpha=style["alpha"], clip_on=False
+                )
     if chance:
         ax.axhline(chance, color=QUIET, lw=1, ls=(0, (2, 2)))
         ax.text(0.99, chance + 0.015, "guessing", ha="right", fontsize=8.5, color=QUIET)
@@ -106,7 +108,9 @@ def verdict(series: Sequence[Series]) -> str:
         difference, wide = gap(best.accuracies, second.accuracies, best.setting == second.setting)
         points = f"{100 * difference:.0f}"
         if math.isnan(wide):
-            text += f", {second.name} follows {points} points behind; with one seed nobody can tell whether that is noise"
+            text += (
+                f", {second.name} follows {points} points behind; with one seed nobody can tell whether that is noise"
+            )
         elif is_noise(difference, wide):
             text += f"; {second.name} is {points} ± {100 * wide:.0f} points behind, which is within the noise"
         else:

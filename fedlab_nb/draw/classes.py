@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .accuracy import PERCENT
 from .series import Series, finished, settings_of
-from .style import ACCENT, INK, LOCK, QUIET, Picture, cividis, new_figure, shorten
+from .style import ACCENT, INK, LOCK, QUIET, Picture, many_is_dark, new_figure, shorten
 from .words import percent
 
 
@@ -22,7 +22,9 @@ def classes(series: Sequence[Series], class_names: Sequence[str], *, client: int
         figure = new_figure()
         upper, lower = figure.subplots(2, 1)
         heat(upper, per_class, done, "Accuracy for each class", shorten(class_names, 10), "class")
-        image = heat(lower, per_client, done, f"Accuracy for each client's own mix of classes{seed_of(done)}", None, "client")
+        image = heat(
+            lower, per_client, done, f"Accuracy for each client's own mix of classes{seed_of(done)}", None, "client"
+        )
         if client is not None and per_client.shape[1] > client:
             lower.axvspan(client - 0.5, client + 0.5, fill=False, edgecolor=ACCENT, lw=2.5, clip_on=False)
         bar = figure.colorbar(image, ax=[upper, lower], pad=0.015, aspect=32, format=PERCENT)
@@ -57,11 +59,13 @@ def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, nam
     """One heat-map, 0–100 %; its numbers are written into the cells while they fit."""
     rows, columns = max(1, values.shape[0]), max(1, values.shape[1])
     shown = values if values.size else np.full((rows, columns), np.nan)
-    image = ax.imshow(shown, cmap=cividis(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    image = ax.imshow(shown, cmap=many_is_dark(empty=False), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     if columns <= 20 and rows <= 8:
         for i, j in np.argwhere(~np.isnan(shown)):
-            light = shown[i, j] < 0.55
-            ax.text(j, i, f"{100 * shown[i, j]:.0f}", ha="center", va="center", fontsize=8.5, color="white" if light else INK)
+            dark = shown[i, j] > 0.5
+            ax.text(
+                j, i, f"{100 * shown[i, j]:.0f}", ha="center", va="center", fontsize=8.5, color="white" if dark else INK
+            )
     ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=5)
     ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=9.5 if rows <= 8 else 7)
     if names is not None and columns <= 20:
@@ -106,7 +110,8 @@ def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.nda
                 f"{s.name} {percent(np.nanmin(a))} to {percent(np.nanmax(a))} over classes, "
                 f"{percent(np.nanmin(b))} to {percent(np.nanmax(b))} over clients"
             )
-    return f"Heat-maps of accuracy for each class and each client ({settings_of(series)}): {'; '.join(parts) or 'no result yet'}."
+    values = "; ".join(parts) or "no result yet"
+    return f"Heat-maps of accuracy for each class and each client ({settings_of(series)}): {values}."
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:

@@ -17,15 +17,15 @@ ROWS = 24  # more phases than this are drawn as totals; the table still has them
 SIZES = FuncFormatter(lambda v, _: data_size(v))
 
 
-def communication(series: Sequence[Series], *, client: int | None = None, client_bytes: str = "") -> Picture:
-    """Phases at the left, accuracy against bytes at the right. `client_bytes`: a sentence on the chosen client."""
+def communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
+    """Phases at the left, accuracy against bytes at the right. `client_bytes`: what to say instead of the comparison."""
     done = finished(series)
     with LOCK:
         figure = new_figure()
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
         phases(left, done)
         against_bytes(right, done)
-    return Picture(figure, alt_text(done), f"{sentence(done)} {client_bytes}".strip(), table(done))
+    return Picture(figure, alt_text(done), client_bytes or sentence(done), table(done))
 
 
 def phases(ax: Axes, series: Sequence[Series]) -> None:
@@ -93,8 +93,9 @@ def name_points(ax: Axes, series: Sequence[Series]) -> None:
     """A label beside each point, where it meets the fewest other points and labels (sizes are estimated, not measured)."""
     low, high = ax.get_xlim()
     font = 9 if len(series) <= 10 else 7.5
-    tall, wide = 0.0045 * font, 0.0024 * font  # of one line and one letter, in parts of the axes
-    dot = 0.028
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    tall, wide = 0.0045 * font, 0.62 * font / 72 / inches  # of one line and one letter, in parts of the axes
+    dot = 0.03
 
     def place(s: Series) -> tuple[float, float]:
         return math.log(max(s.total, low) / low) / math.log(high / low), s.mean / ax.get_ylim()[1]

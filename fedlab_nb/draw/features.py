@@ -46,7 +46,10 @@ def features(
         figure,
         alt=alt_text(shown, setting, class_names),
         sentence=sentence(shown, len(maps) - len(shown), who),
-        table=[{"method": m.name, "neighbour accuracy": percent(m.score), "points": len(m.points), "map": m.how} for m in maps],
+        table=[
+            {"method": m.name, "neighbour accuracy": percent(m.score), "points": len(m.points), "map": m.how}
+            for m in maps
+        ],
     )
 
 
@@ -88,7 +91,10 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
     if not maps:
         return "No features yet."
     best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
-    text = f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours in its features"
+    text = (
+        f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
+        "in its features"
+    )
     if best is not worst:
         text += f" (least: {worst.name}, {percent(worst.score)})"
     text += ". Distances between islands mean little."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,7 +41,8 @@ def handout(
         else:
             ax = figure.add_subplot(grid[:, 1:])
             ax.set_axis_off()
-            ax.text(0.5, 0.5, what_to_do or "Nothing has been run yet.", ha="center", va="center", fontsize=13, color=QUIET)
+            text = textwrap.fill(what_to_do or "Nothing has been run yet.", 46)
+            ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=14, color=QUIET, linespacing=1.6)
     skew = f"skew {jensen_shannon:.2f}, {effective_classes:.1f} of {len(class_names)} classes a client"
     text = f"{setting} ({skew}): "
     if done:

@@ -1,6 +1,7 @@
 """Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
 
-Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place while a slider is dragged.
+Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place while a slider
+is dragged.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Partition:
 class Artists:
     """The artists of one partition on two axes: sizes above, classes below. inches: size of the lower axes, about."""
 
-    def __init__(self, upper, lower, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float]) -> None:
+    def __init__(
+        self, upper, lower, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float]
+    ) -> None:
         self.upper, self.lower, self.shape = upper, lower, (clients, classes)
         colours = class_colours(classes)
         self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
@@ -117,9 +120,9 @@ def alt_text(counts: np.ndarray, setting: str, jensen_shannon: float, client: in
     holds = f"{few}" if few == many else f"{few} to {many}"
     marked = f" Client {client} is marked." if client is not None else ""
     return (
-        f"Who holds what ({setting}): {plural(clients, 'client')} across, {classes} classes down, dot area is the number of "
-        f"training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to {counts.sum(1).max()} "
-        f"samples. Skew {jensen_shannon:.2f} of 1.{marked}"
+        f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is the "
+        f"number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
+        f"{counts.sum(1).max()} samples. Skew {jensen_shannon:.2f} of 1.{marked}"
     )
 
 

@@ -1,7 +1,8 @@
 """What every picture has in common: `Picture`, one size, one look, and the lock round all drawing.
 
-Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two threads draw.
-Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty stays the page's colour.
+Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two
+threads draw. Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty
+stays the page's colour.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
@@ -36,7 +39,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 class Picture:
     """A figure with the same content in words and numbers.
 
-    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one dict a row.
+    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
+    dict a row.
     """
 
     figure: Figure
@@ -69,22 +73,26 @@ def png(picture: Picture | Figure) -> bytes:
 
 
 def lighten(figure: Figure) -> None:
-    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside" count."""
+    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside"
+    count.
+    """
     for ax in figure.axes:
         for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
             artist.set_in_layout(artist.get_gid() == "outside")
 
 
-def new_figure(size: tuple[float, float] = SIZE, dpi: int = DPI) -> Figure:
+def new_figure(size: tuple[float, float] = SIZE, dpi: int | None = None) -> Figure:
     """An empty white figure whose layout is computed at its first drawing."""
-    figure = Figure(figsize=size, dpi=dpi, layout="constrained", facecolor="white")
+    figure = Figure(figsize=size, dpi=dpi or DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
     return figure
 
 
 def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "") -> Axes:
-    """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the data."""
+    """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the
+    data.
+    """
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -117,17 +125,16 @@ def class_colours(classes: int) -> list[Any]:
 
 
 def cividis() -> Any:
-    import matplotlib
-
     return matplotlib.colormaps["cividis"]
 
 
-def many_is_dark() -> ListedColormap:
-    """Cividis from its light end to its dark one, starting in white: an empty cell looks like the page."""
-    import numpy as np
-
-    colours = cividis()(np.linspace(0.95, 0.0, 256))
-    colours[:1] = (1, 1, 1, 1)
+def many_is_dark(empty: bool = True) -> ListedColormap:
+    """Cividis from its light end to its dark one (on dark pages: the other way round); `empty`: nothing at all is
+    white.
+    """
+    colours = cividis()(np.linspace(0.97, 0.06, 256))
+    if empty:
+        colours[0] = (1, 1, 1, 1)
     return ListedColormap(colours)
 
 

@@ -1,7 +1,14 @@
-"""FedENS: every client uploads its model once; the server predicts with the mean of all of them.
+"""FedENS: every client uploads its model once; the server predicts with all of them together.
 
-Guha et al., NeurIPS 2024 (FENS), call the mean of the logits FedENS: f(x) = (1/M) Σ_i π_i(x). The mean of probabilities is the other
-common reading and is markedly better under label skew (a confident stranger's logits are unbounded, its probabilities are not).
+Guha et al., NeurIPS 2024, call the mean of the logits FedENS: f(x) = (1/M) Σ_k f_k(x). Other rules, none of them
+trained:
+- probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
+  unbounded, its probabilities are not);
+- weighted: Σ_k (n_k/N) f_k(x), by sample counts (DW-FedENS in Co-Boosting); n_k travels in the message's header;
+- class_counts: Σ_k (n_k^c / Σ_j n_j^c) f_k(x)_c, by C counts of each client (FedKD's teacher, FENS' weighted
+  averaging);
+- votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
+  right when.
 """
 
 from __future__ import annotations
@@ -9,8 +16,32 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..training import ClientModels
 from .base import EnsembleModel, GlobalModel, Method, Progress, knob, register
 from .context import Context
+from .parts.frozen_ensemble import class_count_weights, client_weights, combine
+
+
+class RuledEnsemble(EnsembleModel):
+    """All client models under one of five rules; `weights`: `[M]` or `[M, C]`, columns summing to 1."""
+
+    RULES = (*EnsembleModel.RULES, "weighted", "class_counts", "votes")
+
+    def __init__(self, clients: ClientModels, rule: str, weights: Tensor | None = None) -> None:
+        super().__init__(clients, rule)
+        self.weights = weights
+
+    def logits(self, x: Tensor) -> Tensor:
+        if self.rule in EnsembleModel.RULES:
+            return super().logits(x)
+        logits = self.clients.logits(x)
+        if self.rule == "votes":
+            votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
+            return votes + logits.softmax(-1).mean(0)  # less than one vote
+        return combine(logits, self.weights, normalise=False)
 
 
 @register(
@@ -27,13 +58,17 @@ class Ensemble(Method):
 
     rule: str = knob(
         "logits",
-        "Average of",
-        "What is averaged over the clients: logits (the paper's FedENS) or probabilities.",
-        options=EnsembleModel.RULES,
+        "Rule",
+        "Mean of logits (the paper's FedENS) or of probabilities; logits weighted by samples or class counts; votes.",
+        options=RuledEnsemble.RULES,
     )
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        shares = class_count_weights(ctx) if self.rule == "class_counts" else None
         with ctx.server():
-            return EnsembleModel(clients.with_states(received), self.rule)
+            models = clients.with_states(received)
+            if self.rule == "weighted":
+                shares = client_weights("samples", ctx.sizes, next(models.module(0).parameters()))
+            return RuledEnsemble(models, self.rule, shares)

@@ -1,21 +1,25 @@
 """F-ADI: no generator, the pixels themselves are optimised against the clients' ensemble. No data at the server.
 
-Adaptive DeepInversion (Yin et al., *Dreaming to Distill*, CVPR 2020) with the uniform ensemble D(x) = (1/M) Σ_k f_k(x) as teacher, a
-baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
+Adaptive DeepInversion (Yin et al., *Dreaming to Distill*, CVPR 2020) with the uniform ensemble D(x) = (1/M) Σ_k
+f_k(x) as teacher, a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
 (a) pixels u ~ N(0, I), labels y; `steps` Adam steps on u for
-    L = CE(D(x), y) + α_tv R_TV(u) + α_2 ‖u‖₂ + α_f L_BN + α_c R_c, x = (1 + u)/2, rolled by up to an eighth of 16 pixels each time;
-(b) the batch of the lowest L joins the pool; (c) SGD on τ² KL(D(x) ‖ f_S(x)) over the pool.
-R_TV: sum of the L2 norms of the batch's horizontal, vertical and two diagonal differences. L_BN as in DENSE, the method's main prior:
-without batch norm in the clients' models (the perceptron, the CNN) CE and R_TV are all there is. And under label skew the clients'
-statistics contradict each other. R_c = 1 - JS(σ(D/3), σ(f_S/3)), the adaptive part: teacher and student should differ.
+    L = CE(D(x), y) + α_tv R_TV(u) + α_2 ‖u‖₂ + α_f L_BN + α_c R_c, x = (1 + u)/2, rolled at random every time;
+(b) the batch of the lowest L joins the pool;
+(c) SGD on τ² KL(D(x) ‖ f_S(x)) over the pool.
+
+R_TV: sum of the L2 norms of the batch's horizontal, vertical and two diagonal differences. L_BN as in DENSE, the
+method's main prior: without batch norm in the clients' models (the perceptron, the CNN) CE and R_TV are all there is.
+And under label skew the clients' statistics contradict each other. R_c = 1 - JS(σ(D/3), σ(f_S/3)), the adaptive part:
+teacher and student should differ.
 
 Departures, and why:
-- JS is the Jensen-Shannon divergence ½ KL(P‖M) + ½ KL(Q‖M), M = ½ (P + Q); the released script has M first, which needs clamping.
-- u is clipped to [-1, 1] after every step: clients know images in [0, 1] only. Not mirrored (digits), rolled by ±2 pixels at 32x32
-  and by ±1 below 24.
-- α_c = 1 and α_f = 10 by default, lr 0.05; the paper's 2000 steps a batch are a hundred times what DENSE takes. The classroom gives
-  both about the same budget of gradients, with a larger rate.
-- The best images are kept by value. Optimizer of the student, temperature and pool are DENSE's.
+- JS is the Jensen-Shannon divergence ½ KL(P‖M) + ½ KL(Q‖M), M = ½ (P + Q); the released script has M first, which
+  needs clamping.
+- u is clipped to [-1, 1] after every step: clients know images in [0, 1] only. Rolled by up to a sixteenth of the
+  side (±2 pixels at 32x32), not mirrored (digits).
+- The paper's 2000 steps a batch are some hundred times what DENSE takes, and at DENSE's number this method makes
+  near-noise. The classroom gives both the same number of steps all the same, with a larger rate and α_c = 1.
+- Optimizer of the student, temperature and pool are DENSE's.
 """
 
 from __future__ import annotations
@@ -73,7 +77,9 @@ class FAdi(ServerKnobs):
     bn_weight: float = knob(10.0, "Weight of L_BN", "Batch-norm statistics.", symbol="α_f", low=0, high=1000)
     adaptive: float = knob(1.0, "Adaptive", "Teacher and student differ.", symbol="α_c", low=0, high=1000, paper=10)
 
-    def loss(self, u: Tensor, y: Tensor, shift: tuple[int, int], ensemble: FrozenEnsemble, student: nn.Module) -> Tensor:
+    def loss(
+        self, u: Tensor, y: Tensor, shift: tuple[int, int], ensemble: FrozenEnsemble, student: nn.Module
+    ) -> Tensor:
         """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`, the networks seeing them rolled by `shift`."""
         x = torch.roll((1 + u) / 2, shift, (2, 3))
         seen = ensemble.look(x, statistics=self.bn_weight > 0)

@@ -1,16 +1,18 @@
-"""F-DAFL: one generator for good, trained against the clients' ensemble without any intended labels. No data at the server.
+"""F-DAFL: one generator for good, trained against the clients' ensemble without any intended labels. No data needed.
 
-DAFL (Chen et al., *Data-Free Learning of Student Networks*, ICCV 2019) with the uniform ensemble D(x) = (1/M) Σ_k f_k(x) as teacher,
-a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
+DAFL (Chen et al., *Data-Free Learning of Student Networks*, ICCV 2019) with the uniform ensemble D(x) = (1/M) Σ_k
+f_k(x) as teacher, a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
 (a) T_G Adam steps on the generator, each on fresh noise, for L_G = λ_oh L_oh + λ_ie L_ie + λ_a L_a;
-(b) SGD steps on τ² KL(D(x) ‖ f_S(x)), each on a fresh batch x of the generator. There is no pool, nothing is ever kept.
-L_oh = CE(D(x), argmax D(x)): the teacher should be sure. L_ie = Σ_c p̄_c log p̄_c of the batch's mean prediction p̄: all classes alike
-(at least -log C). L_a = -(1/b) Σ_i ‖h(x_i)‖₁ / d: strong penultimate features h.
+(b) SGD steps on τ² KL(D(x) ‖ f_S(x)), each on a fresh batch x of the generator. There is no pool, nothing is kept.
+
+L_oh = CE(D(x), argmax D(x)): the teacher should be sure. L_ie = Σ_c p̄_c log p̄_c of the batch's mean prediction p̄: all
+classes alike (at least -log C). L_a = -(1/b) Σ_i ‖h(x_i)‖₁ / d: strong penultimate features h.
 
 Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; these are this project's):
 - λ = 1 / 5 / 0.1 as DAFL's code has for MNIST; natural logarithms (that code: base 10, a factor 2.3 in λ_ie).
 - L_a is the mean over clients of each one's own, since averaged feature vectors need equal lengths and cancel.
-- T_G generator steps, then as many distillation steps as the other methods make (DAFL: one each in turn, on one batch).
+- T_G generator steps, then as many distillation steps as the other methods make (DAFL: one each in turn, on one
+  batch).
 - Optimizers and temperature of the student are DENSE's, so that methods differ in their images alone.
 """
 
@@ -35,7 +37,7 @@ def one_hot_loss(teacher: Tensor) -> Tensor:
 
 
 def entropy_loss(teacher: Tensor) -> Tensor:
-    """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, -log C at least, 0 at most."""
+    """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
     mean = teacher.log_softmax(1).logsumexp(0) - torch.log(teacher.new_tensor(float(len(teacher))))
     return (mean.exp() * mean).sum()
 
@@ -57,9 +59,10 @@ def activation_loss(features: list[Tensor]) -> Tensor:
 class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
 
-    passes: int = knob(
-        12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000, paper=100
+    generator_steps: int = knob(
+        8, "Generator steps", "Adam steps an epoch, a fresh batch each.", symbol="T_G", low=1, high=5000, paper=30
     )
+    passes: int = knob(12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000, paper=100)
     one_hot: float = knob(1.0, "Weight of L_oh", "Sure answers.", symbol="λ_oh", low=0, high=100)
     entropy: float = knob(5.0, "Weight of L_ie", "All classes alike.", symbol="λ_ie", low=0, high=100)
     activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)

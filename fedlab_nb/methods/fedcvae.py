@@ -11,9 +11,11 @@ replacement, every client taking the same number of steps; the prior is centred 
 where z is truncated is our choice. The cards that we follow have it as a baseline only, so the paper preset's numbers
 are ours, too.
 
-In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4 and 32.1 at alpha = 0.01, 0.05 and
-0.1), since a decoder is asked only for classes that its client has; it is limited by how good the dreams are. The same
-on the digits: a perceptron's blurred 8x8 images are good enough for a classifier to learn from.
+In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha = 0.01, 0.05,
+0.1), since a decoder is asked only for classes that its client has; it is limited by how good the dreams are. On the
+digits (M = 10, seeds 0-2) too: 90, 91, 90 at alpha = 0.01, 0.1, 1, where the mean of probabilities has 26, 62, 91;
+blurred 8x8 images are good enough to learn from. On a harder set of 10,000 28x28 images with the cnn it had 50 (alpha
+= 0.1, one seed), FENS 90.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class FedCVAE(Method):
     samples: int = knob(
         2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True, paper=5000
     )
-    server_epochs: int = knob(20, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
+    server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
     server_lr: float = knob(1e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
@@ -79,7 +81,7 @@ class FedCVAE(Method):
                 raise RunError(f"A client's VAE diverged with vae_lr={self.vae_lr:g}; use a smaller rate.")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
-            for tick in train_clients([student], [(x, y)], recipe, seed=ctx.seed, backend=ctx.backend, stream="fedcvae"):
+            for tick in train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae"):
                 snapshot = NetworkModel(student) if tick.fresh else None
                 yield Progress("server training", tick.done, tick.total, model=snapshot)
             shown = {"synthetic": x[:: max(1, len(x) // 50)][:50], "synthetic_labels": y[:: max(1, len(x) // 50)][:50]}

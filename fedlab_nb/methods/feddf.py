@@ -1,14 +1,16 @@
 """FedDF in one shot: distil the clients' ensemble on real images that carry no labels.
 
-Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020, as DENSE and Co-Boosting use it: one
-upload a client, its model; the server minimises τ² KL(D(x) ‖ f_S(x)) over its public images x, D(x) = Σ_k w_k f_k(x), w_k = 1/M.
+Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020, as DENSE and
+Co-Boosting use it: one upload a client, its model; the server minimises τ² KL(D(x) ‖ f_S(x)) over its public images
+x, D(x) = Σ_k w_k f_k(x), w_k = 1/M.
 
-It bounds what better synthetic images could give the data-free methods: the same teacher, the same student, real images. A
-one-shot server would not have them. Distilled on the data set's public part, which no client and no test has (one public
-re-implementation takes the test images).
+It bounds what better synthetic images could give the data-free methods: the same teacher, the same student, real
+images. A one-shot server would not have them. Distilled on the data set's public part, which no client and no test
+has (one public re-implementation takes the test images).
 
-Choices: the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s (the weighted mean of the
-received models). Temperature and student optimizer are DENSE's. weights=samples weighs clients by n_k (DW-FedDF).
+Choices: the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s (the
+weighted mean of the received models). Temperature and student optimizer are DENSE's. weights=samples weighs clients
+by n_k (DW-FedDF).
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ from .parts.synthesis import CLIP, new_student, snapshot, student_recipe
 )
 @dataclass(frozen=True)
 class FedDF(Method):
-    """Distil the averaged ensemble on real, unlabelled public images: what data-free distillation is measured against."""
+    """Distil the averaged ensemble on real, unlabelled public images: the data-free methods' point of reference."""
 
     epochs: int = knob(100, "Epochs", "Passes over the public samples.", symbol="T", low=1, high=5000, paper=200)
     batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True, paper=128)
     server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
-    temperature: float = knob(4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True)
+    temperature: float = knob(
+        4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
+    )
     weights: str = knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
     start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
 
@@ -64,7 +68,9 @@ class FedDF(Method):
                 load_state(student, weighted_mean(received, ctx.sizes))
             recipe = student_recipe(self.epochs, self.batch, self.server_lr)
             loss = distillation_loss("kl", self.temperature)
-            for tick in distil(student, ctx.public, teacher, recipe, loss, ctx.generator("feddf", "batches"), clip=CLIP):
+            for tick in distil(
+                student, ctx.public, teacher, recipe, loss, ctx.generator("feddf", "batches"), clip=CLIP
+            ):
                 model = snapshot(student) if tick.fresh else None
                 yield Progress("distillation", tick.done, tick.total, model=model)
             return snapshot(student)

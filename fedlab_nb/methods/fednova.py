@@ -11,8 +11,8 @@ With momentum ρ, ‖a_k‖₁ = [τ_k - ρ (1 - ρ^{τ_k}) / (1 - ρ)] / (1 - �
 server momentum γ the server's step is m ← γ m + τ_eff Σ_k p_k d_k, θ ← θ - m (FENS runs it with client and server
 momentum, γ = 0.9).
 
-Departures: θ_k goes up instead of d_k, the same bytes; ‖a_k‖₁ follows from n_k and the recipe, so it travels as
-header. Weight decay counts as part of the gradient. Batch norm's statistics are averaged with p_k: the weights τ_eff
+Departures: θ_k goes up instead of d_k, the same bytes; ‖a_k‖₁ follows from n_k (header) and the recipe, so it is not
+sent. Weight decay counts as part of the gradient. Batch norm's statistics are averaged with p_k: the weights τ_eff
 p_k / ‖a_k‖₁ do not sum to 1.
 
 All clients make E epochs, so τ_k grows with n_k and FedNova gives small clients *more* say than FedAvg does. Under

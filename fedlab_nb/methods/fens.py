@@ -23,11 +23,12 @@ Departures from the paper, and why:
 - A client that held nothing out is in no S_t and gets no aggregator, though the ensemble. As in the paper's count, the
   last λ does not go down again. The loss that is shown is ours to watch and is not sent.
 
-The paper's extensions: `distil` teaches one network on public images, at the server (KL at temperature 3, Adam 1e-3; the
-paper gives no numbers). `without` forgets a client: phase 1 as it was, then the ensemble and phase 2 without its model
-and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing goes down. That set stands for
-data that the server has anyway; here the held-out parts are sent for it, counted as phase "labelled set". Downsized
-clients are a narrower `model`: 20 of resnet8:27 are together as large as one resnet8:128.
+The paper's extensions: `distil` teaches one network on public images, at the server (KL at temperature 3, Adam 1e-3;
+the paper gives no numbers): 85.7 where the ensemble has 87.4 (digits, M = 10, alpha = 0.1, seeds 0-2). `without`
+forgets a client: phase 1 as it was, then ensemble and phase 2 without its model and samples. proxy="server" is the
+labelled set at the server: λ is trained there, nothing goes down. It stands for data that the server has anyway; here
+the held-out parts are sent for it (phase "labelled set"). Downsized clients are a narrower `model`: 20 of resnet8:28
+weigh one resnet8:128.
 """
 
 from __future__ import annotations
@@ -80,15 +81,13 @@ class Fens(Method):
     client_weights: str = knob(
         "samples", "Client weights", "By samples used, or all alike.", symbol="w_i", options=phase2.CLIENT_WEIGHTS
     )
-    start: str = knob(
-        "average", "Start", "Where per-class weights begin: at 1/M or drawn.", options=("average", "xavier")
-    )
+    start: str = knob("average", "Start", "Per-class weights begin at 1/M, or drawn.", options=("average", "xavier"))
     bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
     proxy: str = knob(
-        "held-out", "Trained on", "Held-out or training samples, all or equally many; or a set at the server.", options=PROXIES
+        "held-out", "Trained on", "Held-out or training samples (all, or as many); or the server's.", options=PROXIES
     )
     skip_own: bool = knob(False, "Leave out own model", "Send a client only the models of the others.")
-    without: int = knob(-1, "Forget client", "Leave this client's model and samples out of phase 2; -1: nobody.", low=-1)
+    without: int = knob(-1, "Forget client", "Leave its model and samples out of phase 2; -1: nobody.", low=-1)
     distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
     distil_steps: int = knob(800, "Distillation steps", "Batches of 64.", low=1, high=1_000_000, log=True, paper=80_000)
 
@@ -113,8 +112,8 @@ class Fens(Method):
             )
         if self.without >= ctx.clients_count or (self.without >= 0 and ctx.clients_count == 1):
             raise UsageError(
-                f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1}, some other "
-                "client must be left, and -1 forgets nobody."
+                f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} "
+                "with others left, or -1 to forget nobody."
             )
         if self.distil and not ctx.has("public"):
             raise UsageError("FENS with distil=true needs unlabelled public images, which this data set does not have.")
@@ -134,18 +133,16 @@ class Fens(Method):
         if federated:
             fens_phases.send_ensemble(ctx, members, packed, self.skip_own)
         fens = yield from self._combined(ctx, experts, members)
-        told = {"ensembles": len(members) - self.skip_own if federated else 0}
-        told["rounds"] = self.rounds if federated and self.aggregator in TRAINED else 0
-        fens.numbers["bytes"] = fens_phases.byte_numbers(ctx, fens, bits=self.bits, **told)
+        down = len(members) - self.skip_own if federated else 0
+        rounds = self.rounds if federated and self.aggregator in TRAINED else 0
+        fens.numbers["bytes"] = fens_phases.byte_numbers(ctx, fens, bits=self.bits, ensembles=down, rounds=rounds)
         if not self.distil:
             return fens
         with ctx.server():
             return (yield from fens_phases.distilled(ctx, fens, self.distil_steps))
 
-    def _combined(
-        self, ctx: Context, experts: Experts, members: list[int]
-    ) -> Generator[Progress, None, FensModel]:
-        """The ensemble with its rule: fixed, counted or trained, at the clients or at the server."""
+    def _combined(self, ctx: Context, experts: Experts, members: list[int]) -> Generator:
+        """The ensemble with its rule: fixed, counted or trained."""
         if not self.uses_proxy:
             return FensModel(experts, fens_phases.fixed_rule(ctx, self.aggregator, members))
         # Clients (or, from what they send, the server): all models' logits on the proxy samples, once and for all.
@@ -162,7 +159,7 @@ class Fens(Method):
 
     def _phase_2(
         self, ctx: Context, experts: Experts, proxies: list[phase2.Proxy], members: list[int] | None
-    ) -> Generator[Progress, None, FensModel]:
+    ) -> Generator:
         """T rounds of the aggregator, between `members`, or (None) at the server alone."""
         shape = {"k": self.k, "input_shape": ctx.input_shape, "start": self.start}
         stream = ctx.generator("fens", "aggregator")

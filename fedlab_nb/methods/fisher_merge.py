@@ -1,16 +1,16 @@
-"""Fisher merging: average the clients' weights, each number by how sure its owner is of it (Matena & Raffel, NeurIPS 2022).
+"""Fisher merging: average the weights, each number by how sure its client is of it (Matena & Raffel, NeurIPS 2022).
 
-Around its trained weights θ_k a client's posterior is taken as a Gaussian with a diagonal precision, the empirical Fisher
-F_k (mean squared gradient of one sample's loss). The product of the Gaussians has its mean at
+Around its trained weights θ_k a client's posterior is taken as a Gaussian with a diagonal precision, the empirical
+Fisher F_k (mean squared gradient of one sample's loss). The product of the Gaussians has its mean at
 
     θ̄ = Σ_k w_k (F_k + λ) θ_k / Σ_k w_k (F_k + λ),          element by element.
 
 It is the "DiagonalFisher" baseline of FedLPA's paper, and FedLPA with the precision's diagonal alone. λ, the prior,
-decides where nobody's data speak: there, and everywhere for λ → ∞, it is the weighted average. Traffic of one client: 4d
-down, 2·4d up.
+decides where nobody's data speak: there, and everywhere for λ → ∞, it is the weighted average. Traffic of one client:
+4d down, 2·4d up.
 
-Departures: w_k = n_k/N, as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives no λ.
-Batch norm's running statistics have no Fisher and are averaged with w_k.
+Departures: w_k = n_k/N, as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives
+no λ. Batch norm's running statistics have no Fisher and are averaged with w_k.
 
 Findings (digits, mlp, 5 clients, alpha = 0.1, test accuracy, seeds 0-2): 51 where averaging has 37 and FedLPA 87; with
 λ = 1e-3 39. With different initial models 29, 15 and 88: a diagonal cannot know that two networks order their units

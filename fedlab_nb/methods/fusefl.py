@@ -23,12 +23,11 @@ convergence on rescaled features, where the code makes one pass of plain SGD (pa
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import UsageError
 from ..models import load_state, model_state, parameter_count
@@ -37,7 +36,7 @@ from .base import ClientsAlone, Method, NetworkModel, Progress, knob, register, 
 from .context import Context
 from .parts import ccvr
 from .parts.adaptors import ADAPTORS, adaptor, check_borders, joined
-from .parts.blocks import MERGES, Client, FusedNetwork, Inputs, Stage, Uppers, narrow
+from .parts.blocks import MERGES, Client, FusedNetwork, Inputs, Stage, Uppers, loaded, narrow
 
 HEADS = ("ccvr", "average", "own")
 
@@ -55,21 +54,20 @@ class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 
     blocks: int = knob(2, "Blocks", "Parts the network is cut into; 1: no fusion.", symbol="K", low=1, high=32)
-    adaptor: str = knob("conv", "Adaptor", "How a block reads all blocks below: learnt, or their mean.", options=ADAPTORS)
+    adaptor: str = knob("conv", "Adaptor", "How a block reads all those below: learnt, or the mean.", options=ADAPTORS)
     width: str = knob("narrow", "Width", "Clients √M times narrower, or of full width.", options=("narrow", "full"))
     warm_start: bool = knob(True, "Warm start", "After a fusion the upper blocks go on from where they were.")
+    fused_rate: float = knob(
+        0.1, "Rate after fusing", "Rounds 2 to K: learning rate as a part of the first's.", low=1e-3, high=1, paper=1.0
+    )
     frozen_norm: str = knob(
         "owner", "Frozen batch norm", "By its owner's statistics, or leaky: the batch's.", options=("owner", "batch")
     )
     merge: str = knob("sum", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
-    head: str = knob(
-        "ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own (mean logits).", options=HEADS
-    )
-    virtual: int = knob(
-        500, "Virtual features", "Draws of CCVR for a class.", low=1, high=100_000, log=True, paper=5000
-    )
-    passes: int = knob(10, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True, paper=1)
-    rate: float = knob(0.05, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True, paper=0.01)
+    head: str = knob("ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own.", options=HEADS)
+    virtual: int = knob(500, "Virtual features", "Draws for a class.", low=1, high=100_000, log=True, paper=5000)
+    passes: int = knob(20, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True, paper=1)
+    rate: float = knob(0.5, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True, paper=0.01)
     rescale: bool = knob(True, "Rescale", "Calibrate on features of mean 0 and variance 1.", paper=False)
 
     paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
@@ -105,7 +103,7 @@ class FuseFL(Method):
             received = [ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}") for m in everyone]
             # Server: fuse. Everyone gets the blocks that are not his own, so that all hold the same stage from here on.
             with ctx.server():
-                stages.append(Stage.received([client.branch(k) for client in clients], received))
+                stages.append(Stage([loaded(clients[m].branch(k), received[m]) for m in everyone]))
             if k + 1 < self.blocks or self.head == "ccvr":  # only CCVR's statistics need the last block at the clients
                 for m in everyone:
                     ctx.link.down(m, received[:m] + received[m + 1 :], phase=f"block {k + 1}")
@@ -114,9 +112,9 @@ class FuseFL(Method):
         # The classifiers, on the features of the complete fused network.
         received = [ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers") for m in everyone]
         with ctx.server():
-            heads = [_with_state(clients[m].classifier, received[m]) for m in everyone]
+            heads = [loaded(clients[m].classifier, received[m]) for m in everyone]
             if self.head != "own":
-                heads = [_with_state(heads[0], weighted_mean(received, [1] * len(received)))]
+                heads = [loaded(heads[0], weighted_mean(received, [1] * len(received)))]
         numbers = {"widths": [client.architecture[3] for client in clients], "trainable": trainable}
         fused = NetworkModel(FusedNetwork(stages, heads, self.adaptor, self.merge), numbers=numbers)
         return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
@@ -148,10 +146,14 @@ class FuseFL(Method):
         """Clients: E/K epochs of local training (in the last round those that remain), by a new optimizer."""
         share = ctx.recipe.epochs // self.blocks
         epochs = share if k + 1 < self.blocks else ctx.recipe.epochs - k * share
+        slower = self.fused_rate if k else 1
+        recipe = dataclasses.replace(
+            ctx.recipe, epochs=epochs, lr=slower * ctx.recipe.lr, lr_min=slower * ctx.recipe.lr_min
+        )
         ticks = train_clients(
             models,
             inputs.shards,
-            dataclasses.replace(ctx.recipe, epochs=epochs),
+            recipe,
             seed=ctx.seed,
             backend="loop" if inputs.ahead else ctx.backend,
             stream=f"batches of block {k + 1}" if k else "batches",
@@ -191,9 +193,3 @@ class FuseFL(Method):
                     fused = NetworkModel(network, numbers=fused.numbers)
                 yield Progress("calibration", done + epoch, self._total(ctx), model=fused if head is not None else None)
         return fused
-
-
-def _with_state(layer: nn.Linear, state: dict[str, Tensor]) -> nn.Linear:
-    twin = copy.deepcopy(layer)
-    load_state(twin, state)
-    return twin

@@ -1,4 +1,4 @@
-"""RegMean: merge layers so that they answer like the clients' own layers on the clients' own inputs (Jin et al., ICLR 2023).
+"""RegMean: merge layers so that they answer as each client's own does on its own inputs (Jin et al., ICLR 2023).
 
 For a linear layer y = M a (the bias as last column of M, a 1 as last entry of a), client k sends M_k and the second
 moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the M that is nearest to all clients' layers,

@@ -1,11 +1,12 @@
 """Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], or feature rows [N, D].
 
-In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` -> nn.Module with `.latent`, `.forward(z)`;
-`initialise_generator(module, stream)` draws all its weights anew. Images of any size and any number of channels.
+In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` -> nn.Module with `.latent`,
+`.forward(z)`; `initialise_generator(module, stream)` draws all its weights anew. Images of any size and any number of
+channels.
 
-The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice "double the side,
-convolve", batch norm throughout. It is used in train mode (batch statistics of the synthetic batch). Weights come from the
-`torch.Generator` passed in, never from global state. Nothing is trained here.
+The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice
+"double the side, convolve", batch norm throughout. It is used in train mode (batch statistics of the synthetic
+batch). Weights come from the `torch.Generator` passed in, never from global state. Nothing is trained here.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
 
 class ImageGenerator(nn.Module):
-    """Linear(nz → 2w·h·h') → BN → ×2 → Conv3(2w → 2w) → BN → LeakyReLU → ×2 → Conv3(2w → w) → BN → LeakyReLU → Conv3(w → C) → sigmoid.
+    """Linear(nz → 2w·h·h'), BN, ×2, Conv3(2w → 2w), BN, LeakyReLU, ×2, Conv3(2w → w), BN, LeakyReLU, Conv3(w → C),
+    sigmoid.
 
-    w is `width`, h and h' a quarter of the image's sides, rounded up; ×2 is nearest-neighbour up-sampling to half the side, rounded up,
-    then to the side itself. width 64, latent 256, 3x32x32: 2,328,899 parameters, the papers' generator.
+    w is `width`, h and h' a quarter of the image's sides, rounded up; ×2 is nearest-neighbour up-sampling to half the
+    side, rounded up, then to the side itself. width 64, latent 256, 3x32x32: 2,328,899 parameters, the papers'
+    generator.
     """
 
     def __init__(self, input_shape: tuple[int, int, int], width: int, latent: int) -> None:
@@ -53,8 +56,9 @@ class ImageGenerator(nn.Module):
 
 
 class RowGenerator(nn.Module):
-    """For feature rows: two hidden layers of 4·width units; the output is normalised over the batch, as rows of features are
-    standardised (a person's `.npz`), to mean 0 and variance 1. Not in the papers, which have images only."""
+    """For feature rows: two hidden layers of 4·width units; the output is normalised over the batch, as rows of
+    features are standardised (a person's `.npz`), to mean 0 and variance 1. Not in the papers, which have images
+    only."""
 
     def __init__(self, features: int, width: int, latent: int) -> None:
         super().__init__()
@@ -105,7 +109,7 @@ def build_generator(
 
 @torch.no_grad()
 def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw all weights anew, in place: linear and convolution weights N(0, 0.02²), batch-norm scales N(1, 0.02²), all shifts 0.
+    """Draw all weights anew: linear and convolution weights N(0, 0.02²), batch-norm scales N(1, 0.02²), all shifts 0.
 
     Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.
     """

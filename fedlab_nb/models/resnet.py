@@ -51,12 +51,12 @@ def resnet18(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Mod
 
 
 def resnet10(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
-    """ResNet-18 with one basic block a stage (FuseFL's small client): 4,903,242 parameters at 3x32x32, 10 classes."""
+    """ResNet-18 with one basic block a stage (FuseFL's small one): 4,903,242 parameters at 3x32x32, 10 classes."""
     return _four_stages(input_shape, width, repeats=1)
 
 
 def resnet26(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
-    """ResNet-18 with three basic blocks a stage (FuseFL's large client): 17,444,682 parameters at 3x32x32, 10 classes."""
+    """ResNet-18 with three basic blocks a stage (FuseFL's large one): 17,444,682 parameters at 3x32x32, 10 classes."""
     return _four_stages(input_shape, width, repeats=3)
 
 

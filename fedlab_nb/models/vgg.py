@@ -6,7 +6,7 @@ from torch import nn
 
 
 def vgg9(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
-    """FedMA's VGG-9: pairs of convolutions of (w, 2w), (4w, 4w), (8w, 8w), a 2x2 max-pool after each, two layers of 16w.
+    """FedMA's VGG-9: pairs of convolutions of (w, 2w), (4w, 4w), (8w, 8w), 2x2 max-pool after each, two layers of 16w.
 
     Width 32 is FedMA's: 3,491,530 parameters for 3x32x32 images and 10 classes. Its dropout is left out. Each block of
     `body` is one weight layer with its ReLU, and its pool where it has one.

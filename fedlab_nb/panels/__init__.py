@@ -1,7 +1,7 @@
 """Widget panels: thin wiring between `study`, which computes, and `draw`, which makes the pictures.
 
-    panel = fl.playground(alpha=0.1, methods=["fedavg", "fens"])     # shows itself as the last line of a cell
-    panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine"); panel.close()
+panel = fl.playground(alpha=0.1, methods=["fedavg", "fens"])     # shows itself as the last line of a cell
+panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine"); panel.close()
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ def playground(
 ) -> Playground:
     """The playground panel.
 
-    methods:  ticked at the start;   settings: starting values of the controls (dataset, alpha, clients, seed, seeds, epochs,
-    device), and any other setting of `study.run` (partition, model, lr, fens.rounds, …), which then holds for every run
+    methods:  ticked at the start;   settings: starting values of the controls (dataset, alpha, clients, seed, seeds,
+    epochs, device), and any other setting of `study.run` (partition, model, lr, fens.rounds, …), which then holds for
+    every run
     hide, fixed: teacher mode; controls to leave out, and values that cannot be changed
-    inline:   work in the calling thread, for notebooks that do not show what threads do (Colab, found out by itself); Stop
+    inline:   work in the calling thread, for notebooks that do not show what threads do (Colab, found out by itself);
+    Stop
               cannot act then
     job:      another source of events than `study.job`
 

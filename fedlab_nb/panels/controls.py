@@ -70,7 +70,12 @@ class Controls:
             "<span>everyone sees the same mix</span></div>"
         )
         self.clients = widgets.IntSlider(
-            value=10, min=1, max=MOST_CLIENTS, description="Clients", style=wide, tooltip="How many clients share the data"
+            value=10,
+            min=1,
+            max=MOST_CLIENTS,
+            description="Clients",
+            style=wide,
+            tooltip="How many clients share the data",
         )
         self.methods = MethodBox()
         self.epochs = self._whole("Epochs", 40, 1, 500, "Local epochs: passes of each client over its own samples")
@@ -78,8 +83,12 @@ class Controls:
             options=["auto", "cpu", "cuda"], description="Device", style={"description_width": "52px"},
             tooltip="Where to compute; auto takes a CUDA GPU if there is one",
         )  # fmt: skip
-        self.seed = self._whole("Seed", 0, 0, 10**6, "The first seed: it decides the partition, the initial model, every shuffle")
-        self.seeds = self._whole("Seeds", 3, 1, 50, "How many seeds: each is a federation of its own; bands show their spread")
+        self.seed = self._whole(
+            "Seed", 0, 0, 10**6, "The first seed: it decides the partition, the initial model, every shuffle"
+        )
+        self.seeds = self._whole(
+            "Seeds", 3, 1, 50, "How many seeds: each is a federation of its own; bands show their spread"
+        )
         self.run = widgets.Button(description="Run", tooltip="Train the clients and run the ticked methods")
         self.run.add_class("fl-run")
         self.stop = widgets.Button(description="Stop", tooltip="Stop the run; finished results stay", disabled=True)
@@ -106,8 +115,8 @@ class Controls:
         buttons = widgets.HBox([self.run, self.stop])
         buttons.add_class("fl-buttons")
         column = [
-            self.dataset, self.path, self.alpha, self.ends, self.clients, self.facts, heading, self.methods.widget, grid,
-            buttons, self.progress, self.phase, self.error,
+            self.dataset, self.path, self.alpha, self.ends, self.clients, self.facts, heading, self.methods.widget,
+            grid, buttons, self.progress, self.phase, self.error,
         ]  # fmt: skip
         box = widgets.VBox(column)
         box.add_class("fl-controls")
@@ -121,7 +130,9 @@ class Controls:
             return self.dataset.value
         path = self.path.value.strip()
         if not path:
-            raise UsageError("No file is named yet: give the path of an .npz file with x_train, y_train, x_test and y_test.")
+            raise UsageError(
+                "No file is named yet: give the path of an .npz file with x_train, y_train, x_test and y_test."
+            )
         return path if path.lower().endswith(".npz") or "/" in path or "\\" in path else f"./{path}"
 
     @data.setter
@@ -151,7 +162,9 @@ class Controls:
         return chosen
 
     def adapt(self, samples: int) -> None:
-        """Limits and defaults for that many training samples: never more clients than samples, the preset's local epochs."""
+        """Limits and defaults for that many training samples: never more clients than samples, the preset's local
+        epochs.
+        """
         self.clients.max = max(1, min(MOST_CLIENTS, samples))
         if self.epochs_are_default:
             self.epochs.value = classroom_recipe(samples).epochs
@@ -196,7 +209,9 @@ class Controls:
     def _put_number(self, name: str, value: Any) -> None:
         widget = self._control(name)
         low, high = (10.0 ** ALPHA[0], 10.0 ** ALPHA[1]) if name == "alpha" else (widget.min, widget.max)
-        checked = number(name, value, low, high, integer=name != "alpha", hint="smaller is more skewed" if name == "alpha" else "")
+        checked = number(
+            name, value, low, high, integer=name != "alpha", hint="smaller is more skewed" if name == "alpha" else ""
+        )
         if name == "epochs":
             self.epochs_are_default = False
         widget.value = checked
@@ -204,4 +219,3 @@ class Controls:
     def _control(self, name: str) -> widgets.Widget:
         choose("control", name, ("dataset", "alpha", "clients", "methods", "epochs", "device", "seed", "seeds"))
         return self.methods.widget if name == "methods" else getattr(self, name)
-

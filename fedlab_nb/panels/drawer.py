@@ -15,8 +15,10 @@ from .look import paragraph, table
 from .record import Record, Row
 from .views import tabs
 
-HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>{}</div>'.format(
-    '<span class="fl-right">Up</span><span class="fl-right">Down</span>'
+HEAD = (
+    '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>{}</div>'.format(
+        '<span class="fl-right">Up</span><span class="fl-right">Down</span>'
+    )
 )
 PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "export"}
 
@@ -37,13 +39,16 @@ class Drawer:
         self.runs = widgets.VBox([])
         self.runs.add_class("fl-runs")
         self.clear = widgets.Button(
-            description="Clear what is not pinned", tooltip="Drop the rows that are not pinned", layout={"width": "auto"}
+            description="Clear what is not pinned",
+            tooltip="Drop the rows that are not pinned",
+            layout={"width": "auto"},
         )
         self.methods, self.code = widgets.HTML(methods_table()), widgets.HTML()
         self.methods.add_class("fl-table")
         self.code.add_class("fl-code")
         self.folder = widgets.Text(
-            "results/playground", description="Folder", tooltip="Where to write; an existing export is never overwritten",
+            "results/playground", description="Folder",
+            tooltip="Where to write; an existing export is never overwritten",
             layout={"width": "320px"}, style={"description_width": "50px"},
         )  # fmt: skip
         self.export = widgets.Button(description="Export CSV, JSON, PNG", layout={"width": "auto"})
@@ -112,7 +117,9 @@ def cells(row: Row) -> str:
         mean = sum(values.values()) / len(values)
         wide = half_width(list(values.values()))
         accuracy = percent(mean) if math.isnan(wide) else f"{100 * mean:.0f} ± {100 * wide:.0f} %"
-        sizes = [sum(getattr(o, key) for o in row.outcomes.values()) / len(values) for key in ("bytes_up", "bytes_down")]
+        sizes = [
+            sum(getattr(o, key) for o in row.outcomes.values()) / len(values) for key in ("bytes_up", "bytes_down")
+        ]
         end = f"<span>{accuracy}</span>" + "".join(f'<span class="fl-right">{data_size(size)}</span>' for size in sizes)
     return f'<div class="fl-cells">{start}{end}</div>'
 

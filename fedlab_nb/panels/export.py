@@ -13,8 +13,8 @@ from ..errors import RunError
 from .record import Record
 
 COLUMNS = (
-    "run", "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down", "parameters",
-    "seconds_local", "seconds_method", "seconds_total",
+    "run", "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down",
+    "parameters", "seconds_local", "seconds_method", "seconds_total",
 )  # fmt: skip
 
 
@@ -35,7 +35,9 @@ def write(folder: str | Path, record: Record, pictures: Mapping[str, Picture], c
         for name, picture in pictures.items():
             (place / f"{name}.png").write_bytes(png(picture))
     except OSError as error:
-        raise RunError(f"The export could not be written to {folder}: {error.strerror or error}; choose another folder.") from None
+        raise RunError(
+            f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."
+        ) from None
     return place
 
 

@@ -16,7 +16,9 @@ BOUNDS = ("local", "centralized")  # references, not competitors
 
 @dataclass(eq=False)
 class Row:
-    """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `live`: curves still growing, by seed."""
+    """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `live`: curves still
+    growing, by seed.
+    """
 
     run: int
     method: str
@@ -36,7 +38,11 @@ class Row:
     @property
     def setting(self) -> str:
         """The setting in words, without method and seed."""
-        extra = {k: v for k, v in self.settings.items() if k not in ("dataset", "alpha", "clients", "seed", "seeds", "epochs")}
+        extra = {
+            k: v
+            for k, v in self.settings.items()
+            if k not in ("dataset", "alpha", "clients", "seed", "seeds", "epochs")
+        }
         words = [setting_of(self.settings), f"{self.epochs} local epochs"]
         words += [f"{k} = {v}" for k, v in extra.items() if k not in ("device", "partition")]
         return ", ".join(words)
@@ -50,8 +56,11 @@ class Record:
         self.run = 0
         self._colours: dict[str, int] = {}
 
-    def begin(self, methods: Sequence[str], settings: Mapping[str, Any], epochs: int, classes: Sequence[str]) -> list[Row]:
+    def begin(
+        self, methods: Sequence[str], settings: Mapping[str, Any], epochs: int, classes: Sequence[str]
+    ) -> list[Row]:
         """Rows of a new run, still without results. `classes`: their names."""
+        self.tidy()
         self.run += 1
         for method in methods:
             self._colours.setdefault(method, len(self._colours))
@@ -77,12 +86,12 @@ class Record:
         return [outcome for row in self.rows for outcome in row.outcomes.values()]
 
     def tidy(self) -> None:
-        """Drop the rows of earlier runs that came to nothing."""
-        self.rows = [row for row in self.rows if row.outcomes or row.error or row.run == self.run]
+        """Drop the rows that came to nothing."""
+        self.rows = [row for row in self.rows if row.outcomes or row.error]
 
-    def clear(self) -> None:
-        """Drop every row that is not pinned."""
-        self.rows = [row for row in self.rows if row.pinned]
+    def clear(self, keep_current: bool = False) -> None:
+        """Drop every row that is not pinned; with `keep_current`, only those of earlier runs."""
+        self.rows = [row for row in self.rows if row.pinned or (keep_current and row.run == self.run)]
 
     def series(self, same_classes: bool = False) -> list[Series]:
         """The shown rows as the pictures' plain data; with `same_classes` only those on the present run's classes."""

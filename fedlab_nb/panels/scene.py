@@ -95,9 +95,8 @@ def bytes_of(record: Record, client: int | None) -> str:
     parts = []
     for row in record.current:
         for _, outcome in sorted(row.outcomes.items())[:1]:
-            up, down = outcome.ledger.by_client().get(client, (0, 0))
-            parts.append(f"{row.title} {data_size(up)} up, {data_size(down)} down")
-    return f"Client {client}: {'; '.join(parts)}." if parts else ""
+            parts.append(f"{row.title} {data_size(sum(outcome.ledger.by_client().get(client, (0, 0))))}")
+    return f"Client {client}, up and down: {'; '.join(parts)}." if parts else ""
 
 
 def words(settings: dict[str, Any]) -> str:
@@ -107,8 +106,17 @@ def words(settings: dict[str, Any]) -> str:
     return f"{setting_of(settings)}, {seeds}"
 
 
+def caption(record: Record, settings: dict[str, Any]) -> str:
+    """What the result views show, and whether the controls, which now say `settings`, have moved on since."""
+    if not record.current:
+        return ""
+    then = dict(record.current[0].settings)
+    now = {**settings, "device": then.get("device")}
+    moved = " (the controls have moved: press Run)" if now != {"device": None, **then} else ""
+    return f"Run {record.run}: {words(then)}{moved}"
+
+
 def python(methods: Sequence[str], settings: dict[str, Any]) -> str:
     """The Python line that does what Run does."""
     given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
     return f"fl.compare({list(methods)!r}, {given})"
-

@@ -17,18 +17,25 @@ VIEWS = {
     "classes": "Clients and classes",
 }
 
+DOTS = ("partition", "features")  # many small marks, which a dark page needs brighter
+NOBODY = -1
+
 
 class View:
-    """One view. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence, fl-frame (picture) and fl-table."""
+    """One view. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence and fl-frame (the
+    picture).
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.caption, self.sentence, self.table = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.caption, self.sentence = widgets.HTML(), widgets.HTML()
         self.frame = widgets.HTML(layout=widgets.Layout(height=PICTURE_HEIGHT, width="auto"))
-        for part in ("caption", "sentence", "frame", "table"):
+        for part in ("caption", "sentence", "frame"):
             getattr(self, part).add_class(f"fl-{part}")
         self.box = widgets.VBox([self.caption, self.sentence, self.frame])
         self.box.add_class("fl-view").add_class(f"fl-view-{name}")
+        if name in DOTS:
+            self.box.add_class("fl-dots")
         self.picture: Picture | None = None
 
     def show(self, picture: Picture, caption: str) -> None:
@@ -36,42 +43,39 @@ class View:
         self.frame.value = image(png(picture), picture.alt)
         self.sentence.value = paragraph(picture.sentence, "status")
         self.caption.value = paragraph(caption)
-        if self.table in self.box.children:
-            self.table.value = table(picture.table)
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""
         self.picture = None
         self.frame.value = f'<div class="fl-empty">{paragraph(text)}</div>'
-        self.sentence.value, self.table.value = "", ""
+        self.sentence.value = ""
         self.caption.value = paragraph(caption)
-
-    def with_table(self, wanted: bool) -> None:
-        if wanted:
-            self.table.value = table(self.picture.table) if self.picture else ""
-        parts = [self.caption, self.sentence, self.frame]
-        self.box.children = [*parts, self.table] if wanted else parts
 
 
 class Views:
-    """All views under their tabs; one is visible. `client` is the chosen client or None."""
+    """All views under their tabs; one is visible; `chosen` is the client that is looked at."""
 
     def __init__(self) -> None:
         self.views = {name: View(name) for name in VIEWS}
         self.tabs = tabs({title: name for name, title in VIEWS.items()}, "partition")
-        self.tables = widgets.ToggleButton(False, description="Numbers as a table", tooltip="Show the numbers of this picture")
+        self.tables = widgets.ToggleButton(
+            False, description="Numbers as a table", tooltip="Show the numbers of this picture"
+        )
         self.tables.add_class("fl-tables")
         self.client = widgets.Dropdown(
-            options=[("none", None)], description="Look at client", tooltip="Mark one client in every view",
+            options=[("none", NOBODY)], description="Look at client", tooltip="Mark one client in every view",
             style={"description_width": "92px"}, layout=widgets.Layout(width="180px"),
         )  # fmt: skip
         self.client.add_class("fl-client")
         foot = widgets.HBox([self.tables, self.client])
         foot.add_class("fl-foot")
-        self.box = widgets.VBox([self.tabs, *(view.box for view in self.views.values()), foot])
+        self.table = widgets.HTML()
+        self.table.add_class("fl-table").add_class("fl-numbers")
+        self.box = widgets.VBox([self.tabs, *(view.box for view in self.views.values()), foot, self.table])
         self.box.add_class("fl-main")
         self._hide_others()
-        self.tables.observe(lambda _: self._tables(), "value")
+        self.tables.observe(lambda _: self.show_table(), "value")
+        self.show_table()
 
     @property
     def visible(self) -> str:
@@ -89,6 +93,7 @@ class Views:
         def changed(_: object) -> None:
             call()
             self._hide_others()
+            self.show_table()
 
         self.tabs.observe(changed, "value")
 
@@ -96,16 +101,24 @@ class Views:
         """Offer clients 0 … count − 1; the choice stays where it can."""
         if len(self.client.options) != count + 1:
             chosen = self.client.value
-            self.client.options = [("none", None), *((str(k), k) for k in range(count))]
-            self.client.value = chosen if chosen is not None and chosen < count else None
+            self.client.options = [("none", NOBODY), *((str(k), k) for k in range(count))]
+            self.client.value = chosen if chosen < count else NOBODY
+
+    @property
+    def chosen(self) -> int | None:
+        """The client that is looked at, or None."""
+        return None if self.client.value == NOBODY else self.client.value
 
     def _hide_others(self) -> None:
         for name, view in self.views.items():
             view.box.layout.display = None if name == self.visible else "none"
 
-    def _tables(self) -> None:
-        for view in self.views.values():
-            view.with_table(self.tables.value)
+    def show_table(self) -> None:
+        """The visible picture's numbers, where they are wanted."""
+        self.table.layout.display = None if self.tables.value else "none"
+        if self.tables.value:
+            picture = self.views[self.visible].picture
+            self.table.value = table(picture.table if picture else [])
 
 
 def tabs(options: dict[str, str], value: str | None, extra: Sequence[str] = ()) -> widgets.ToggleButtons:

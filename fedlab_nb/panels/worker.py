@@ -1,6 +1,8 @@
-"""One worker for a panel: runs a job's generator in a thread (or inline), step by step, and can be stopped between two steps.
+"""One worker for a panel: runs a job's generator in a thread (or inline), step by step, and can be stopped between two
+steps.
 
-A job that was replaced by a newer one drops what it still yields. Nothing is ever printed: errors and warnings are handed on.
+A job that was replaced by a newer one drops what it still yields. Nothing is ever printed: errors and warnings are
+handed on.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ class Job:
 class Worker:
     """Runs one job at a time. `lock` is held while a job's callbacks run, so they and the panel's own never interleave.
 
-    on_event(event) is called for each event; on_end(how, error) once, with how = "done", "stopped" or "error"; on_warning(text)
-    for each warning that the job raises.
+    on_event(event) is called for each event; on_end(how, error) once, with how = "done", "stopped" or "error";
+    on_warning(text) for each warning that the job raises.
     """
 
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:

@@ -1,15 +1,17 @@
-"""Distillation: one network learns to answer as a teacher does, on samples that need no labels. The only loop of its kind.
+"""Distillation: one network learns to answer as a teacher does, on samples that need no labels. The only such loop.
 
 In short:
-- `distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a sample. Any
-  function of that form will do (`target` is then whatever the teacher returns, first axis N).
-- `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of `Tick`s.
+- `distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a sample.
+  Any function of that form will do (`target` is then whatever the teacher returns, first axis N).
+- `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of
+  `Tick`s.
 - `Learner(student, recipe, loss)`: one optimizer kept through many passes, for pools that grow:
-  `for value in learner.one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by `learner.step(x, target)`.
+  `for value in learner.one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by
+  `learner.step(x, target)`.
 
-`teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to them (called without gradients). The student is
-in train mode while it learns and in eval mode whenever a pass has ended (or was closed). `recipe` is a `Recipe`: SGD or Adam, constant
-or cosine. Knows nothing of where samples or teachers come from.
+`teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to them (called without
+gradients). The student is in train mode while it learns and in eval mode whenever a pass has ended (or was closed).
+`recipe` is a `Recipe`: SGD or Adam, constant or cosine. Knows nothing of where samples or teachers come from.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Teacher = Tensor | Callable[[Tensor], Tensor]
 
 # ------------------------------------------------------------------------------------------------------------- losses
 def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
-    """τ² KL(σ(teacher/τ) ‖ σ(student/τ)) of every sample, `[N]`, from logits `[N, C]`; teacher first (Hinton et al., 2015).
+    """τ² KL(σ(teacher/τ) ‖ σ(student/τ)) of every sample, `[N]`, from logits `[N, C]`; teacher first (Hinton et al.,
+    2015).
 
     The factor τ² keeps the gradient's size: for large τ it tends to (s - mean s - t + mean t) / C, whatever τ.
     Differentiable with respect to both.
@@ -46,7 +49,7 @@ def l1_each(teacher: Tensor, student: Tensor) -> Tensor:
 
 
 def ce_each(target: Tensor, student: Tensor) -> Tensor:
-    """Cross-entropy of every sample, `[N]`, to labels `[N]`, or to the pseudo-labels argmax of teacher logits `[N, C]`."""
+    """Cross-entropy of every sample, `[N]`, to labels `[N]` or to the argmax of teacher logits `[N, C]`."""
     labels = target.argmax(-1) if target.dim() > 1 else target
     return F.cross_entropy(student, labels, reduction="none")
 
@@ -76,7 +79,7 @@ class Learner:
             group["lr"] = self.recipe.lr_at(epoch)
 
     def step(self, x: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        """One step on a batch `x [B, ...]`; returns the loss before it: (1/B) Σ_i w_i ℓ_i (`weights [B]`; None: all 1)."""
+        """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i w_i ℓ_i (`weights [B]`; None: all 1)."""
         each = self.loss(target, self.student(x))
         value = (each if weights is None else each * weights).mean()
         self.optimizer.zero_grad()
@@ -99,8 +102,8 @@ class Learner:
     ) -> Iterator[Tensor]:
         """One shuffled pass over `x [N, ...]` (only its first `steps` batches); yields the loss of every step.
 
-        `prepare` changes a batch before teacher and student see it (augmentation, perturbation; `teacher` must then be a
-        function). `weights [N]`: one a sample. `stream` (a CPU generator) draws the order.
+        `prepare` changes a batch before teacher and student see it (augmentation, perturbation; `teacher` must then
+        be a function). `weights [N]`: one a sample. `stream` (a CPU generator) draws the order.
         """
         self.set_epoch(epoch)
         self.student.train()

@@ -24,7 +24,7 @@ def test_well_above_chance(outcomes, name):
 
 @pytest.mark.slow
 def test_round_by_round_they_leave_one_round_of_fedavg_behind(outcomes):
-    """The reason for more rounds; 0.2 is less than half the smallest gap seen."""
+    """The reason for more rounds; the smallest gap of means that was seen is 0.36."""
     one = compare("fedavg", seeds=3).mean("fedavg")
     assert min(outcomes.mean(name) for name in NAMES) > one + 0.2
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fedlab_nb import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedcvae import FedCVAE, shares
@@ -66,9 +67,8 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
     run([alone], [1])
     stream, (x, y) = seeded(11), shards[1]
     optimizer = torch.optim.Adam([*plain.encoder.parameters(), *plain.decoder.parameters()], lr=0.01)
-    for step in range(6):
-        rows = torch.randint(30, (4,), generator=stream)
-        noise = torch.randn(4, 2, generator=stream).to(EXACT)
+    drawn = torch.randint(30, (6, 4), generator=stream), torch.randn(6, 4, 2, generator=stream).to(EXACT)
+    for step, (rows, noise) in enumerate(zip(*drawn, strict=True)):
         loss = elbo(plain.encoder, plain.decoder, x[rows].flatten(1), F.one_hot(y[rows], 4).to(x), noise, images=True)
         torch.testing.assert_close(losses[step][1], loss.mean())
         optimizer.zero_grad(), loss.mean().backward(), optimizer.step()
@@ -105,7 +105,7 @@ def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
     ctx = context()
     out, steps = finish(FedCVAE(**QUICK).run(ctx))
     decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
-    assert ctx.link.ledger.by_client() == {k: (4 * decoder + 4 * 10, 0) for k in range(3)}
+    assert ctx.link.ledger.by_client() == {k: (formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)}
     assert decoder + 10 < out.parameters and ctx.server_steps == 1
     assert out.artefacts["synthetic"].shape[1:] == (1, 8, 8) and out.artefacts["vae_loss"].shape == (20,)
     assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))

@@ -207,7 +207,7 @@ def test_it_says_what_is_missing_before_any_work():
 def test_divergence_is_named():
     with pytest.raises(RunError, match="server_lr=100"):
         run(server_lr=100.0, diversity=1e30, one_shot_steps=30)
-    wild = context(recipe=Recipe(epochs=1, lr=100.0, momentum=0.99))
+    wild = context(recipe=Recipe(epochs=1, lr=100.0, weight_decay=10))
     with pytest.raises(RunError, match="Local training of client"):
         run(wild, rounds=3, local_steps=40)
 

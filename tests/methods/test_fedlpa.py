@@ -171,7 +171,7 @@ def test_one_upload_beats_averaging_by_far():
     assert sum(gains) / 3 > 0.3
 
 
-# ------------------------------------------------------------------------------------------------ after the first upload
+# ------------------------------------------------------------------------------------------------ what goes beyond
 def test_auto_is_trace_with_convolutions_and_one_without():
     for model, rule in (("mlp", "one"), ("cnn", "trace")):
         kept = []

@@ -15,6 +15,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.parts import phase2
 from fedlab_nb.methods.parts.aggregators import AGGREGATORS, TRAINED
+from fedlab_nb.models import build, parameter_count
 from fedlab_nb.training import Recipe
 
 M, C = 5, 10
@@ -227,7 +228,123 @@ def test_held_out_samples_only_reach_the_aggregator(federation, monkeypatch):
     run(ctx, rounds=2, proxy="reused")
 
 
+# ------------------------------------------------------------------------------------------------ the extensions
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"skip_own": True},
+        {"bits": 32, "aggregator": "nn", "k": 7},
+        {"aggregator": "averaging"},
+        {"aggregator": "weighted"},
+        {"aggregator": "voting"},
+        {"proxy": "server"},
+        {"without": 2},
+    ],
+)
+def test_measured_bytes_are_the_formulas(federation, options):
+    ctx = context(federation)
+    told = run(ctx, rounds=6, **options)[0].numbers["bytes"]
+    assert told["measured"] == told["formula"] == max(map(sum, ctx.link.ledger.by_client().values()))
+    assert math.isclose(told["ratio_of_the_paper"], 4.3566, abs_tol=5e-5)
+    told = run(context(federation, init="different"), rounds=6, **options)[0].numbers["bytes"]
+    assert told["measured"] == told["formula"]
+
+
+def test_at_the_papers_size_the_rounds_are_small(federation):
+    told = run(context(federation), rounds=50)[0].numbers["bytes"]
+    assert told["ratio_at_paper_size"] == pytest.approx(1 + M / 8 + M * C * 50 / 4_932_344)
+    assert told["ratio"] > told["ratio_at_paper_size"]
+    assert run(context(federation), proxy="server")[0].numbers["bytes"]["ratio_at_paper_size"] == 1
+
+
+def test_different_architectures_have_no_formula(federation):
+    shape = federation.dataset.input_shape
+    ctx = context(federation, epochs=0)
+    ctx.architectures = [("mlp", shape, C, 8 + k) for k in range(M)]
+    ctx._recall, ctx._remember = lambda: None, lambda clients: None
+    fens, _ = run(ctx, rounds=3)
+    assert fens.numbers["bytes"]["formula"] is None and fens.numbers["bytes"]["measured"] > 0
+
+
+def test_forgetting_a_client_leaves_no_trace_of_it_in_phase_2(federation):
+    full, _ = run(context(federation), rounds=8, aggregator="nn", k=6)
+    ctx = context(federation)
+    fens, _ = run(ctx, rounds=8, aggregator="nn", k=6, without=2)
+    left = [0, 1, 3, 4]
+    assert fens.rule.hidden.weight.shape == (6, (M - 1) * C) and full.rule.hidden.weight.shape == (6, M * C)
+    assert fens.numbers["proxy_samples"] == sum(ctx.private.sizes("held_out")[k] for k in left)
+    for i, k in enumerate(left):
+        own, theirs = fens.experts.clients.state(i), full.experts.clients.state(k)
+        assert all(torch.equal(own[name], theirs[name]) for name in own)
+    rows = {(r["client"], r["direction"], r["phase"]) for r in ctx.link.ledger.rows()}
+    assert {r for r in rows if r[0] == 2} == {(2, "down", "initial model"), (2, "up", "local models")}
+    assert all((k, way, "aggregator") in rows for k in left for way in ("down", "up"))
+    table, _ = run(context(federation), rounds=3, without=0)
+    assert table.artefacts["aggregator_weights"].shape == (M - 1, C)
+    for name in ("averaging", "weighted", "voting", "moe"):
+        fens, _ = run(context(federation), rounds=3, aggregator=name, without=4)
+        assert fens.logits(x_test(federation)[:5]).shape == (5, C)
+
+
+def test_forgetting_matches_a_loop_client_by_client(federation, monkeypatch):
+    fast = context(federation, dtype=torch.float64)
+    one, _ = run(fast, rounds=5, without=1)
+    monkeypatch.setattr(phase2, "rounds_pooled", phase2.rounds_by_client)
+    slow = context(federation, dtype=torch.float64)
+    two, _ = run(slow, rounds=5, without=1)
+    torch.testing.assert_close(one.rule.table, two.rule.table, rtol=0, atol=1e-12)
+    assert sorted(map(str, fast.link.ledger.rows())) == sorted(map(str, slow.link.ledger.rows()))
+
+
+def test_a_labelled_set_at_the_server_gives_what_the_clients_would_find(federation):
+    """With K = 1 and batches as large as the sets, T federated rounds are T steps of one Adam on the pooled samples."""
+    at_clients = context(federation, dtype=torch.float64)
+    one, _ = run(at_clients, rounds=20, batch=10_000)
+    at_server = context(federation, dtype=torch.float64)
+    two, _ = run(at_server, rounds=20, batch=10_000, proxy="server")
+    torch.testing.assert_close(one.rule.table, two.rule.table, rtol=0, atol=1e-12)
+    phases = at_server.link.ledger.by_phase()
+    assert list(phases) == ["initial model", "local models", "labelled set"]
+    samples = sum(at_server.private.sizes("held_out"))
+    assert phases["labelled set"] == (samples * (64 * 8 + 8), 0)
+    votes, _ = run(context(federation), aggregator="voting")
+    central, _ = run(context(federation), aggregator="voting", proxy="server")
+    assert torch.equal(votes.rule.log_competency, central.rule.log_competency)
+
+
+def test_distilling_gives_one_network_and_sends_nothing(federation):
+    plain, distilled = context(federation), context(federation)
+    fens, _ = run(plain, rounds=10)
+    student, steps = run(distilled, rounds=10, distil=True, distil_steps=60)
+    assert student.module.architecture[0] == "mlp" and student.parameters == 6570
+    assert plain.link.ledger == distilled.link.ledger
+    assert student.numbers["agreement"] > 0.5 and student.numbers["bytes"] == fens.numbers["bytes"]
+    assert np.array_equal(student.artefacts["aggregator_weights"], fens.artefacts["aggregator_weights"])
+    learnt = [step for step in steps if step.phase == "distillation"]
+    assert learnt[-1].model is not None and learnt[-1].done == learnt[-1].total
+    again, _ = run(context(federation), rounds=10, distil=True, distil_steps=60)
+    assert torch.equal(again.logits(x_test(federation)), student.logits(x_test(federation)))
+
+
+def test_narrow_clients_together_are_as_large_as_one_of_the_papers():
+    sizes = [parameter_count(build("resnet8", (3, 32, 32), 10, width=width)) for width in (28, 128)]
+    assert 0.95 < 20 * sizes[0] / sizes[1] < 1
+
+
 # ------------------------------------------------------------------------------------------------ wrong use
+def test_wrong_extensions_are_refused_before_any_work(federation):
+    for without in (M, 99):
+        ctx = context(federation)
+        with pytest.raises(UsageError, match=f"fens.without is {without}"):
+            next(Fens(without=without).run(ctx))
+        assert ctx.link.ledger.total == 0
+    ctx = context(federation)
+    ctx.public = None
+    with pytest.raises(UsageError, match="public images"):
+        next(Fens(distil=True).run(ctx))
+
+
 def test_no_held_out_sample_anywhere_is_refused_before_any_work(federation):
     for options in ({}, {"aggregator": "voting"}, {"proxy": "reused-equal"}):
         ctx = context(federation, holdout=0)

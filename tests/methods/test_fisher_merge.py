@@ -83,7 +83,7 @@ def test_the_diagonal_against_a_loop_over_samples(model, width):
     module.train()(x)  # batch norm gets statistics of its own
     module.train()
     state = model_state(module)
-    found = diagonal_fisher(module, x, y, at_once=4)
+    found = diagonal_fisher(module, x, y, batch_size=4)
     assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
@@ -94,7 +94,7 @@ def test_the_diagonal_against_a_loop_over_samples(model, width):
             expected[name] += parameter.grad**2 / len(x)
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-15)
-    for name, value in diagonal_fisher(module, x, y, at_once=9).items():
+    for name, value in diagonal_fisher(module, x, y, batch_size=9).items():
         torch.testing.assert_close(value, found[name], rtol=1e-9, atol=1e-15)
 
 

@@ -255,7 +255,8 @@ def test_moons_loss_by_hand():
 def test_moon_has_no_gradient_between_equal_features():
     z = torch.rand(5, 3, dtype=EXACT, requires_grad=True)
     target = torch.rand(5, 3, dtype=EXACT)
-    """Along the global features, across the previous ones; τ = 0.5: -log(e² / (e² + 1)) beside the cross-entropy."""
+    pairs = torch.stack([target, target], 1)
+    contrastive(1.0, 0.5)(z, torch.zeros(5, 2), torch.zeros(5).long(), pairs).sum().backward()
     assert z.grad.abs().max() < 1e-12
 
 
@@ -310,7 +311,7 @@ def test_scaffolds_bytes_without_batch_norm():
 def test_compressed_bytes_follow_the_formula(compression, model, width):
     rounds = 3
     ctx = context(model=model, width=width, clients=3, dtype=torch.float32)
-    end = finish(FedAvgMulti(rounds=rounds, local_epochs=1, compression=compression), ctx)
+    end = finish(FedAvgMulti(rounds=rounds, local_epochs=1, compression=compression, keep=0.5), ctx)
     parameters = sum(p.numel() for p in ctx.initial_model().parameters())
     d = sum(t.numel() for t in end.values())
     message = formulas.sparse_bytes(parameters, round(parameters / 2), compression == "ternary") + 4 * (d - parameters)

@@ -1,14 +1,15 @@
 """Adaptors: how a client's next block reads the outputs of all M clients' previous blocks (FuseFL, Eqs. 7 and 8).
 
-Two parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the mean
-("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `adaptor` is client m's own piece in front
-of its block: nothing for the mean, a 1x1 convolution (between vectors: a linear layer) with bias for the concatenation.
-No normalisation and no activation follows it. Without adaptors the next block would have to be M times as wide.
+Two parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the
+mean ("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `adaptor` is client m's own piece in
+front of its block: nothing for the mean, a 1x1 convolution (between vectors: a linear layer) with bias for the
+concatenation. Nothing normalises or activates what it gives. Without adaptors the next block would have to be M times
+as wide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ ADAPTORS = {
 
 
 def join(kind: str, outputs: Sequence[Tensor]) -> Tensor:
-    """One tensor of M outputs `[N, c_m, ...]`: `[N, sum c_m, ...]` for "conv", their mean `[N, c, ...]` for "average"."""
+    """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
     return torch.cat(list(outputs), dim=1) if kind == "conv" else sum(outputs) / len(outputs)
 
 
@@ -43,12 +44,19 @@ def adaptor(
     if kind == "average":
         return []
     inputs, outputs = joined(kind, borders)[0], borders[m][0]
+    if len(borders[m]) == 3:
+        return [fresh(lambda: nn.Conv2d(inputs, outputs, 1), generator, like)]
+    return [fresh(lambda: nn.Linear(inputs, outputs), generator, like)]
+
+
+def fresh(make: Callable[[], nn.Module], generator: torch.Generator, like: Tensor) -> nn.Module:
+    """The layer that `make` makes, with first weights from `generator`, on the device and in the dtype of `like`."""
     with torch.device("meta"):  # no draw from the global random state
-        layer = nn.Conv2d(inputs, outputs, 1) if len(borders[m]) == 3 else nn.Linear(inputs, outputs)
+        layer = make()
     for name, parameter in list(layer.named_parameters()):
         setattr(layer, name, nn.Parameter(torch.empty(parameter.shape, dtype=like.dtype)))
     initialise(layer, generator)
-    return [layer.to(like.device)]
+    return layer.to(like.device)
 
 
 def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> None:

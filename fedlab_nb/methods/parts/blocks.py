@@ -57,7 +57,8 @@ def cut(network: Network, blocks: int) -> list[list[nn.Module]]:
     UsageError if the body has fewer than K layers.
     """
     layers, name = list(network.body), network.architecture[0]
-    blocks = number("blocks", blocks, 1, len(layers), integer=True, hint=f"{name} has {len(layers)} layers to cut between")
+    hint = f"{name} has {len(layers)} layers to cut between"
+    blocks = number("blocks", blocks, 1, len(layers), integer=True, hint=hint)
     if blocks in CUTS.get(name, {}):
         stops = [last + 1 for last in CUTS[name][blocks]]
     else:
@@ -118,20 +119,19 @@ class Stage(nn.Module):
         self.branches = nn.ModuleList(branches).requires_grad_(False)
         self.eval()
 
-    @classmethod
-    def received(cls, branches: Sequence[nn.Module], states: Sequence[Mapping[str, Tensor]]) -> Stage:
-        """Copies of `branches`, which give the build, with the weights and running statistics `states`."""
-        twins = [copy.deepcopy(branch) for branch in branches]
-        for twin, state in zip(twins, states, strict=True):
-            load_state(twin, state)
-        return cls(twins)
-
     def train(self, mode: bool = True) -> Stage:
         """Frozen: stays in eval mode, whatever the model around it does."""
         return super().train(False)
 
     def forward(self, x: Tensor) -> list[Tensor]:
         return [branch(x) for branch in self.branches]
+
+
+def loaded(module: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
+    """A copy of `module`, which gives the build, with the weights and running statistics `state`."""
+    twin = copy.deepcopy(module)
+    load_state(twin, state)
+    return twin
 
 
 def trunk(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
@@ -196,7 +196,7 @@ class Inputs:
 
 
 class Uppers:
-    """The clients' models in the middle of a round, for the live curve: the stages that `inputs` passed, then each model."""
+    """The clients' models during a round, for the live curve: the stages that `inputs` passed, then each model."""
 
     def __init__(self, models: Sequence[nn.Module], inputs: Inputs) -> None:
         self.models, self.passed, self.kind = [model.eval() for model in models], list(inputs.passed), inputs.kind

@@ -13,6 +13,11 @@ choose and whose strength grows with their number. For λ < 1 it never overrules
 
 Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
+
+Findings, not promises (digits, ten clients, seeds 0-7, test accuracy at alpha 0.1 | 0.5, the set-up of
+tests/methods/test_claims_fedet.py): consensus .70 | .92, with equal weights .67 | .91, with raw logits' variance .64 |
+.92, of raw logits weighted and summed .55 | .88, with temperature 5 .76 | .94. Students after 300 steps with λ = 0,
+0.05, 0.5, 2: .69 .70 .71 .71 | .91 .91 .91 .89, no inverted U; normalised over the dissenters at λ = 0.5: .71 | .91.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ vector. Loss of a sample, with x̂ decoded from one z drawn from q:
 
     -log p(x | z, y) + KL(q(z | x, y) ‖ N(0, I)),    -log p = Σ binary cross-entropy for images, ½ ‖x - x̂‖² for rows.
 
-Clients are run as one stack (`training.stack`), each with its own random streams: nobody's numbers depend on who else is
-there. No convolutions, no β, no learnt noise level.
+Clients are run as one stack (`training.stack`), each with its own random streams: nobody's numbers depend on who else
+is there. No convolutions, no β, no learnt noise level.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from math import prod
 
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from ...models.build import initialise
 from ...training.stack import Stack
 
+AHEAD = 64  # steps whose batches are drawn at once
 TRUNCATED = 2.0  # latent coordinates beyond this many standard deviations are drawn anew (FedCVAE draws truncated, too)
 
 
@@ -65,21 +67,26 @@ def train_cvaes(
 ) -> Iterator[Tensor]:
     """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's batches.
 
-    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch` samples drawn with replacement, so that clients of every
-    size take the same steps. Networks are up to date when the generator has ended.
+    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch` samples drawn with replacement, so that clients of
+    every size take the same steps. Networks are up to date when the generator has ended.
     """
     first = cvaes[0]
     images = len(first.input_shape) == 3
     encoders, decoders = Stack([c.encoder for c in cvaes]), Stack([c.decoder for c in cvaes])
     leaves = [*encoders.use(len(cvaes)).values(), *decoders.use(len(cvaes)).values()]
     optimizer = torch.optim.Adam(leaves, lr=lr)
-    flat = [x.flatten(1) for x, _ in shards]
-    hot = [F.one_hot(y, first.classes).to(x) for x, y in shards]
-    for _ in range(steps):
-        rows = [torch.randint(len(x), (batch,), generator=s).to(x.device) for x, s in zip(flat, streams, strict=True)]
-        noise = torch.stack([torch.randn(batch, first.latent, generator=s) for s in streams])
-        x, y = (torch.stack([t[r] for t, r in zip(part, rows, strict=True)]) for part in (flat, hot))
-        losses = elbo(encoders.forward, decoders.forward, x, y, noise.to(x), images=images).mean(1)
+    x, y = (torch.cat(part) for part in zip(*shards, strict=True))
+    x, hot = x.flatten(1), F.one_hot(y, first.classes).to(x)
+    sizes = [len(own) for own, _ in shards]
+    starts = [0, *itertools.accumulate(sizes)]
+    for step in range(steps):
+        at = step % AHEAD
+        if not at:
+            ahead = min(AHEAD, steps - step)
+            drawn = [torch.randint(n, (ahead, batch), generator=s) for n, s in zip(sizes, streams, strict=True)]
+            rows = torch.stack([own + start for own, start in zip(drawn, starts, strict=False)], 1).to(x.device)
+            noise = torch.stack([torch.randn(ahead, batch, first.latent, generator=s) for s in streams], 1).to(x)
+        losses = elbo(encoders.forward, decoders.forward, x[rows[at]], hot[rows[at]], noise[at], images=images).mean(1)
         optimizer.zero_grad()
         losses.sum().backward()
         optimizer.step()

@@ -1,41 +1,49 @@
-"""The diagonal of a trained network's empirical Fisher: of every parameter, the mean squared gradient of one sample's loss.
+"""The diagonal of a trained network's empirical Fisher: of every parameter, the mean squared gradient of one sample.
 
-Not the square of the mean gradient: gradients are taken sample by sample, all layers alike, batch norm's scale and shift
-included.
+Not the square of the mean gradient: gradients are taken sample by sample, batch norm's scale and shift included. They
+are put together by hand from what passes through each layer, since a sample's gradient of a layer's weights is the sum,
+over the layer's positions, of output gradient times input.
 """
 
 from __future__ import annotations
 
-import copy
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
 
-from ...errors import UsageError
-
-NUMBERS_AT_ONCE = 2**21  # of per-sample gradients; more is slower on a CPU
+from .kronecker import input_rows, join, output_rows, split
+from .taps import tapped
 
 
-def diagonal_fisher(module: nn.Module, x: Tensor, y: Tensor, *, at_once: int | None = None) -> dict[str, Tensor]:
+def diagonal_fisher(module: nn.Module, x: Tensor, y: Tensor, *, batch_size: int = 32) -> dict[str, Tensor]:
     """`F = 1/n Σ_s (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with its true label, at θ as it is.
 
-    `x [n, ...]`, `y [n]`. The module runs in eval mode and is left as it was. `at_once` only bounds the memory.
+    `x [n, ...]`, `y [n]`. Linear, Conv2d and BatchNorm2d have one. The module runs in eval mode and is left as it was;
+    `batch_size` only bounds the memory.
     """
-    if len(x) == 0 or len(x) != len(y):
-        raise UsageError(f"The Fisher pass got {len(x)} samples and {len(y)} labels; it needs one label a sample.")
-    probe = copy.deepcopy(module).eval()
-    parameters = {name: p.detach() for name, p in probe.named_parameters()}
-    buffers = dict(probe.named_buffers())
+    kinds = (nn.Linear, nn.Conv2d, nn.BatchNorm2d)
+    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
+    # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
+    total = {name: torch.zeros_like(join(layer.weight, layer.bias).detach()) for name, layer in layers.items()}
+    for batch in tapped(module, layers, x, y, batch_size):
+        for name, (inputs, gradient) in batch.items():
+            total[name] += _squares(layers[name], inputs, gradient)
+    fisher = {}
+    for name, layer in layers.items():
+        weight, bias = split(total[name] / len(x), layer.weight.detach(), layer.bias)
+        fisher[f"{name}.weight"] = weight
+        if bias is not None:
+            fisher[f"{name}.bias"] = bias
+    return {name: fisher[name] for name, _ in module.named_parameters() if name in fisher}
 
-    def loss(theta: dict[str, Tensor], sample: Tensor, label: Tensor) -> Tensor:
-        return F.cross_entropy(functional_call(probe, (theta, buffers), (sample[None],)), label[None])
 
-    gradients = vmap(grad(loss), in_dims=(None, 0, 0))
-    chunk = at_once or max(1, NUMBERS_AT_ONCE // sum(p.numel() for p in parameters.values()))
-    total = {name: torch.zeros_like(p) for name, p in parameters.items()}
-    for xs, ys in zip(x.split(chunk), y.split(chunk), strict=True):
-        for name, each in gradients(parameters, xs, ys).items():
-            total[name] += each.square().sum(0)
-    return {name: value / len(x) for name, value in total.items()}
+def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
+    """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
+    if isinstance(layer, nn.BatchNorm2d):
+        mean, deviation = layer.running_mean[:, None, None], (layer.running_var + layer.eps).sqrt()[:, None, None]
+        scale = (gradient * (inputs - mean) / deviation).sum((2, 3))
+        return torch.stack([scale, gradient.sum((2, 3))], -1).square().sum(0)
+    rows = input_rows(layer, inputs)  # [b, T, i]
+    slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    if rows.shape[1] == 1:
+        return slopes[:, 0].square().T @ rows[:, 0].square()
+    return (slopes.transpose(1, 2) @ rows).square().sum(0)

@@ -1,14 +1,18 @@
 """The M client models at the server: frozen, run together, differentiable with respect to their input.
 
 In short:
-- `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never to a
-  model; `ensemble.remembered(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
-- `combine(logits, weights)`: A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and class), differentiable
-  with respect to both; `normalise=False` is the literal sum. `ensemble(x, weights=None)` does both; None: all alike.
+- `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
+  to a model; `ensemble.remembered(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
+- `combine(logits, weights)`: A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
+  class), differentiable with respect to both; `normalise=False` is the literal sum. `ensemble(x, weights=None)` does
+  both; None: all alike.
 - `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
+- `client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `class_count_weights(ctx)` -> `[M, C]`, which uploads
+  C counts a client.
 
-The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one architecture run as
-one stack where the rule of `training.backend` says that it is faster, else one by one; several architectures may be mixed.
+The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
+architecture run as one stack where the rule of `training.backend` says that it is faster, else one by one; several
+architectures may be mixed.
 """
 
 from __future__ import annotations
@@ -24,15 +28,29 @@ from ...errors import choose
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.stack import Stack, StackedBatchNorm2d
+from ..context import Context
+from .aggregators import weighted_averaging
 
 WEIGHTS = ("uniform", "samples")
 
 
 def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
-    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); on the device and in the dtype of `like`."""
+    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and dtype of `like`."""
     counts = sizes if choose("client weights", kind, WEIGHTS) == "samples" else [1] * len(sizes)
     weights = torch.tensor(counts, dtype=torch.float64)
     return (weights / weights.sum()).to(like.device, like.dtype)
+
+
+def class_count_weights(ctx: Context) -> Tensor:
+    """λ_k^c = n_k^c / Σ_j n_j^c, `[M, C]`. Clients: count one's training labels, C numbers up (int32, "class
+    counts").
+
+    A class that nobody has gets 1/M from each. Call it outside `ctx.server()`.
+    """
+    counts = [torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in range(ctx.clients_count)]
+    received = [ctx.link.up(k, own, phase="class counts") for k, own in enumerate(counts)]
+    with ctx.server():
+        return weighted_averaging(torch.stack(received)).weights().to(ctx.device, ctx.dtype)
 
 
 def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True) -> Tensor:
@@ -49,7 +67,7 @@ def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = 
 
 @dataclass
 class View:
-    """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at index k; `batch_norm`: L_BN, a scalar."""
+    """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`: L_BN, a scalar."""
 
     logits: Tensor
     features: list[Tensor]
@@ -57,7 +75,7 @@ class View:
 
 
 class FrozenEnsemble:
-    """See the module's text. `batch_norms`: how many batch-norm layers all clients have together, every one of them watched."""
+    """See the module's text. `batch_norms`: batch-norm layers of all clients together, each of them watched."""
 
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
@@ -76,9 +94,9 @@ class FrozenEnsemble:
     def look(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
 
-        `statistics`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) - σ²_kl‖₂), where μ_kl(x) and σ²_kl(x) are mean and
-        biased variance, over batch and space, of what layer l of client k reads, and μ_kl, σ²_kl its running statistics. 0 without
-        batch norm, or when not asked for.
+        `statistics`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) - σ²_kl‖₂), where μ_kl(x) and
+        σ²_kl(x) are mean and biased variance, over batch and space, of what layer l of client k reads, and μ_kl,
+        σ²_kl its running statistics. 0 without batch norm, or when not asked for.
         """
         logits: list[Tensor] = [x] * self.count
         features: list[Tensor] = [x] * self.count

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import UsageError, choose
+from .taps import tapped
 
 # How a convolution over T positions shares its scale between the factors: A is multiplied by c, B by 1/c.
 CONV_SCALES = {
@@ -57,7 +58,8 @@ def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
 
 def join(weight: Tensor, bias: Tensor | None) -> Tensor:
     """The layer as a matrix `M [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
-    return weight.flatten(1) if bias is None else torch.cat([weight.flatten(1), bias[:, None]], 1)
+    rows = weight.reshape(len(weight), -1)
+    return rows if bias is None else torch.cat([rows, bias[:, None]], 1)
 
 
 def split(matrix: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -94,33 +96,13 @@ def kronecker_factors(
     eval mode and left as it was; `batch_size` only bounds the memory.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
-    if len(x) == 0 or len(x) != len(y):
-        raise UsageError(f"The factor pass got {len(x)} samples and {len(y)} labels; it needs one label a sample.")
-    probe = copy.deepcopy(module).eval().requires_grad_(False)
-    layers = factor_layers(probe)
+    layers = factor_layers(module)
     sums = {name: _zeros(layer) for name, layer in layers.items()}
     positions = dict.fromkeys(layers, 1)
-    taps: list[tuple[str, Tensor]] = []
-
-    def watch(name):
-        def hook(layer, inputs, output):
-            positions[name] = _add_inputs(sums[name].a, layer, inputs[0])
-            # A zero added to the pre-activation: the gradient at that zero is b. No weight gradient is ever computed.
-            tap = torch.zeros_like(output, requires_grad=True)
-            taps.append((name, tap))
-            return output + tap
-
-        return hook
-
-    for name, layer in layers.items():
-        layer.register_forward_hook(watch(name))
-    for xs, ys in zip(x.split(batch_size), y.split(batch_size), strict=True):
-        taps.clear()
-        with torch.enable_grad():
-            loss = F.cross_entropy(probe(xs), ys, reduction="sum")  # summed: every gradient is one sample's own
-            gradients = torch.autograd.grad(loss, [tap for _, tap in taps], materialize_grads=True)
-        for (name, _), gradient in zip(taps, gradients, strict=True):
-            rows = _output_rows(layers[name], gradient)
+    for batch in tapped(module, layers, x, y, batch_size):
+        for name, (inputs, gradient) in batch.items():
+            positions[name] = _add_inputs(sums[name].a, layers[name], inputs)
+            rows = output_rows(layers[name], gradient)
             sums[name].b.addmm_(rows.T, rows)
 
     factors = {}
@@ -186,13 +168,13 @@ def _scale(conv_scale: str, positions: int) -> float:
 
 def _add_inputs(total: Tensor, layer: nn.Module, x: Tensor) -> int:
     """Add the outer products of the layer's inputs to `total [i, i]`; returns T, its positions in a sample."""
-    rows = _input_rows(layer, x)
+    rows = input_rows(layer, x)
     flat = rows.flatten(0, 1)
     total.addmm_(flat.T, flat)
     return rows.shape[1]
 
 
-def _input_rows(layer: nn.Module, x: Tensor) -> Tensor:
+def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
     """Layer inputs `[N, T, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         rows = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride).transpose(1, 2)
@@ -201,8 +183,8 @@ def _input_rows(layer: nn.Module, x: Tensor) -> Tensor:
     return rows if layer.bias is None else F.pad(rows, (0, 1), value=1.0)
 
 
-def _output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
-    """Output gradients `[N*T, o]`, one row for each row of `_input_rows`."""
+def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
+    """Output gradients `[N*T, o]`, one row for each row of `input_rows`."""
     if isinstance(layer, nn.Conv2d):
         gradient = gradient.flatten(2).transpose(1, 2)
     return gradient.reshape(-1, gradient.shape[-1])

@@ -1,7 +1,7 @@
 """Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
 
-Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features are destroyed
-by taking each number from some sample of the client, whichever.
+Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features are
+destroyed by taking each number from some sample of the client, whichever.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def shuffle_quarters(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
     shift = int(torch.randint(1, 4, (), generator=stream))
     out = x[i].clone()
     for at, (top, left) in enumerate(corners):
-        from_top, from_left = corners[(at + shift) % 4]
-        out[:, top : top + height, left : left + width] = x[i, :, from_top : from_top + height, from_left : from_left + width]
+        y0, x0 = corners[(at + shift) % 4]
+        out[:, top : top + height, left : left + width] = x[i, :, y0 : y0 + height, x0 : x0 + width]
     return out
 
 
 def join_halves(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
-    """The upper (or left) half of the image and the other half of another of the client's images, turned upside down."""
+    """The upper (or left) half of the image, and the other half of another of the client's images, upside down."""
     other = x[int(torch.randint(len(x), (), generator=stream))].flip(1, 2)
     out, upper = x[i].clone(), bool(torch.randint(2, (), generator=stream))
     if upper:

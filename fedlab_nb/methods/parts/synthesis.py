@@ -1,9 +1,11 @@
 """What the data-free methods share at the server: searching images, a pool of them, knobs, and a diary for pictures.
 
-In short (dense.py shows them all at work; an epoch is: search a batch of images, add it to the pool, distil from the pool):
-- `x = yield from search(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator and its z, or the pixels);
-  yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `Pool(capacity)`: images, their labels and the clients' logits on them, so that a fixed teacher is never asked twice.
+In short (dense.py shows them all at work; an epoch is: search a batch of images, add it to the pool, distil from the
+pool):
+- `x = yield from search(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator and its z, or
+  the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
+- `Pool(capacity)`: images, their labels and the clients' logits on them, so that a fixed teacher is never asked
+  twice.
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; `ServerKnobs.learner(student)` is the
   `Learner`, `loss = yield from self.distil(learner, pool.x, teacher, stream, t)` one epoch of it.
 - `new_student(ctx, method)`, `snapshot(student)`; `random_crop`; `Diary`, whose `artefacts()` go to the final model.
@@ -38,7 +40,7 @@ def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
 
 
 def new_student(ctx: Context, method: str) -> nn.Module:
-    """The server's network: the architecture of the first client, freshly drawn (not an average: clients' may differ)."""
+    """The server's network: the first client's architecture, freshly drawn (not an average: clients' may differ)."""
     return ctx.build(ctx.architectures[0], ctx.generator(method, "student"))
 
 
@@ -58,13 +60,17 @@ class ServerKnobs(Method):
     """Distilling from a pool of synthetic images that grows by `images` an epoch."""
 
     epochs: int = knob(30, "Server epochs", "Rounds of 'make images, distil'.", symbol="T", low=1, high=5000, paper=200)
-    images: int = knob(64, "Images an epoch", "New synthetic images in an epoch.", symbol="b", low=2, high=4096, paper=128)
+    images: int = knob(
+        64, "Images an epoch", "New synthetic images in an epoch.", symbol="b", low=2, high=4096, paper=128
+    )
     batch: int = knob(64, "Batch", "Images in one distillation step.", low=2, high=4096, log=True, paper=128)
     passes: int = knob(
         12, "Distillation steps", "At most so many steps an epoch; 0: the whole pool.", low=0, high=100_000, paper=0
     )
     server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
-    temperature: float = knob(4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True)
+    temperature: float = knob(
+        4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
+    )
 
     def learner(self, student: nn.Module) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
@@ -80,7 +86,7 @@ class ServerKnobs(Method):
         t: int,
         prepare: Callable[[Tensor], Tensor] | None = None,
     ) -> Generator[Progress, None, Tensor]:
-        """Epoch t's distillation steps on the pool's `x`; returns their mean loss. Arguments as in `Learner.one_pass`."""
+        """Epoch t's distillation steps on the pool's `x`; returns their mean loss. See `Learner.one_pass`."""
         losses = []
         steps = self.passes or None
         for value in learner.one_pass(x, teacher, stream, epoch=t, steps=steps, prepare=prepare):
@@ -100,7 +106,9 @@ class GeneratorKnobs(ServerKnobs):
         0.01, "Generator rate", "Adam's, betas 0.5 and 0.999.", low=1e-6, high=1, log=True, paper=1e-3
     )
     latent: int = knob(32, "Latent size", "Length of z.", symbol="nz", low=1, high=4096, paper=256)
-    width: int = knob(8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512, paper=64)
+    width: int = knob(
+        8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512, paper=64
+    )
 
     def generator(self, ctx: Context, stream: torch.Generator) -> nn.Module:
         """Freshly drawn, for samples like the clients'."""
@@ -126,11 +134,12 @@ def search(
     clip: float | None = CLIP,
     after: Callable[[], None] = lambda: None,
 ) -> Generator[Progress, None, Tensor]:
-    """Adam on `parameters` so that the images `make()` have a low `loss`; returns the batch with the lowest one, cloned.
+    """Adam on `parameters` so that the images `make()` have a low `loss`; returns the batch with the lowest one,
+    cloned.
 
-    Yields `progress` after every step. Gradients go to `parameters` only, never to a network inside `loss`. `clip`: largest norm of
-    their gradient. `after` runs after each step (a projection). Kept by value: kept by reference, as in two released
-    codes, the "best" pixels would be the last ones, since the optimizer changes them in place.
+    Yields `progress` after every step. Gradients go to `parameters` only, never to a network inside `loss`. `clip`:
+    largest norm of their gradient. `after` runs after each step (a projection). Kept by value: kept by reference, as
+    in two released codes, the "best" pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas)
@@ -158,7 +167,8 @@ def intended_labels(count: int, classes: int, stream: torch.Generator, device: t
 
 
 def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool = False) -> Tensor:
-    """Each image of `x [N, C, H, W]` moved by up to `padding` pixels each way (zeros come in), half of them mirrored if `flip`.
+    """Each image of `x [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
+    `flip`.
 
     Differentiable with respect to x.
     """
@@ -176,7 +186,7 @@ def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool 
 
 
 class Pool:
-    """Synthetic samples in memory, at most `capacity`: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
+    """Up to `capacity` synthetic samples: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self._n = capacity, 0
@@ -211,9 +221,10 @@ class Pool:
 class Diary:
     """What a lesson shows of a synthesis, epoch by epoch.
 
-    `artefacts()`: `synthetic_images [F, S, C, H, W]` (uint8, 0–255; S of the images of F epochs) with `synthetic_labels [F, S]`
-    and `synthetic_epochs [F]`; `teacher_classes [T, C]` (how the teacher classifies each new batch); `disagreement [T]` (share of
-    it that the student classifies otherwise, before it learns from it); and each series given to `note`, `[T]` or `[T, ...]`.
+    `artefacts()`: `synthetic_images [F, S, C, H, W]` (uint8, 0–255; S of the images of F epochs) with
+    `synthetic_labels [F, S]` and `synthetic_epochs [F]`; `teacher_classes [T, C]` (how the teacher classifies each
+    new batch); `disagreement [T]` (share of it that the student classifies otherwise, before it learns from it); and
+    each series given to `note`, `[T]` or `[T, ...]`.
     """
 
     def __init__(self, epochs: int, classes: int) -> None:
@@ -223,7 +234,7 @@ class Diary:
 
     @torch.no_grad()
     def batch(self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module) -> None:
-        """The new images of epoch `done` (from 1): `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
+        """Epoch `done` (from 1): new `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
         answers = teacher.argmax(1)
         self.note("teacher_classes", torch.bincount(answers, minlength=self.classes))
         student.eval()

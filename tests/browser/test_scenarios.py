@@ -1,0 +1,174 @@
+"""What a reader does with the course, in a real browser against a real JupyterLab."""
+
+import nbformat
+import numpy as np
+import pytest
+from lab_steps import menu, open_notebook, panel, run_all, show, tab_to, wait_for_status
+
+pytestmark = pytest.mark.browser
+PICTURE = ".fl-view-partition .fl-picture"
+LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
+
+
+def small(course, name, *code):
+    """A notebook of these code cells in the course's folder; returns its file name."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, course / f"{name}.ipynb")
+    return f"{name}.ipynb"
+
+
+def test_run_all_then_drag_alpha(page, lab):
+    """The partition's picture and sentence follow the slider, and nothing on the page moves."""
+    open_notebook(page, lab, "00_start_here.ipynb")
+    run_all(page)
+    wait_for_status(page, "done")
+    show(page, "Who holds what")
+    picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
+    handle = panel(page).locator(".fl-alpha .noUi-handle")
+    handle.scroll_into_view_if_needed()
+    seen = {(picture.get_attribute("src"), sentence.inner_text())}
+    height = panel(page).bounding_box()["height"]
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for step in (25, 50, 75, 100):
+        before = picture.get_attribute("src")
+        page.mouse.move(x + step, y, steps=3)
+        page.wait_for_function(
+            "([css, old]) => document.querySelector(css).getAttribute('src') != old",
+            arg=[f".fl-playground {PICTURE}", before],
+        )
+        assert panel(page).bounding_box()["height"] == height
+        seen.add((picture.get_attribute("src"), sentence.inner_text()))
+    page.mouse.up()
+    assert len({src for src, _ in seen}) == len({text for _, text in seen}) == 5
+    assert "α = 0.1," not in picture.get_attribute("alt")
+
+
+def test_stop_within_a_second_while_another_cell_runs(page, lab, course):
+    name = small(course, "stop", f"import fedlab_nb as fl\npanel = {LONG}\npanel", "panel.run()", "6 * 7")
+    open_notebook(page, lab, name)
+    run_all(page)
+    wait_for_status(page, "running")
+    page.locator(".jp-OutputArea-output", has_text="42").wait_for()  # the last cell was not kept waiting
+    assert "fl-status-running" in panel(page).get_attribute("class")
+    milliseconds = page.evaluate(
+        """() => new Promise(done => {
+            const panel = document.querySelector('.fl-playground'), start = performance.now();
+            new MutationObserver(() => {
+                if (panel.matches('.fl-status-stopped')) done(performance.now() - start);
+            }).observe(panel, {attributes: true});
+            panel.querySelector('.fl-stop').click();
+        })"""
+    )
+    assert milliseconds < 1000
+    assert panel(page).locator(".fl-phase").inner_text().startswith("Stopped")
+
+
+def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
+    """A broken file of the reader's own, and a method that fails in the middle; afterwards the panel still works."""
+    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 10 - 1
+    np.savez(course / "broken.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    failing = (
+        "import fedlab_nb as fl\n"
+        "def job(methods, **settings):\n"
+        "    yield from ()\n"
+        "    raise ZeroDivisionError('no luck')\n"
+        "panel = fl.playground(job=job)\npanel"
+    )
+    open_notebook(page, lab, small(course, "failing", failing))
+    run_all(page)
+    wait_for_status(page, "idle")
+    error = panel(page).locator(".fl-error p")
+
+    panel(page).locator(".fl-run").click()
+    wait_for_status(page, "error")
+    assert error.count() == 1
+    assert "ZeroDivisionError: no luck" in error.inner_text()
+
+    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.npz) …")
+    panel(page).locator(".fl-path input").fill("broken.npz")
+    panel(page).locator(".fl-path input").press("Enter")
+    page.locator(".fl-error p", has_text="y_train").wait_for()
+    assert error.count() == 1
+    assert "Traceback" not in panel(page).inner_text()
+
+    panel(page).locator(".fl-dataset select").select_option(label="Digits")
+    show(page, "Who holds what")
+    panel(page).locator(PICTURE).wait_for()
+    assert error.count() == 0
+
+
+def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course):
+    """As it was cloned (not trusted), and after it was run and saved here (trusted)."""
+    cloned = nbformat.read(course / "00_start_here.ipynb", 4)
+    cloned.metadata["kernelspec"] = {"name": "none", "display_name": "none", "language": "none"}
+    nbformat.write(cloned, course / "cloned.ipynb")
+    open_notebook(page, lab, "cloned.ipynb")
+    page.get_by_role("button", name="No Kernel", exact=True).click()
+    assert_pictures(page)
+
+    open_notebook(page, lab, small(course, "saved", "import fedlab_nb as fl\nfl.playground()"))
+    run_all(page)
+    wait_for_status(page, "idle")
+    assert not page.locator(".jp-RenderedImage img").first.is_visible()  # while it is alive, the panel alone is shown
+    menu(page, "File", "Save Notebook")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    page.context.request.delete(f"{lab}/api/sessions/{session(page, lab)}?token={page.token}")
+    open_notebook(page, lab, "saved.ipynb")
+    assert_pictures(page)
+
+
+def assert_pictures(page):
+    assert page.locator(".fl-live").count() == 0
+    image = page.locator(".jp-RenderedImage img").first
+    image.scroll_into_view_if_needed()
+    assert image.is_visible()
+    assert image.evaluate("image => image.complete && image.naturalWidth > 300")
+
+
+def session(page, lab):
+    return page.context.request.get(f"{lab}/api/sessions?token={page.token}").json()[0]["id"]
+
+
+def test_run_with_the_keyboard_alone(page, lab, course):
+    open_notebook(page, lab, small(course, "keyboard", f"import fedlab_nb as fl\n{LONG}"))
+    run_all(page)
+    wait_for_status(page, "idle")
+    tab_to(page, ".fl-alpha .noUi-handle")
+    before = panel(page).locator(PICTURE).get_attribute("alt")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("([css, old]) => document.querySelector(css).alt != old", arg=[PICTURE, before])
+    tab_to(page, ".fl-run")
+    page.keyboard.press("Enter")
+    wait_for_status(page, "running")
+    tab_to(page, ".fl-stop")
+    page.keyboard.press("Space")
+    wait_for_status(page, "stopped")
+
+
+def test_guess_exercise_hint_and_solution(page, lab, course):
+    code = (
+        "from fedlab_nb.teach import heterogeneity as lesson, predict",
+        "guess = predict('How many?', high=10, unit='digits')\nguess",
+        "guess.reveal(2.7)",
+        "lesson.q1.form()",
+    )
+    open_notebook(page, lab, small(course, "lesson", *code))
+    run_all(page)
+    page.get_by_text("Guess first, then open this.").wait_for()
+    assert page.locator("details:not([open])", has_text="The answer is 2.7 digits").count() == 1
+    page.get_by_role("button", name="That is my guess").click()
+    page.get_by_text("You guessed 5 digits, measured 2.7 digits").wait_for()
+
+    page.get_by_role("button", name="Hint").click()
+    page.locator(".fl-card-hint", has_text="1 of 2").wait_for()
+    answer = page.get_by_placeholder("a number")
+    for text, card in (("3", "wrong"), ("2,83", "right")):
+        answer.fill(text)
+        page.get_by_role("button", name="Check").click()
+        page.locator(f".fl-card-{card}").wait_for()
+    page.get_by_role("button", name="Solution").click()
+    page.locator(".fl-card-solution", has_text="2.83").wait_for()

@@ -1,0 +1,281 @@
+"""DENSE, F-DAFL, F-ADI, FedDF, FedKD and the untrained ensembles: losses against hand-made values, bytes, roles."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb import formulas
+from fedlab_nb.data import Dataset, Federation, federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.dense import Dense, boundary_loss
+from fedlab_nb.methods.ensemble import Ensemble
+from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
+from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
+from fedlab_nb.methods.feddf import FedDF
+from fedlab_nb.methods.fedkd import FedKD
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
+from fedlab_nb.models import build, model_state
+from fedlab_nb.training import ClientModels, Recipe
+
+M, C = 3, 10
+DATA_FREE = {"dense": Dense, "fdafl": FDafl, "fadi": FAdi}
+SHORT = {"epochs": 2, "images": 16, "batch": 8, "passes": 2}
+
+
+def logits(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def context(model="mlp", width=None, federation=None, **options):
+    federation = federation or federate("digits", alpha=0.5, clients=M, seed=0)
+    architecture = (model, federation.dataset.input_shape, federation.classes, width)
+    recipe = Recipe(epochs=2, batch_size=64)
+    return Context(federation, architectures=[architecture] * federation.clients, recipe=recipe, seed=0, **options)
+
+
+def finish(method, ctx):
+    method.validate(ctx)
+    steps, generator = [], method.run(ctx)
+    while True:
+        try:
+            steps.append(next(generator))
+        except StopIteration as stop:
+            return stop.value, steps
+
+
+def trained_clients(ctx):
+    generator = ctx.local_training()
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value
+
+
+# ------------------------------------------------------------------------------------------------ DENSE
+def test_boundary_loss_of_hand_made_answers():
+    """Two classes; teacher and student disagree on the first sample only, whose KL is 0.8 log 4 + 0.2 log(1/4)."""
+    teacher, student = logits([0.8, 0.2], [0.9, 0.1]).log(), logits([0.2, 0.8], [0.6, 0.4]).log()
+    by_hand = -0.5 * (0.8 * math.log(0.8 / 0.2) + 0.2 * math.log(0.2 / 0.8))
+    assert float(boundary_loss(teacher, student)) == pytest.approx(by_hand, abs=1e-15)
+    assert float(boundary_loss(teacher, teacher + 3)) == 0  # where all argmaxes agree, whatever the sizes
+    assert float(boundary_loss(teacher[1:], student[1:])) == 0
+
+
+def test_boundary_loss_pushes_only_where_they_disagree():
+    teacher, student = logits([2.0, 0.0], [2.0, 0.0]).requires_grad_(), logits([0.0, 1.0], [1.0, 0.0])
+    (gradient,) = torch.autograd.grad(boundary_loss(teacher, student), teacher)
+    assert gradient[0].abs().min() > 0 and not gradient[1].any()
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_generator_loss_is_the_sum_of_its_three_terms(backend):
+    stream = torch.Generator().manual_seed(0)
+    options = {"width": 2, "dtype": torch.float64}
+    modules = [build("resnet8", (1, 8, 8), C, generator=stream, **options) for _ in range(M)]
+    student = build("resnet8", (1, 8, 8), C, generator=stream, **options).eval()
+    ensemble = FrozenEnsemble(ClientModels(modules), backend=backend)
+    x = torch.rand(6, 1, 8, 8, generator=stream, dtype=torch.float64)
+    y = torch.randint(C, (6,), generator=stream)
+    with torch.no_grad():
+        teacher, own = sum(module(x) for module in modules) / M, student(x)
+        similarity = float(-teacher.log_softmax(1)[torch.arange(6), y].mean())
+        stability = float(ensemble.look(x, statistics=True).batch_norm)
+        boundary = 0.0
+        for t, s in zip(teacher, own, strict=True):
+            if t.argmax() != s.argmax():
+                boundary -= float(F.kl_div(s.log_softmax(0), t.softmax(0), reduction="sum")) / 6
+        assert stability > 0 and boundary < 0
+        for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
+            method = Dense(bn_weight=l1, div_weight=l2)
+            expected = similarity + l1 * stability + l2 * boundary
+            assert float(method.loss(x, y, ensemble, student)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_paper_preset_of_dense():
+    method = Dense.preset("paper")
+    assert (method.epochs, method.generator_steps, method.latent, method.width) == (200, 30, 256, 64)
+    assert (method.images, method.batch, method.generator_lr, method.server_lr) == (128, 128, 1e-3, 0.01)
+    assert (method.bn_weight, method.div_weight, method.temperature) == (1, 1, 4)
+    assert method.reset and method.passes == 0 and method.augment == "crop+flip"
+
+
+# ------------------------------------------------------------------------------------------------ F-DAFL
+def test_entropy_loss_is_least_for_a_uniform_mean_prediction():
+    sure = 50 * torch.eye(C, dtype=torch.float64)
+    assert float(entropy_loss(sure)) == pytest.approx(-math.log(C), abs=1e-12)  # each sample sure, all classes alike
+    assert float(entropy_loss(torch.zeros(4, C, dtype=torch.float64))) == pytest.approx(-math.log(C), abs=1e-12)
+    assert float(entropy_loss(sure[:1].repeat(7, 1))) == pytest.approx(0, abs=1e-12)
+    some = torch.randn(30, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    mean = some.softmax(1).mean(0)
+    assert float(entropy_loss(some)) == pytest.approx(float((mean * mean.log()).sum()), rel=1e-12)
+    assert -math.log(C) < float(entropy_loss(some)) < 0
+
+
+def test_one_hot_and_activation_losses():
+    teacher = logits([0.7, 0.2, 0.1], [0.1, 0.3, 0.6]).log()
+    assert float(one_hot_loss(teacher)) == pytest.approx(-(math.log(0.7) + math.log(0.6)) / 2, abs=1e-15)
+    features = [logits([1.0, -3.0], [0.0, 2.0]), logits([1.0, -1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 0.0])]
+    # Clients' means of |h|/d: ((1 + 3)/2 + (0 + 2)/2)/2 = 1.5 and (8/4 + 0)/2 = 1; signs do not cancel.
+    assert float(activation_loss(features)) == pytest.approx(-1.25)
+
+
+# ------------------------------------------------------------------------------------------------ F-ADI
+def test_total_variation_of_a_hand_made_image():
+    x = torch.zeros(1, 1, 3, 3, dtype=torch.float64)
+    x[0, 0, 1, 1] = 2.0  # two neighbours in each of the four directions: norms sqrt(2 * 4)
+    assert float(total_variation(x)) == pytest.approx(4 * math.sqrt(8))
+    assert float(total_variation(torch.ones(2, 3, 4, 4))) == 0
+
+
+def test_jensen_shannon():
+    p = torch.randn(5, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    q = torch.randn(5, C, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert float(jensen_shannon(p, p + 2)) == pytest.approx(0, abs=1e-15)
+    assert float(jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(math.log(2))
+    a, b = p.softmax(1), q.softmax(1)
+    m = (a + b) / 2
+    by_hand = ((a * (a / m).log()).sum(1) + (b * (b / m).log()).sum(1)).mean() / 2
+    assert float(jensen_shannon(p, q)) == pytest.approx(float(by_hand), rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ runs
+@pytest.mark.parametrize("model", ["mlp", "resnet8"])
+@pytest.mark.parametrize("name", DATA_FREE)
+def test_data_free_runs_cost_one_upload_and_keep_a_diary(name, model):
+    ctx = context(model, 4)
+    model, steps = finish(DATA_FREE[name](**SHORT), ctx)
+    d = sum(t.numel() for t in model_state(model.module).values())
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == formulas.one_shot_bytes(d) and up == 4 * d
+    assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
+    kept = model.artefacts
+    assert kept["synthetic_images"].shape == (2, 16, 1, 8, 8) and kept["synthetic_labels"].shape == (2, 16)
+    assert kept["teacher_classes"].shape == (2, C) and kept["teacher_classes"].sum() == 32
+    assert kept["disagreement"].shape == kept["distillation_loss"].shape == (2,)
+    assert {step.phase for step in steps} == {"local training", "synthesis", "distillation"}
+    assert sum(step.model is not None for step in steps if step.phase == "distillation") == 2
+    assert not model.module.training
+
+
+def test_dense_with_an_empty_generator_loss_still_distils_and_augments():
+    for augment in ("none", "crop", "crop+flip"):
+        finish(Dense(**SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True), context())
+
+
+def rows():
+    stream = torch.Generator().manual_seed(0)
+    x, y = torch.randn(60, 7, generator=stream), torch.arange(60) % 3
+    data = Dataset("rows", x, y, x[:9], y[:9], x[:20], ("a", "b", "c"), "rows")
+    return Federation(data, (torch.arange(30), torch.arange(30, 60)), "dirichlet", 1.0, 0, 0, 1, "")
+
+
+def test_feature_rows():
+    for method in (Dense(**SHORT), FDafl(**SHORT), FedDF(epochs=1), FedKD(epochs=1)):
+        model, _ = finish(method, context(federation=rows()))
+        assert model.logits(torch.zeros(4, 7)).shape == (4, 3)
+    with pytest.raises(UsageError, match="F-ADI needs images"):
+        FAdi().validate(context(federation=rows()))
+
+
+def test_clients_of_several_architectures():
+    federation = federate("digits", alpha=0.5, clients=M, seed=0)
+    kinds = [("mlp", (1, 8, 8), C, 16), ("cnn", (1, 8, 8), C, 2), ("resnet8", (1, 8, 8), C, 2)]
+    for method in (Dense(**SHORT), FDafl(**SHORT), FAdi(**SHORT), FedDF(epochs=1), FedKD(epochs=1)):
+        ctx = Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0, init="different")
+        model, _ = finish(method, ctx)
+        assert model.module.architecture[0] == "mlp"  # the first client's
+    ctx = Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0)
+    for method in (FedDF(start="average"), FedKD(rounds_after=1)):
+        with pytest.raises(UsageError, match="same architecture"):
+            method.validate(ctx)
+
+
+# ------------------------------------------------------------------------------------------------ real public samples
+def test_feddf_of_one_client_that_starts_from_it_stays_where_it_is():
+    """Student = teacher: KL and its gradient are 0. Weight decay, 1e-4 times the rate, is all that moves."""
+    federation = federate("digits", alpha=0.5, clients=1, seed=0)
+    ctx = context(federation=federation, dtype=torch.float64)
+    model, _ = finish(FedDF(epochs=1, server_lr=1e-3, start="average"), ctx)
+    teacher = trained_clients(context(federation=federation, dtype=torch.float64)).module(0)
+    for one, other in zip(model.module.parameters(), teacher.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=0)
+
+
+def test_feddf_starts_from_the_weighted_average_if_asked():
+    ctx = context()
+    model, _ = finish(FedDF(epochs=1, batch=4096, server_lr=1e-5, start="average"), ctx)
+    clients = trained_clients(context())
+    average = weighted_mean([clients.state(k) for k in range(M)], ctx.sizes)
+    for name, tensor in model_state(model.module).items():
+        torch.testing.assert_close(tensor, average[name], rtol=0, atol=1e-3)
+
+
+def test_fedkds_first_step_goes_down_the_gradient_towards_class_count_weighted_logits():
+    """One Adam step moves every weight by the rate against the sign of the gradient of mean |f(x) - f_S(x)|."""
+    ctx = context(dtype=torch.float64)
+    rate = 1e-3
+    model, _ = finish(FedKD(epochs=1, batch=4096, server_lr=rate), ctx)
+    clients = trained_clients(context(dtype=torch.float64))
+    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
+    shares = counts / counts.sum(0)
+    teacher = sum(shares[k] * clients.module(k)(ctx.public) for k in range(M)).detach()
+    student = ctx.build(ctx.architectures[0], ctx.generator("fedkd", "student"))
+    F.l1_loss(student(ctx.public), teacher).backward()
+    for before, after in zip(student.parameters(), model.module.parameters(), strict=True):
+        sure = before.grad.abs() > 1e-6
+        moved = (after - before).detach()[sure]
+        torch.testing.assert_close(moved, -rate * before.grad[sure].sign(), rtol=0.02, atol=0)
+
+
+def test_fedkds_bytes_with_and_without_rounds_after():
+    ctx = context()
+    model, _ = finish(FedKD(epochs=1), ctx)
+    d = model.parameters
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == formulas.one_shot_bytes(d) + 4 * C
+    ctx = context()
+    tuned, steps = finish(FedKD(epochs=1, rounds_after=2, local_epochs=1), ctx)
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == formulas.one_shot_bytes(d) + 4 * C + formulas.iterative_bytes(d, 2)
+    assert steps[-1].phase == "rounds" and not torch.equal(tuned.logits(ctx.public), model.logits(ctx.public))
+
+
+def test_public_samples_are_needed():
+    for method in (FedDF(), FedKD()):
+        ctx = context()
+        ctx.public = None
+        with pytest.raises(UsageError, match="needs unlabelled public images"):
+            method.validate(ctx)
+
+
+# ------------------------------------------------------------------------------------------------ untrained ensembles
+def test_rules_of_the_ensemble():
+    found = {}
+    for rule in ("logits", "probabilities", "weighted", "class_counts", "votes"):
+        ctx = context(dtype=torch.float64)
+        found[rule], _ = finish(Ensemble(rule=rule), ctx)
+        d = found[rule].parameters // M
+        for up, down in ctx.link.ledger.by_client().values():
+            assert up + down == 2 * 8 * d + (4 * C if rule == "class_counts" else 0)
+    x = ctx.public
+    own = torch.stack([found["votes"].clients.module(k)(x) for k in range(M)]).detach()
+    sizes = torch.tensor(ctx.sizes).double()
+    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
+    close = {"rtol": 0, "atol": 1e-7}
+    torch.testing.assert_close(found["logits"].logits(x), own.mean(0), **close)
+    torch.testing.assert_close(
+        found["weighted"].logits(x), torch.einsum("m,mnc->nc", sizes / sizes.sum(), own), **close
+    )
+    shares = counts / counts.sum(0)
+    torch.testing.assert_close(found["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close)
+    for i, answer in enumerate(found["votes"].predict(x).tolist()):
+        names = own[:, i].argmax(1).tolist()
+        most = max(names.count(c) for c in range(C))
+        assert names.count(answer) == most
+        mean = own[:, i].softmax(1).mean(0)
+        assert answer == max((c for c in range(C) if names.count(c) == most), key=lambda c: float(mean[c]))

@@ -1,0 +1,228 @@
+"""The playground without a kernel: what is seen, dragged, run, pinned, exported."""
+
+import base64
+import csv
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.panels import playground, saved
+
+PNG = b"\x89PNG\r\n\x1a\n"
+VIEWS = ("partition", "accuracy", "communication", "features", "classes")
+
+
+def picture(panel, view):
+    """(PNG bytes, alt text, sentence) of a view as the page has them."""
+    html = panel.views[view].frame.value
+    data = base64.b64decode(html.split("base64,")[1].split('"')[0])
+    return data, html.split('alt="')[1].split('"')[0], panel.views[view].sentence.value
+
+
+def status_classes(panel):
+    return [name for name in panel._dom_classes if name.startswith("fl-status")]
+
+
+def test_first_view_is_complete_before_anything_is_trained(make, job):
+    panel = make()
+    data, alt, sentence = picture(panel, "partition")
+    assert data.startswith(PNG) and "α = 0.1, 10 clients, seed 0" in alt and "classes" in sentence
+    assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
+    assert all(cls.info.title in panel.drawer.methods.value for cls in METHODS.values())
+    assert panel.status == "idle" and status_classes(panel) == ["fl-status-idle"] and job.calls == []
+    for view in VIEWS[1:]:
+        panel.views.choose(view)
+        assert "press Run" in panel.views[view].frame.value
+    assert not panel.error and not panel.controls.error.value
+
+
+def test_the_picture_follows_every_slider_and_keeps_its_height(make):
+    panel = make()
+    seen, height = set(), panel.views["partition"].frame.layout.height
+    for alpha, clients in ((0.01, 10), (100, 10), (100, 1), (0.01, 1), (0.01, 50), (100, 50)):
+        panel.controls.alpha.value, panel.controls.clients.value = alpha, clients
+        data, alt, _ = picture(panel, "partition")
+        assert data.startswith(PNG) and f"α = {alpha:g}, {clients} client" in alt
+        seen.add(data)
+    assert len(seen) == 5  # with one client α makes no difference
+    assert panel.views["partition"].frame.layout.height == height
+    before = picture(panel, "partition")[0]
+    panel.controls.seed.value = 7
+    assert picture(panel, "partition")[0] != before and not panel.error
+
+
+def test_a_run_fills_every_view_and_the_table(make):
+    panel = make()
+    panel.controls.run.click()
+    assert panel.wait(20)
+    assert panel.status == "done" and status_classes(panel) == ["fl-status-done"]
+    assert panel.views.visible == "accuracy" and panel.drawer.tabs.value == "runs"
+    expected = [("fedavg", 0), ("fedavg", 1), ("fens", 0), ("fens", 1)]
+    assert [(o.method, o.setting["seed"]) for o in panel.outcomes] == expected
+    for view in VIEWS:
+        panel.views.choose(view)
+        data, alt, sentence = picture(panel, view)
+        assert data.startswith(PNG) and "α = 0.1" in alt and len(sentence) > 40, view
+        panel.views.tables.value = True
+        assert panel.views.table.value.startswith("<table>"), view
+    assert panel.drawer.runs.children[1].children[1].value.count("<span") >= 6
+    assert "4 results" in panel.controls.phase.value and panel.controls.progress.value == 1
+    assert not panel.error and panel.controls.stop.disabled and not panel.controls.run.disabled
+
+
+def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
+    panel = make()
+    panel.run(wait=True)
+    with panel._guard:  # the worker cannot finish the map before the preview is looked at
+        panel.views.choose("features")
+        assert picture(panel, "features")[1].startswith("PCA")
+    panel.wait(30)
+    assert picture(panel, "features")[1].startswith("t-SNE maps") and "fl-mapping" not in panel._dom_classes
+
+
+def test_a_chosen_client_is_marked_in_every_view(make):
+    panel = make()
+    panel.run(wait=True)
+    unmarked = {}
+    for view in VIEWS:
+        panel.views.choose(view)
+        panel.wait(30)
+        unmarked[view] = picture(panel, view)
+    panel.views.client.value = 3
+    for view in VIEWS:
+        panel.views.choose(view)
+        _, _, sentence = picture(panel, view)
+        if view != "accuracy":
+            assert "lient 3" in sentence and picture(panel, view) != unmarked[view], view
+    panel.controls.clients.value = 2  # client 3 is gone
+    assert panel.views.chosen is None and not panel.error
+
+
+def test_pinned_rows_stay_beside_new_runs(make):
+    panel = make()
+    panel.run(wait=True)
+    panel.drawer.runs.children[2].children[0].value = True  # FENS of run 1
+    panel.controls.alpha.value = 1
+    assert "press Run" in panel.views["accuracy"].caption.value
+    panel.run(wait=True)
+    assert "FENS (run 1, α = 0.1)" in picture(panel, "accuracy")[1]
+    assert "run_1 = fl.compare(['fens'], dataset='digits', alpha=0.1" in panel.code()
+    panel.drawer.clear.click()
+    assert [row.method for row in panel._record.rows] == ["fens"]
+    panel.run(wait=True)
+    assert [row.run for row in panel._record.shown] == [3, 3, 1] and not panel.error
+
+
+def test_code_is_python_that_names_what_run_would_do(make, job):
+    panel = make(alpha=0.5, epochs=7, partition="dirichlet")
+    panel.run(wait=True)
+    called = {}
+    source = panel.code().replace("import fedlab_nb as fl", "").replace("outs.table()", "")
+    fake = type("fl", (), {"compare": staticmethod(lambda methods, **kw: called.update(methods=methods, **kw))})
+    exec(source, {"fl": fake})
+    methods, seeds, settings = job.calls[-1]
+    assert called == {"methods": methods, "seeds": seeds, **settings} and settings["epochs"] == 7
+
+
+def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_path):
+    panel = make()
+    panel.run(wait=True)
+    panel.drawer.folder.value = str(tmp_path / "mine")
+    panel.drawer.export.click()
+    assert "runs.csv" in panel.drawer.written.value and not panel.error
+    with open(tmp_path / "mine/runs.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == ["fedavg", "fedavg", "fens", "fens"]
+    record = json.loads((tmp_path / "mine/runs.json").read_text(encoding="utf-8"))
+    assert float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
+    for name in (*VIEWS, "handout"):
+        assert (tmp_path / f"mine/{name}.png").read_bytes().startswith(PNG)
+    assert panel.export(tmp_path / "mine") == tmp_path / "mine-2"
+    (tmp_path / "file").write_text("here already")
+    panel.drawer.folder.value = str(tmp_path / "file" / "below")
+    panel.drawer.export.click()
+    assert "choose another folder" in panel.controls.error.value
+
+
+def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
+    panel = make()
+    panel.run(wait=True)
+    data, metadata = panel._repr_mimebundle_()
+    assert base64.b64decode(data["image/png"]).startswith(PNG) and "α = 0.1" in metadata["image/png"]["alt"]
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.model_id
+    assert "FENS" in data["text/plain"] and "\n" not in data["text/plain"] and "0x" not in data["text/plain"]
+    assert repr(panel) == data["text/plain"]
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    panel._ipython_display_()
+    assert [sorted(output) for output in shown] == [
+        ["application/vnd.jupyter.widget-view+json", "text/plain"],
+        ["image/png", "text/plain"],
+        ["text/html", "text/plain"],
+    ]
+    assert all(output["text/plain"] for output in shown)
+
+
+def test_every_control_has_a_name_and_says_what_it_is(make):
+    controls = make().controls
+    named = [controls.dataset, controls.path, controls.alpha, controls.clients, controls.epochs, controls.device]
+    named += [controls.seed, controls.seeds, controls.run, controls.stop]
+    for widget in [*named, *controls.methods.boxes.values()]:
+        assert widget.description and widget.tooltip
+
+
+def test_hidden_and_fixed_controls(make, job):
+    panel = make(hide=["device", "alpha"], fixed={"clients": 4, "methods": ["ensemble"]})
+    assert panel.controls.device.layout.display == "none" and panel.controls.clients.disabled
+    panel.run(wait=True)
+    assert job.calls[0][0] == ["ensemble"] and job.calls[0][2]["clients"] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"alpha": 0}, "alpha"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"clients": 51}, "clients"),
+        ({"methods": ["fenz"]}, "fens"),
+        ({"dataset": "digit"}, "digits"),
+        ({"device": "tpu"}, "device"),
+        ({"hide": ["lamp"]}, "control"),
+    ],
+)
+def test_wrong_starting_values_are_refused(options, says):
+    with pytest.raises(UsageError, match=says):
+        playground(**options)
+
+
+def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monkeypatch):
+    executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
+    monkeypatch.setattr(saved, "cell", lambda: next(executions))
+    job.gate.clear()
+    first, second, other = make(), make(), make()
+    for panel in (first, second, other):
+        panel.run()
+    make()  # cell-1 again
+    job.gate.set()
+    for panel in (first, second, other):
+        assert panel.wait(20)
+    assert [first.status, second.status, other.status] == ["stopped", "stopped", "done"]
+
+
+def test_a_panel_of_the_real_study():
+    """Real training: what the pictures get is what `study` measured."""
+    panel = playground(methods=["local", "fedavg", "ensemble"], clients=3, seeds=2, epochs=2)
+    panel.run(wait=True, timeout=60)
+    assert panel.status == "done" and not panel.error and len(panel.outcomes) == 6
+    for view in VIEWS:
+        panel.views.choose(view)
+        assert picture(panel, view)[0].startswith(PNG), view
+    panel.wait(60)
+    mean = np.mean([o.accuracy for o in panel.outcomes if o.method == "ensemble"])
+    assert f"Ensemble (FedENS) {100 * mean:.0f} %" in repr(panel)
+    panel.close()
+    assert not [t for t in threading.enumerate() if "fedlab_nb" in t.name]

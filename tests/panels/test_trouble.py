@@ -1,0 +1,242 @@
+"""The playground when things go wrong, or in an odd order: errors, Stop, double Run, stale jobs, close."""
+
+import threading
+import time
+
+import numpy as np
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.panels.worker import Worker
+
+
+def threads():
+    return [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_method_that_fails_does_not_lose_the_others(make, job, diverged):
+    job.fails = {"fedavg": diverged}
+    panel = make(methods=["fedavg", "fens", "fedlpa"])
+    panel.run(wait=True)
+    assert panel.status == "done" and {o.method for o in panel.outcomes} == {"fens", "fedlpa"}
+    line = panel.controls.error.value
+    assert line.count("<p") == 1 and "FedAvg, one round: Its numbers are no longer finite" in line
+    assert 'role="alert"' in line and "RunError" in panel.error
+    assert "no longer finite" in panel.drawer.runs.children[1].children[1].value
+    job.fails = {}
+    panel.run(wait=True)
+    assert not panel.controls.error.value
+
+
+def test_a_run_without_any_result_is_an_error(make, job):
+    job.fails = {"fens": ZeroDivisionError("by nought")}
+    panel = make(methods=["fens"])
+    panel.run(wait=True)
+    assert panel.status == "error" and "Unexpected ZeroDivisionError: by nought" in panel.controls.error.value
+    assert "Traceback" in panel.error or "ZeroDivisionError" in panel.error
+
+
+def test_a_job_that_raises_is_shown_and_can_be_run_again(make, job, monkeypatch):
+    panel = make()
+
+    def broken(*_):
+        yield from ()
+        raise KeyError("lost")
+
+    monkeypatch.setattr(job, "_events", broken)
+    panel.run(wait=True)
+    assert panel.status == "error" and "Unexpected KeyError" in panel.controls.error.value
+    assert "Traceback" in panel.error and not panel.controls.run.disabled
+    monkeypatch.undo()
+    panel.run(wait=True)
+    assert panel.status == "done"
+
+
+def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
+    panel = make()
+    panel.run(wait=True)
+    panel.controls.methods.value = []
+    panel.controls.run.click()
+    assert "No method is ticked" in panel.controls.error.value and len(panel.outcomes) == 4
+    panel.controls.methods.value = ["fens"]
+    panel.controls.dataset.value = "own file"
+    assert "No file is named" in panel.controls.error.value and panel.controls.path.layout.display is None
+    panel.controls.path.value = str(tmp_path / "missing.npz")
+    assert panel.wait(20)
+    assert "missing.npz" in panel.controls.error.value and panel.controls.error.value.count("<p") == 1
+    panel.controls.run.click()
+    assert "missing.npz" in panel.controls.error.value and len(panel.outcomes) == 4
+    assert "without" in repr(panel) or "missing.npz" in repr(panel)
+    panel.controls.dataset.value = "digits"
+    assert panel.wait(20) and not panel.controls.error.value
+    panel.views.choose("partition")
+    assert "digits" in panel.views["partition"].picture.alt
+    panel.run(wait=True)
+    assert panel.status == "done"
+
+
+def test_cuda_that_is_not_there(monkeypatch):
+    import torch
+
+    from fedlab_nb.panels import playground
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    panel = playground(device="cuda", methods=["local"])
+    panel.run(wait=True)
+    assert "Device &#x27;cuda&#x27; is not there" in panel.controls.error.value and panel.status == "idle"
+    assert "press Run" in panel.views["accuracy"].frame.value or panel.views.visible == "partition"
+    panel.close()
+
+
+def test_own_file_adapts_the_limits(make, tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"x_train": rng.random((12, 5)), "y_train": np.arange(12) % 3, "x_test": rng.random((6, 5))}
+    np.savez(tmp_path / "mine.npz", **arrays, y_test=np.arange(6) % 3)
+    panel = make(clients=20)
+    panel.controls.path.value = str(tmp_path / "mine.npz")
+    panel.controls.dataset.value = "own file"
+    assert panel.wait(20) and not panel.error
+    assert panel.controls.clients.max == 12 and panel.controls.clients.value == 12
+    assert "mine.npz" in panel.views["partition"].picture.alt and "3 classes" in panel.views["partition"].picture.alt
+    assert str(tmp_path / "mine.npz") in panel.code()
+
+
+def test_stop_before_start_and_twice(make, job):
+    panel = make()
+    panel.stop()
+    panel.controls.stop.click()
+    assert panel.status == "idle" and not panel.error
+    job.gate.clear()
+    panel.run()
+    panel.stop()
+    panel.stop()
+    job.gate.set()
+    assert panel.wait(10) and panel.status == "stopped" and job.closed == 1 and panel.outcomes == []
+    panel.run(wait=True)
+    assert panel.status == "done" and len(panel.outcomes) == 4
+
+
+def test_stop_keeps_what_is_finished(make, job):
+    panel = make(methods=["fedavg", "fens"], seeds=1)
+    steps = panel._course.event
+
+    def hold(event):
+        if event.outcome is not None:
+            job.gate.clear()
+        steps(event)
+
+    panel._course.event = hold
+    panel.run()
+    until(lambda: len(panel.outcomes) == 1)
+    panel.controls.stop.click()
+    job.gate.set()
+    assert panel.wait(10) and panel.status == "stopped" and [o.method for o in panel.outcomes] == ["fedavg"]
+    assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
+
+
+def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, job):
+    panel = make()
+    job.gate.clear()
+    panel.run()
+    panel.run()
+    job.gate.set()
+    assert panel.wait(20) and panel.status == "done" and job.closed == 2
+    assert len(panel.outcomes) == 4 and {row.run for row in panel._record.rows if row.outcomes} == {2}
+
+
+def test_sliders_move_while_a_run_goes_on(make, job):
+    panel = make()
+    job.gate.clear()
+    panel.run()
+    panel.controls.alpha.value = 3
+    panel.views.choose("partition")
+    assert "α = 3" in panel.views["partition"].picture.alt and panel.status == "running"
+    job.gate.set()
+    assert panel.wait(20)
+    assert {o.setting["alpha"] for o in panel.outcomes} == {0.1} and not panel.error
+    panel.views.choose("accuracy")
+    assert "the controls have moved" in panel.views["accuracy"].caption.value
+
+
+def test_close_leaves_no_thread(make, job):
+    panel = make()
+    job.gate.clear()
+    panel.run()
+    assert threads()
+    threading.Timer(0.1, job.gate.set).start()
+    panel.close()
+    assert not threads() and job.closed == 1
+    panel.close()
+
+
+def test_inline_works_without_a_thread(make, job):
+    panel = make(inline=True)
+    panel.controls.run.click()
+    assert panel.status == "done" and len(panel.outcomes) == 4 and not threads()
+    panel.views.choose("features")
+    assert panel.views["features"].picture.alt.startswith("t-SNE")
+
+
+def test_errors_in_callbacks_are_shown(make, monkeypatch):
+    panel = make()
+    monkeypatch.setattr(panel._scene, "partition", lambda *_: 1 / 0)
+    panel.controls.alpha.value = 5
+    assert "Unexpected ZeroDivisionError" in panel.controls.error.value and "scene" in panel.error or panel.error
+    monkeypatch.undo()
+    panel.controls.alpha.value = 6
+    assert not panel.controls.error.value
+
+
+def test_warnings_of_a_run_are_told_in_the_panel_and_nowhere_else(make, job, capfd):
+    job.warns = "The result could not be kept."
+    panel = make()
+    panel.run(wait=True)
+    assert "Note: The result could not be kept." in panel.controls.error.value
+    assert capfd.readouterr() == ("", "")
+
+
+def test_interrupting_the_wait_stops_the_run(make, job, monkeypatch):
+    panel = make()
+    job.gate.clear()
+
+    def interrupted(timeout):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(panel._worker, "wait", interrupted)
+    try:
+        panel.run(wait=True)
+    except KeyboardInterrupt:
+        pass
+    monkeypatch.undo()
+    job.gate.set()
+    assert panel.wait(10) and panel.status == "stopped"
+
+
+def test_worker_waits_no_longer_than_told():
+    gate = threading.Event()
+
+    def job():
+        yield gate.wait(10)
+
+    worker = Worker(threading.RLock(), inline=False, on_warning=print)
+    worker.start(job, lambda event: None, lambda how, error: None)
+    assert not worker.wait(0.05)
+    gate.set()
+    assert worker.wait(10)
+
+
+def test_a_data_set_that_cannot_be_had_is_refused_in_the_panel(make, monkeypatch):
+    def load(name, **_):
+        raise UsageError("No network; digits and glyphs work offline.")
+
+    panel = make()
+    monkeypatch.setattr("fedlab_nb.data.load", load)
+    panel.controls.dataset.value = "mnist"
+    assert panel.wait(10) and panel.status == "error"
+    assert "No network" in panel.controls.error.value

@@ -1,0 +1,151 @@
+"""Distillation: losses against hand-made values and closed-form gradients, the loop against one written by hand."""
+
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import build, model_state
+from fedlab_nb.training import Recipe
+from fedlab_nb.training.distill import Learner, ce_each, distil, distillation_loss, kl_each, l1_each
+
+N, C = 12, 4
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.fixture
+def student():
+    return build("mlp", (5,), C, width=6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+# ------------------------------------------------------------------------------------------------ losses
+def test_kl_of_hand_made_distributions():
+    teacher = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
+    student = torch.tensor([[0.25, 0.75], [0.75, 0.25]], dtype=torch.float64).log()
+    by_hand = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
+    assert kl_each(teacher, student).tolist() == pytest.approx([by_hand, 0.0], abs=1e-15)
+    # The teacher comes first: the other way round is another number.
+    other = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
+    assert float(kl_each(student, teacher)[0]) == pytest.approx(other, abs=1e-15)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
+def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temperature):
+    """d/ds τ² KL(σ(t/τ) ‖ σ(s/τ)) = τ (q - p), p = σ(t/τ), q = σ(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
+    t, s = draw(N, C).requires_grad_(), draw(N, C, seed=1).requires_grad_()
+    to_teacher, to_student = torch.autograd.grad(kl_each(t, s, temperature).sum(), (t, s))
+    p, q = (t / temperature).softmax(1), (s / temperature).softmax(1)
+    torch.testing.assert_close(to_student, temperature * (q - p), rtol=0, atol=1e-12)
+    gap = (p / q).log()
+    torch.testing.assert_close(to_teacher, temperature * p * (gap - (p * gap).sum(1, keepdim=True)), rtol=0, atol=1e-12)
+
+
+def test_temperature_squared_keeps_the_gradients_size():
+    """τ² KL(σ(t/τ) ‖ σ(s/τ)) is KL of logits divided by τ, times τ²; for τ → ∞ its gradient tends to that of
+    half the variance of t - s over the classes."""
+    t, s = draw(N, C), draw(N, C, seed=1).requires_grad_()
+    torch.testing.assert_close(kl_each(t, s, 3.0), 9 * kl_each(t / 3, s / 3), rtol=1e-14, atol=0)
+    (hot,) = torch.autograd.grad(kl_each(t, s, 1e4).sum(), s)
+    gap = (s - t).detach()
+    torch.testing.assert_close(hot, (gap - gap.mean(1, keepdim=True)) / C, rtol=0, atol=1e-3)
+
+
+def test_l1_and_pseudo_labels():
+    t = torch.tensor([[1.0, -1.0], [0.0, 2.0]], dtype=torch.float64)
+    s = torch.tensor([[0.5, 1.0], [0.0, 2.0]], dtype=torch.float64)
+    assert l1_each(t, s).tolist() == [1.25, 0.0]
+    expected = F.cross_entropy(s, torch.tensor([0, 1]), reduction="none")
+    assert torch.equal(ce_each(t, s), expected)  # from logits
+    assert torch.equal(ce_each(torch.tensor([0, 1]), s), expected)  # from labels
+    with pytest.raises(UsageError, match="did you mean 'l1'"):
+        distillation_loss("L1")
+
+
+# ------------------------------------------------------------------------------------------------ loop
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("name", ["kl", "l1", "ce"])
+def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
+    x, targets = draw(N, 5), draw(N, C, seed=2)
+    recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
+    mine, loss = copy.deepcopy(student), distillation_loss(name, 2.0)
+    ticks = list(distil(mine, x, targets, recipe, loss, torch.Generator().manual_seed(5), clip=0.5))
+    assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[-1].fresh
+
+    stream = torch.Generator().manual_seed(5)
+    torch_optimizer = (
+        torch.optim.SGD(student.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
+        if optimizer == "sgd"
+        else torch.optim.Adam(student.parameters(), lr=0.1, weight_decay=1e-3)
+    )
+    for epoch in range(3):
+        torch_optimizer.param_groups[0]["lr"] = 0.05 * (1 + math.cos(math.pi * epoch / 3))
+        for rows in torch.randperm(N, generator=stream).split(5):
+            torch_optimizer.zero_grad()
+            s, t = student(x[rows]), targets[rows]
+            value = {
+                "kl": 4 * F.kl_div((s / 2).log_softmax(1), (t / 2).softmax(1), reduction="batchmean"),
+                "l1": F.l1_loss(s, t),
+                "ce": F.cross_entropy(s, t.argmax(1)),
+            }[name]
+            value.backward()
+            nn.utils.clip_grad_norm_(student.parameters(), 0.5)
+            torch_optimizer.step()
+    for one, other in zip(mine.parameters(), student.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
+    x, weights = draw(N, 5), draw(5, C, seed=3)
+    recipe, loss, twin = Recipe(2, 4, lr=0.1), distillation_loss("kl"), copy.deepcopy(student)
+    list(distil(student, x, x @ weights, recipe, loss, torch.Generator().manual_seed(0)))
+    list(distil(twin, x, lambda batch: batch @ weights, recipe, loss, torch.Generator().manual_seed(0)))
+    assert all(torch.equal(a, b) for a, b in zip(student.parameters(), twin.parameters(), strict=True))
+    seen = []
+    learner = Learner(twin, recipe, lambda target, s: seen.append(target) or kl_each(target, s))
+    passes = learner.one_pass(
+        x, lambda b: b @ weights, torch.Generator().manual_seed(0), epoch=0, prepare=lambda b: 2 * b
+    )
+    list(passes)
+    order = torch.randperm(N, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(torch.cat(seen), 2 * (x @ weights)[order])
+
+
+def test_weights_multiply_each_samples_loss(student):
+    """A weight of 2 counts as two copies in the sum; a weight of 0 removes a sample (the mean is over all N)."""
+    x, targets = draw(4, 5), draw(4, C, seed=2)
+    weights = torch.tensor([2.0, 0.0, 1.0, 1.0], dtype=torch.float64)
+    recipe, loss = Recipe(1, 4, lr=0.1), distillation_loss("kl")
+    twin = copy.deepcopy(student)
+    Learner(student, recipe, loss).step(x, targets, weights)
+    rows = torch.tensor([0, 0, 2, 3])
+    Learner(twin, recipe, loss).step(x[rows], targets[rows])
+    for one, other in zip(student.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-14)
+
+
+def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
+    student = build("resnet8", (1, 8, 8), C, width=2, generator=torch.Generator().manual_seed(1))
+    x, targets = torch.rand(20, 1, 8, 8), torch.randn(20, C)
+    learner = Learner(student, Recipe(1, 4), distillation_loss("kl"))
+    stream = torch.Generator().manual_seed(0)
+    assert len(list(learner.one_pass(x, targets, stream, epoch=0, steps=3))) == 3
+    steps = learner.one_pass(x, targets, stream, epoch=0)
+    next(steps)
+    assert student.training
+    steps.close()
+    assert not student.training
+
+
+def test_no_global_random_state_and_no_epochs(student):
+    state, before = torch.get_rng_state(), model_state(student)
+    ticks = distil(student, draw(N, 5), draw(N, C), Recipe(0, 4), distillation_loss("kl"), torch.Generator())
+    assert list(ticks) == []
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())
