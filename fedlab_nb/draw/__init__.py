@@ -1,9 +1,8 @@
-"""Pictures: one function each, from plain data to a `Picture` (figure, alt text, sentence, table). No widgets, no
-pyplot.
+"""Pictures: one function each, from plain data to a `Picture` (figure, alt, sentence, table). No widgets, no pyplot.
 
-partition      who holds what (`Partition` redraws in place)      accuracy   bars over seeds, and the curve
-communication  bytes by phase, accuracy against bytes             features   PCA or t-SNE maps with a neighbour score
-classes        accuracy by class and by client                    handout    a panel's state in one picture
+partition       who holds what (`Partition` redraws in place)   accuracy   bars over seeds, and the curve
+communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
+classes         accuracy by class and by client                 handout    a panel's state in one picture
 """
 
 from .accuracy import accuracy, verdict

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .series import Series, finished, settings_of
 from .style import FAINT, INK, LOCK, QUIET, Picture, dress, new_figure
-from .words import gap, is_noise, listed, percent
+from .words import gap, is_noise, listed, percent, plural
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 PERCENT = FuncFormatter(lambda v, _: f"{100 * v:.0f} %")
@@ -107,10 +107,9 @@ def verdict(series: Sequence[Series]) -> str:
         second = ranked[1]
         difference, wide = gap(best.accuracies, second.accuracies, best.setting == second.setting)
         points = f"{100 * difference:.0f}"
+        behind = "is level with it" if points == "0" else f"follows {plural(int(points), 'point')} behind"
         if math.isnan(wide):
-            text += (
-                f", {second.name} follows {points} points behind; with one seed nobody can tell whether that is noise"
-            )
+            text += f", {second.name} {behind}; with one seed nobody can tell whether that is noise"
         elif is_noise(difference, wide):
             text += f"; {second.name} is {points} ± {100 * wide:.0f} points behind, which is within the noise"
         else:

@@ -13,6 +13,8 @@ from .series import Series, finished, settings_of
 from .style import ACCENT, INK, LOCK, QUIET, Picture, many_is_dark, new_figure, shorten
 from .words import percent
 
+STACKED = 9  # more rows than this, and the two heat-maps stand side by side
+
 
 def classes(series: Sequence[Series], class_names: Sequence[str], *, client: int | None = None) -> Picture:
     """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` is marked."""
@@ -20,14 +22,21 @@ def classes(series: Sequence[Series], class_names: Sequence[str], *, client: int
     per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
     with LOCK:
         figure = new_figure()
-        upper, lower = figure.subplots(2, 1)
-        heat(upper, per_class, done, "Accuracy for each class", shorten(class_names, 10), "class")
-        image = heat(
-            lower, per_client, done, f"Accuracy for each client's own mix of classes{seed_of(done)}", None, "client"
+        many = len(done) > STACKED
+        first, second = figure.subplots(1, 2, sharey=True) if many else figure.subplots(2, 1)
+        heat(
+            first,
+            per_class,
+            done,
+            "Accuracy for each class" if not many else "By class",
+            shorten(class_names, 10),
+            "class",
         )
+        title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
+        image = heat(second, per_client, done, title + seed_of(done), None, "client")
         if client is not None and per_client.shape[1] > client:
-            lower.axvspan(client - 0.5, client + 0.5, fill=False, edgecolor=ACCENT, lw=2.5, clip_on=False)
-        bar = figure.colorbar(image, ax=[upper, lower], pad=0.015, aspect=32, format=PERCENT)
+            second.axvspan(client - 0.5, client + 0.5, fill=False, edgecolor=ACCENT, lw=2.5, clip_on=False)
+        bar = figure.colorbar(image, ax=[first, second], pad=0.015, aspect=32, format=PERCENT)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=8.5, colors=QUIET, labelcolor=INK)
     return Picture(
@@ -67,13 +76,14 @@ def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, nam
                 j, i, f"{100 * shown[i, j]:.0f}", ha="center", va="center", fontsize=8.5, color="white" if dark else INK
             )
     ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=5)
-    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=9.5 if rows <= 8 else 7)
     if names is not None and columns <= 20:
         ax.set_xticks(range(len(names)), names)
     else:
         ax.xaxis.set_major_locator(MaxNLocator(min(columns, 15), integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlim(-0.5, columns - 0.5)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    small = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
+    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=small)
     ax.set_xlabel(x, fontsize=9, color=QUIET, labelpad=1)
     for spine in ax.spines.values():
         spine.set_visible(False)

@@ -11,14 +11,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from .accuracy import PERCENT
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, legend, new_figure
-from .words import data_size, percent
+from .words import data_size, percent, plural
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 SIZES = FuncFormatter(lambda v, _: data_size(v))
 
 
 def communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
-    """Phases at the left, accuracy against bytes at the right. `client_bytes`: what to say instead of the comparison."""
+    """Phases at the left, accuracy against bytes at the right. `client_bytes`: to be said instead of the comparison."""
     done = finished(series)
     with LOCK:
         figure = new_figure()
@@ -77,11 +77,12 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
     """One point a series, with its band over seeds; pinned ones hollow. Free methods stand at the left edge."""
     dress(ax, title="Accuracy against bytes", grid="both")
     shown = sorted(series, key=lambda s: (s.total, s.mean))
+    size = 9 if len(shown) <= 10 else 7
     for s in shown:
         x, wide = max(s.total, 1.0), s.half_width
         if not math.isnan(wide):
             ax.plot([x, x], [max(0, s.mean - wide), min(1, s.mean + wide)], color=s.hue, lw=1.6, alpha=0.6)
-        ax.plot([x], [s.mean], s.marker, ms=9, color=s.hue, mfc="white" if s.pinned else s.hue, mew=1.6)
+        ax.plot([x], [s.mean], s.marker, ms=size, color=s.hue, mfc="white" if s.pinned else s.hue, mew=1.6)
     bytes_axis(ax, [s.total for s in series if s.total] or [1e3, 1e6], pad=2.5)
     ax.set_ylim(0, 1.03)
     ax.yaxis.set_major_formatter(PERCENT)
@@ -90,7 +91,7 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
 
 
 def name_points(ax: Axes, series: Sequence[Series]) -> None:
-    """A label beside each point, where it meets the fewest other points and labels (sizes are estimated, not measured)."""
+    """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured."""
     low, high = ax.get_xlim()
     font = 9 if len(series) <= 10 else 7.5
     inches = ax.get_position().width * ax.figure.get_figwidth()
@@ -155,9 +156,10 @@ def sentence(series: Sequence[Series]) -> str:
         return f"{cheap.name} moves {data_size(cheap.up)} up and {data_size(cheap.down)} down, all clients together."
     times = dear.total / max(cheap.total, 1)
     points = 100 * (dear.mean - cheap.mean)
+    better = f"{plural(round(abs(points)), 'point')} {'better' if points >= 0 else 'worse'}"
     return (
         f"{cheap.name} costs least, {data_size(cheap.total)} up and down for all clients; {dear.name} costs "
-        f"{times:.1f} times as much and is {abs(points):.0f} points {'better' if points >= 0 else 'worse'}."
+        f"{times:.1f} times as much and is {better}."
     )
 
 

@@ -25,9 +25,7 @@ def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
 
 
 def tsne(features: np.ndarray) -> np.ndarray:
-    """t-SNE `[N, 2]` of the leading principal components, from a PCA start and one thread: the same points give the
-    same map.
-    """
+    """t-SNE `[N, 2]` of the leading principal components, from a PCA start: the same points give the same map."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 

@@ -1,7 +1,6 @@
 """Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
 
-Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place while a slider
-is dragged.
+Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place, for sliders.
 """
 
 from __future__ import annotations
@@ -120,8 +119,8 @@ def alt_text(counts: np.ndarray, setting: str, jensen_shannon: float, client: in
     holds = f"{few}" if few == many else f"{few} to {many}"
     marked = f" Client {client} is marked." if client is not None else ""
     return (
-        f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is the "
-        f"number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
+        f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
+        f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
         f"{counts.sum(1).max()} samples. Skew {jensen_shannon:.2f} of 1.{marked}"
     )
 

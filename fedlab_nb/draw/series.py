@@ -1,4 +1,4 @@
-"""`Series`: one method under one setting, over its seeds, as plain data. It is what the result pictures are drawn from."""
+"""`Series`: one method under one setting, over its seeds, as plain data; what the result pictures are drawn from."""
 
 from __future__ import annotations
 

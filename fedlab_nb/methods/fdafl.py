@@ -99,7 +99,7 @@ class FDafl(GeneratorKnobs):
                 losses = []
                 for step in range(self.passes):
                     with torch.no_grad():
-                        x = generator(self.noise(ctx, draws))
+                        x = generator(self.noise(ctx, draws, self.batch))
                         teacher = ensemble(x)
                     if step == 0:
                         diary.batch(t + 1, x, teacher.argmax(1), teacher, student)

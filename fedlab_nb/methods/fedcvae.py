@@ -55,7 +55,7 @@ class FedCVAE(Method):
         2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True, paper=5000
     )
     server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
-    server_lr: float = knob(1e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
+    server_lr: float = knob(3e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         everyone = range(ctx.clients_count)

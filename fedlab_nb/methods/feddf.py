@@ -24,7 +24,7 @@ from ..training.distill import distil, distillation_loss
 from .base import NEEDS, Method, NetworkModel, Progress, knob, register, weighted_mean
 from .context import Context
 from .parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from .parts.synthesis import CLIP, new_student, snapshot, student_recipe
+from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe
 
 
 @register(
@@ -49,6 +49,8 @@ class FedDF(Method):
     )
     weights: str = knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
     start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
+
+    paper_recipe = ServerKnobs.paper_recipe
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

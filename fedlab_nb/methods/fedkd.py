@@ -10,8 +10,9 @@ FENS matches its own traffic with "FedKD 4R": `rounds_after` = 3 rounds of FedAv
 
 Choices: loss=kl with a temperature is the other common reading of knowledge distillation. Quantised inference is left
 out, as in FENS. The paper's public samples come from another data set (CIFAR-100 for CIFAR-10); here they are the
-data set's own public part. Counts say nothing of how sure a model is, so a small client that alone has a class
-decides it badly: on digits the rule is above the plain mean in most partitions and far below it in some.
+data set's own public part. Counts say nothing of how sure a model is: as an ensemble on a validation part of the
+digits, six partitions, the rule has 0.43 on average where the plain mean has 0.37, but on one of them 0.09 against
+0.45.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..training.distill import LOSSES, distil, distillation_loss
 from .base import NEEDS, Method, NetworkModel, Progress, knob, register, weighted_mean
 from .context import Context
 from .fedavg_multi import FedAvgMulti
+from .fens import Fens
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.rounds import PHASE, Rounds
 from .parts.synthesis import new_student, snapshot
@@ -54,6 +56,8 @@ class FedKD(Method):
     temperature: float = knob(4.0, "Temperature", "For loss=kl.", symbol="τ", low=0.1, high=100, log=True)
     rounds_after: int = knob(0, "FedAvg rounds", "From the distilled model; 3: FedKD 4R.", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs a round", "Of those rounds.", symbol="E", low=1, high=1000)
+
+    paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

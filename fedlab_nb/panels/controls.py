@@ -1,4 +1,4 @@
-"""The controls of a playground: what can be chosen, its limits, and what has been chosen as settings for `study.job`."""
+"""The controls of a playground: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class MethodBox:
         names = [choose("method", name, self.boxes) for name in ([names] if isinstance(names, str) else names)]
         for name, box in self.boxes.items():
             box.value = name in names
+
+    def ticked_first(self) -> None:
+        """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
+        self.widget.children = sorted(self.boxes.values(), key=lambda box: not box.value)
 
     def observe(self, call: Any) -> None:
         for box in self.boxes.values():

@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def write(folder: str | Path, record: Record, pictures: Mapping[str, Picture], code: str) -> Path:
-    """Write everything to `folder`, or to `folder-2`, `folder-3`, … where that has something in it; returns the folder."""
+    """Write everything to `folder`, or to `folder-2`, … where that has something in it already; returns the folder."""
     try:
         place = free(Path(folder).expanduser())
         place.mkdir(parents=True, exist_ok=True)

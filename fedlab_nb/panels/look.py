@@ -1,6 +1,4 @@
-"""The look: one style sheet for all panels, and a few pieces of HTML. Colours follow JupyterLab's theme; there is one
-accent.
-"""
+"""The look: one style sheet for all panels (`look.css`), and a few pieces of HTML."""
 
 from __future__ import annotations
 

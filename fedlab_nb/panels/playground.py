@@ -35,7 +35,7 @@ REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and dr
 
 
 def guarded(method: Callable) -> Callable:
-    """For callbacks, whose exceptions a notebook would swallow: hold the panel's lock, show every error in the panel."""
+    """For callbacks, whose exceptions a notebook would swallow: hold the panel's lock, show each error in the panel."""
 
     @functools.wraps(method)
     def call(self: Playground, *arguments: Any) -> Any:
@@ -83,6 +83,7 @@ class Playground(widgets.VBox):
         self.controls.methods.value = methods
         for name, value in {**chosen, **fixed}.items():
             (self.controls.fix if name in fixed else self.controls.put)(name, value)
+        self.controls.methods.ticked_first()
         self.controls.hide(list(hide))
         self._listen()
         self._telling.phase("Ready.")
@@ -100,7 +101,7 @@ class Playground(widgets.VBox):
         c.methods.observe(lambda _: self._choice_changed())
         c.run.on_click(lambda _: self._start())
         c.stop.on_click(lambda _: self.stop())
-        self.views.on_choice(self._view_chosen)
+        self.views.on_choice(self._redraw)
         self.views.client.observe(lambda _: self._client_chosen(), "value")
         self.drawer.clear.on_click(lambda _: self._clear())
         self.drawer.export.on_click(lambda _: self._export_clicked())
@@ -126,11 +127,10 @@ class Playground(widgets.VBox):
     @property
     def sentence(self) -> str:
         """What the visible view says."""
-        picture = self.views[self.views.visible].picture
-        return picture.sentence if picture else ""
+        return getattr(self.views[self.views.visible].picture, "sentence", "")
 
     def run(self, wait: bool = False, timeout: float | None = None) -> None:
-        """Press Run; with `wait`, return when everything is done (or after `timeout` seconds). Interrupting it is Stop."""
+        """Press Run; with `wait`, return when all is done, or after `timeout` seconds. Interrupting it is Stop."""
         self._start()
         if wait:
             self.wait(timeout)
@@ -265,7 +265,7 @@ class Playground(widgets.VBox):
         self._choices()
 
     def _choices(self) -> None:
-        """Bring up to date what depends on the choices alone: the Python lines, and what the result views are called."""
+        """Bring up to date what depends on the choices alone: the Python lines, the captions of the result views."""
         self.drawer.code.value = f"<pre>{look.escape(self.code())}</pre>"
         for name in RESULTS:
             self.views[name].caption.value = look.paragraph(self._caption())
@@ -340,10 +340,6 @@ class Playground(widgets.VBox):
             self._redraw()
 
     # ------------------------------------------------------------------------------------------------ drawing
-    @guarded
-    def _view_chosen(self) -> None:
-        self._draw()
-
     @guarded
     def _redraw(self) -> None:
         self._draw()

@@ -1,9 +1,8 @@
 """How a panel is kept in a notebook: live where a kernel runs, a picture and a sentence everywhere else.
 
-JupyterLab shows a saved widget as "Error displaying widget" once a notebook is trusted, even if its output also holds a
-picture.
-So a panel displays itself as three outputs: the widget with its sentence, its picture, and a style that shows one of
-the two.
+JupyterLab shows a saved widget as "Error displaying widget" once a notebook is trusted, even if its output also holds
+a picture. So a panel displays itself as three outputs: the widget with its sentence, its picture, and a style that
+shows one of the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a panel tells beside its pictures: status, phase, errors. Everything here only sets traits; nothing is printed."""
+"""What a panel tells beside its pictures: status, phase, errors. Only traits are set here; nothing is printed."""
 
 from __future__ import annotations
 

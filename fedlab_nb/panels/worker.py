@@ -1,8 +1,6 @@
-"""One worker for a panel: runs a job's generator in a thread (or inline), step by step, and can be stopped between two
-steps.
+"""One worker for a panel: runs a job's generator step by step, in a thread or inline; it can be stopped between steps.
 
-A job that was replaced by a newer one drops what it still yields. Nothing is ever printed: errors and warnings are
-handed on.
+A job that was replaced by a newer one drops what it still yields. Errors and warnings are handed on, never printed.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class Prediction:
             allowed = " / ".join(self.options)
         else:
             middle = (self.low + self.high) / 2
-            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=".4g")
+            form = ".0f" if float(self.step).is_integer() else ".1f"
+            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=form)
             entry.layout.width, entry.description = "28em", "Guess"
             allowed = f"{self.low:g} to {self._with_unit(self.high)}"
         button = widgets.Button(description="That is my guess")

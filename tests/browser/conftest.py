@@ -13,6 +13,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from lab_steps import end_kernels
 
 from fedlab_nb.launch import free_port, server_command, server_environment, wait_for
 
@@ -112,11 +113,9 @@ def browser(chromium: str):
 def page(browser, lab: str):
     """A fresh window; what the scenario waits for has 60 seconds."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.set_default_timeout(25_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     page.token = TOKEN
     yield page
-    import os as _o; page.screenshot(path="/tmp/w/shot_"+_o.environ["PYTEST_CURRENT_TEST"].split("::")[1].split(" ")[0]+".png")
-    for session in context.request.get(f"{lab}/api/sessions?token={TOKEN}").json():
-        context.request.delete(f"{lab}/api/sessions/{session['id']}?token={TOKEN}")  # a kernel takes 400 MB
+    end_kernels(page, lab)  # a kernel takes 400 MB
     context.close()

@@ -11,17 +11,17 @@ def open_notebook(page: Page, address: str, name: str) -> None:
     page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for()
 
 
-def menu(page: Page, *names: str) -> None:
-    """Choose a menu entry by the path of its names."""
-    page.locator(".lm-MenuBar-itemLabel", has_text=names[0]).first.click()
-    for name in names[1:]:
-        page.get_by_role("menuitem", name=name, exact=True).click()
-
-
 def run_all(page: Page) -> None:
     """Wait for the kernel, then Run > Run All Cells."""
     page.locator(".jp-StatusBar-TextItem", has_text="| Idle").wait_for()
-    menu(page, "Run", "Run All Cells")
+    page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def end_kernels(page: Page, address: str) -> None:
+    """Shut down every kernel of the server."""
+    for session in page.context.request.get(f"{address}/api/sessions?token={page.token}").json():
+        page.context.request.delete(f"{address}/api/sessions/{session['id']}?token={page.token}")
 
 
 def panel(page: Page) -> Locator:

@@ -3,7 +3,7 @@
 import nbformat
 import numpy as np
 import pytest
-from lab_steps import menu, open_notebook, panel, run_all, show, tab_to, wait_for_status
+from lab_steps import end_kernels, open_notebook, panel, run_all, show, tab_to, wait_for_status
 
 pytestmark = pytest.mark.browser
 PICTURE = ".fl-view-partition .fl-picture"
@@ -114,9 +114,9 @@ def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course)
     run_all(page)
     wait_for_status(page, "idle")
     assert not page.locator(".jp-RenderedImage img").first.is_visible()  # while it is alive, the panel alone is shown
-    menu(page, "File", "Save Notebook")
+    page.keyboard.press("ControlOrMeta+s")
     page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
-    page.context.request.delete(f"{lab}/api/sessions/{session(page, lab)}?token={page.token}")
+    end_kernels(page, lab)
     open_notebook(page, lab, "saved.ipynb")
     assert_pictures(page)
 
@@ -127,10 +127,6 @@ def assert_pictures(page):
     image.scroll_into_view_if_needed()
     assert image.is_visible()
     assert image.evaluate("image => image.complete && image.naturalWidth > 300")
-
-
-def session(page, lab):
-    return page.context.request.get(f"{lab}/api/sessions?token={page.token}").json()[0]["id"]
 
 
 def test_run_with_the_keyboard_alone(page, lab, course):
@@ -163,12 +159,12 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
     page.get_by_role("button", name="That is my guess").click()
     page.get_by_text("You guessed 5 digits, measured 2.7 digits").wait_for()
 
-    page.get_by_role("button", name="Hint").click()
+    page.get_by_role("button", name="Hint", exact=True).click()
     page.locator(".fl-card-hint", has_text="1 of 2").wait_for()
     answer = page.get_by_placeholder("a number")
     for text, card in (("3", "wrong"), ("2,83", "right")):
         answer.fill(text)
-        page.get_by_role("button", name="Check").click()
+        page.get_by_role("button", name="Check", exact=True).click()
         page.locator(f".fl-card-{card}").wait_for()
-    page.get_by_role("button", name="Solution").click()
+    page.get_by_role("button", name="Solution", exact=True).click()
     page.locator(".fl-card-solution", has_text="2.83").wait_for()

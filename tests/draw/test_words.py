@@ -43,7 +43,8 @@ def test_gaps_are_paired_by_seed_where_the_federation_is_the_same():
 
 
 def verdict(*rows):
-    return draw.verdict([Series(name, setting="s", accuracies=dict(enumerate(a)), bound=name == "Local") for name, a in rows])
+    made = [Series(name, setting="s", accuracies=dict(enumerate(a)), bound=name == "Local") for name, a in rows]
+    return draw.verdict(made)
 
 
 def test_verdicts_say_what_is_noise():

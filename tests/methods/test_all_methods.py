@@ -13,7 +13,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.training import Recipe
 
-CHEAP = {"rounds": 2, "iterations": 5, "epochs": 2}
+CHEAP = {"rounds": 2, "iterations": 5, "epochs": 2, "steps": 20}
 NO_SERVER = {"local", "centralized"}
 
 

@@ -23,7 +23,7 @@ from fedlab_nb.training import ClientModels, Recipe
 
 M, C = 3, 10
 DATA_FREE = {"dense": Dense, "fdafl": FDafl, "fadi": FAdi}
-SHORT = {"epochs": 2, "images": 16, "batch": 8, "passes": 2}
+SHORT = {"epochs": 2, "images": 16, "batch": 16, "passes": 2}
 
 
 def logits(*rows):
@@ -165,6 +165,13 @@ def test_data_free_runs_cost_one_upload_and_keep_a_diary(name, model):
 def test_dense_with_an_empty_generator_loss_still_distils_and_augments():
     for augment in ("none", "crop", "crop+flip"):
         finish(Dense(**SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True), context())
+
+
+@pytest.mark.parametrize("name", DATA_FREE)
+def test_paper_preset_runs(name):
+    steps = {"steps": 2} if name == "fadi" else {"generator_steps": 2, "width": 2}
+    method = DATA_FREE[name].preset("paper", epochs=1, **steps, **({"passes": 2} if name == "fdafl" else {}))
+    finish(method, context("resnet8", 2))
 
 
 def rows():

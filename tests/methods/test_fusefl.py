@@ -1,7 +1,5 @@
 """FuseFL: bytes against the paper's tables and the ledger, freezing, adaptors, K = 1, and the fused forward by hand."""
 
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -37,7 +35,9 @@ TABLE_13 = {  # conv, MiB
 }
 
 
-def context(clients=3, seed=0, epochs=4, dtype=EXACT, model="mlp", width=16, backend="loop", init="same", data="digits"):
+def context(
+    clients=3, seed=0, epochs=4, dtype=EXACT, model="mlp", width=16, backend="loop", init="same", data="digits"
+):
     """A small federation of the digits; `model` may name several architectures, dealt out in turn."""
     federation = federate(data, alpha=0.5, clients=clients, seed=seed)
     shape, names = federation.dataset.input_shape, model.split(",")
@@ -62,7 +62,7 @@ def spy(ctx):
     sent, up = {}, ctx.link.up
 
     def record(client, payload, *, phase):
-        sent.setdefault(phase, []).append(copy.deepcopy(payload))
+        sent.setdefault(phase, []).append(payload)
         return up(client, payload, phase=phase)
 
     ctx.link.up = record
@@ -103,7 +103,9 @@ def test_the_width_of_other_networks_is_rounded():
     assert narrow(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
 
 
-@pytest.mark.parametrize("split, rounds", [(4, [0.004, 0.664, 2.083, 8.323]), (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251])])
+@pytest.mark.parametrize(
+    "split, rounds", [(4, [0.004, 0.664, 2.083, 8.323]), (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251])]
+)
 def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
     """Five clients, no training: parameters sent up in each round, in MiB, without batch norm's statistics."""
     ctx = context(5, epochs=0, dtype=torch.float32, model="resnet18", width=64)
@@ -204,7 +206,9 @@ def test_warm_start_goes_on_and_restart_does_not():
     for warm in (True, False):
         ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
         plain = method._train
-        object.__setattr__(method, "_train", lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs))
+        object.__setattr__(
+            method, "_train", lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs)
+        )
         second = finish(method.run(ctx)).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
         assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
@@ -227,9 +231,7 @@ def test_forward_by_hand():
         return F.linear(h, state[f"{name}.weight"], state[f"{name}.bias"])
 
     joint = torch.cat([layer(f"stages.0.branches.{m}.0.1", flat).relu() for m in (0, 1)], dim=1)
-    last = [
-        layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu() for m in (0, 1)
-    ]
+    last = [layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu() for m in (0, 1)]
     torch.testing.assert_close(model.features(x), last[0] + last[1])
     torch.testing.assert_close(model.logits(x), layer("heads.0", last[0] + last[1]))
     assert state["stages.1.branches.0.0.weight"].shape == (11, 22)  # 16 / sqrt(2) = 11, from both clients' 11
@@ -301,7 +303,9 @@ def test_every_cut_keeps_every_layer_in_order(name):
 
 def test_residual_networks_of_three_depths_agree_at_the_borders():
     for split in (2, 3, 4):
-        shapes = [Client(build(n, (3, 16, 16), 10, width=4), split).borders() for n in ("resnet10", "resnet18", "resnet26")]
+        shapes = [
+            Client(build(n, (3, 16, 16), 10, width=4), split).borders() for n in ("resnet10", "resnet18", "resnet26")
+        ]
         assert shapes[0] == shapes[1] == shapes[2]
 
 

@@ -39,7 +39,7 @@ class FakeOutcome:
 
 
 class FakeJob:
-    """Called like `study.job`. `gate`: steps wait for it; `fails`: methods that raise; `warns`: a warning in each run."""
+    """Called like `study.job`. `gate`: steps wait for it; `fails`: {method: error}; `warns`: a warning in each run."""
 
     def __init__(self):
         self.gate, self.fails, self.warns = threading.Event(), {}, ""

@@ -178,6 +178,7 @@ def test_every_control_has_a_name_and_says_what_it_is(make):
 def test_hidden_and_fixed_controls(make, job):
     panel = make(hide=["device", "alpha"], fixed={"clients": 4, "methods": ["ensemble"]})
     assert panel.controls.device.layout.display == "none" and panel.controls.clients.disabled
+    assert panel.controls.methods.widget.children[0].description == "Ensemble (FedENS)"  # what is ticked comes first
     panel.run(wait=True)
     assert job.calls[0][0] == ["ensemble"] and job.calls[0][2]["clients"] == 4
 

@@ -84,7 +84,10 @@ def virtual_features(pooled: Pooled, samples: int, generator: torch.Generator) -
     """
     present = pooled.counts.nonzero().flatten()
     values, vectors = torch.linalg.eigh(pooled.covariances[present])
-    root = (vectors * values.clamp(min=0).sqrt()[:, None, :]) @ vectors.transpose(1, 2)
+    values = torch.where(
+        values > 1e-12 * values.amax(1, keepdim=True), values, 0
+    )  # below: rounding, and its root is not
+    root = (vectors * values.sqrt()[:, None, :]) @ vectors.transpose(1, 2)
     noise = torch.randn(len(present), samples, root.shape[-1], generator=generator, dtype=torch.float64)
     draws = pooled.means[present][:, None] + noise.to(root.device) @ root
     return draws.flatten(0, 1), present.repeat_interleave(samples)
@@ -102,7 +105,8 @@ def calibrate(
     centre, scale = torch.zeros_like(features[0]), torch.ones_like(features[0])
     if rescale:
         centre, scale = features.mean(0), features.std(0)
-        scale = torch.where(scale > 0, scale, 1)  # a feature that never fires
+        scale = scale.clamp(min=0.1 * scale.mean())  # one that hardly ever fires must not get an enormous weight
+        scale = torch.where(scale > 0, scale, 1)
     inner = copy.deepcopy(head)
     with torch.no_grad():
         inner.bias += head.weight @ centre

@@ -72,6 +72,8 @@ class ServerKnobs(Method):
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
 
+    paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)  # DENSE's clients
+
     def learner(self, student: nn.Module) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
         recipe = student_recipe(self.epochs, self.batch, self.server_lr)
@@ -116,9 +118,9 @@ class GeneratorKnobs(ServerKnobs):
             ctx.input_shape, width=self.width, latent=self.latent, generator=stream, device=ctx.device, dtype=ctx.dtype
         )
 
-    def noise(self, ctx: Context, stream: torch.Generator) -> Tensor:
-        """z ~ N(0, I), `[b, nz]`."""
-        return torch.randn(self.images, self.latent, generator=stream).to(ctx.device, ctx.dtype)
+    def noise(self, ctx: Context, stream: torch.Generator, count: int | None = None) -> Tensor:
+        """z ~ N(0, I), `[count, nz]` (None: b)."""
+        return torch.randn(count or self.images, self.latent, generator=stream).to(ctx.device, ctx.dtype)
 
 
 # --------------------------------------------------------------------------------------------------------------- images
