@@ -1,7 +1,7 @@
 """The command line: `fedlab-nb` opens the course; `run`, `sweep`, `list` and `doctor` work without a notebook.
 
-`run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a run failed,
-2 wrong use.
+`run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a
+run failed, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    main = _Parser(prog="fedlab-nb", description="One-shot federated learning, learnt by doing. Alone: opens the course.")
+    main = _Parser(
+        prog="fedlab-nb", description="One-shot federated learning, learnt by doing. Alone: opens the course."
+    )
     main.add_argument("--version", action="store_true", help="print the version and leave")
     main.add_argument("--folder", help="where to put the course's notebooks when run from an installed wheel")
     main.add_argument("--no-browser", action="store_true", help="only print the address of the course")
@@ -38,12 +40,20 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", default=0)
     run.add_argument("--seeds", default=1, help="how many seeds, counted up from --seed")
     run.add_argument("--partition", default="dirichlet")
-    run.add_argument("--model", default="auto", help="architecture, name or name:width; several by comma for mixed clients")
+    run.add_argument(
+        "--model", default="auto", help="architecture, name or name:width; several by comma for mixed clients"
+    )
     run.add_argument("--preset", default="classroom", help="classroom (seconds on a CPU) or paper")
     run.add_argument("--device", default="auto", help="auto, cpu or cuda")
     run.add_argument("--backend", default="auto", help="auto, loop or stacked: how clients are trained (for measuring)")
-    run.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
-                     help="a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
+    run.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...",
+    )
     run.add_argument("--no-cache", action="store_true", help="neither read nor write the store (for measuring)")
     run.add_argument("--json", action="store_true", help="one JSON object a method, one a line")
 
@@ -108,8 +118,9 @@ def sweep_command(options: argparse.Namespace) -> int:
 
     def watch(event: Any) -> None:
         if event.outcome is not None:
-            print(f"alpha {event.outcome.setting['alpha']:<7g} M {event.outcome.setting['clients']:<4d} seed {event.seed}  "
-                  f"{line(event.outcome)}", flush=True)  # fmt: skip
+            s = event.outcome.setting
+            where = f"alpha {s['alpha']:<7g} M {s['clients']:<4d} seed {event.seed}"
+            print(f"{where}  {line(event.outcome)}", flush=True)
         if event.error is not None:
             print(f"fedlab-nb: {event.method} failed: {one_line(event.error)}", file=sys.stderr)
 
@@ -132,8 +143,8 @@ def line(outcome: Any) -> str:
     """One outcome for people."""
     o = outcome
     return (
-        f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   down {in_words(o.bytes_down):>9s}   "
-        f"{o.seconds_total:6.2f} s{'   (remembered)' if o.cached else ''}"
+        f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
+        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{'   (remembered)' if o.cached else ''}"
     )
 
 
@@ -168,7 +179,9 @@ def list_command(options: argparse.Namespace) -> int:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for k in cls.fields():
-                    allowed = ", ".join(k.options) if k.options else f"{k.low:g} to {k.high:g}" if k.low is not None else ""
+                    allowed = (
+                        ", ".join(k.options) if k.options else f"{k.low:g} to {k.high:g}" if k.low is not None else ""
+                    )
                     print(f"    {name}.{k.name} = {k.default}   {k.help}{f' ({allowed})' if allowed else ''}")
     return 0
 

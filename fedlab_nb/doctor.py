@@ -15,8 +15,10 @@ def doctor() -> int:
     """Print one line a fact; 0 if training works here, 1 if not."""
     from . import __version__
 
-    print(f"fedlab-nb {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-          f"{os.cpu_count()} cores")
+    print(
+        f"fedlab-nb {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores"
+    )
     for name in PACKAGES:
         try:
             print(f"  {name:14s} {metadata.version(name)}")
@@ -32,16 +34,22 @@ def doctor() -> int:
     from .study.store import store_folder
 
     folder = store_folder()
-    print(f"  store          {folder} ({'writable' if _writable(folder) else 'NOT writable: results are not remembered'})")
+    print(
+        f"  store          {folder} ({'writable' if _writable(folder) else 'NOT writable: results are not remembered'})"
+    )
     torchvision = importlib.util.find_spec("torchvision") is not None
     print("  offline data   digits, glyphs, your own .npz")
-    print(f"  downloads      mnist, fashion-mnist, cifar10, cifar100, svhn{'' if torchvision else ': need torchvision'}")
+    print(
+        f"  downloads      mnist, fashion-mnist, cifar10, cifar100, svhn{'' if torchvision else ': need torchvision'}"
+    )
     from .study import run
 
     start = time.perf_counter()
     outcome = run("fedavg", clients=2, epochs=1, cache=False)
-    print(f"  training       works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s "
-          f"on {outcome.setting['device']}")
+    print(
+        f"  training       works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s "
+        f"on {outcome.setting['device']}"
+    )
     return 0
 
 

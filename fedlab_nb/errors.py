@@ -1,7 +1,7 @@
 """The two errors of the package, and the checks that word them.
 
-A wrong input gets one sentence: the value, what is allowed, what to do. `UsageError` is the caller's to mend (exit code 2 on the
-command line); `RunError` is a run that could not be completed (exit code 1).
+A wrong input gets one sentence: the value, what is allowed, what to do. `UsageError` is the caller's to mend (exit code
+2 on the command line); `RunError` is a run that could not be completed (exit code 1).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
 
 
 def parsed(value: object) -> object:
-    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number` to judge."""
+    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number`
+    to judge."""
     if isinstance(value, str):
         for kind in (int, float):
             try:

@@ -87,7 +87,8 @@ def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
 
 
 def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
-    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments (`weights`: see fedlpa_floats)."""
+    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments (`weights`: see
+    fedlpa_floats)."""
     return 2 * state_bytes(d) + FLOAT * sum(triangle(prod(fan) + bool(bias)) for _, *fan in weights)
 
 

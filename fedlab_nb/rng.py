@@ -1,8 +1,8 @@
 """Named, independent random streams from one integer seed.
 
-`generator(seed, "batches", k)` gives client k's batch stream whatever ran before it and whatever runs beside it; nothing in the
-package seeds or draws from torch's or numpy's global state. The names are hashed (SHA-256), so streams of neighbouring seeds or
-clients share nothing.
+`generator(seed, "batches", k)` gives client k's batch stream whatever ran before it and whatever runs beside it;
+nothing in the package seeds or draws from torch's or numpy's global state. The names are hashed (SHA-256), so streams
+of neighbouring seeds or clients share nothing.
 """
 
 from __future__ import annotations

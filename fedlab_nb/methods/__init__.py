@@ -1,4 +1,5 @@
-"""The methods, by name. Importing this package registers them all; `METHODS` is what panels, command line and docs are made from."""
+"""The methods, by name. Importing this package registers them all; `METHODS` is what panels, command line and docs
+are made from."""
 
 from . import (  # noqa: F401  (each registers itself)
     centralized,
@@ -21,6 +22,7 @@ from . import (  # noqa: F401  (each registers itself)
     fedyogi,
     fens,
     fisher_merge,
+    fusefl,
     local,
     moon,
     regmean,
@@ -44,6 +46,7 @@ ORDER = (
     "fedov",
     "fens",
     "fedet",
+    "fusefl",
     "fedlpa",
     "fedavg_multi",
     "fedprox",

@@ -1,8 +1,9 @@
-"""What a method is: a frozen dataclass of hyper-parameters (knobs) and one generator `run(ctx)` that returns the global model.
+"""What a method is: a frozen dataclass of hyper-parameters (knobs) and one generator `run(ctx)` that returns the
+global model.
 
-A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live curves and
-Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made from the knobs and from the
-registry's `info`.
+A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live
+curves and Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made
+from the knobs and from the registry's `info`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def knob(
 # --------------------------------------------------------------------------------------------------- progress, results
 @dataclass(frozen=True)
 class Progress:
-    """One step of a run: `done` of `total` in `phase`; `model`, where given, is the state of things for the live curve."""
+    """One step of a run: `done` of `total` in `phase`; `model`, where given, is the state of things for the live
+    curve."""
 
     phase: str
     done: int
@@ -102,7 +104,8 @@ class Progress:
 class GlobalModel:
     """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
 
-    `parameters`: how many numbers predict (of all networks involved). `artefacts`: arrays worth keeping; `numbers`: plain values.
+    `parameters`: how many numbers predict (of all networks involved). `artefacts`: arrays worth keeping; `numbers`:
+    plain values.
     """
 
     parameters: int
@@ -149,7 +152,8 @@ def flat(logits: Tensor) -> Tensor:
 class EnsembleModel(GlobalModel):
     """All client models, combined by a fixed rule; features are the concatenated logits `[N, M*C]`.
 
-    `rule`: "logits" averages pre-softmax outputs, "probabilities" averages softmax outputs (scores are then their logarithm).
+    `rule`: "logits" averages pre-softmax outputs, "probabilities" averages softmax outputs (scores are then their
+    logarithm).
     """
 
     RULES = ("logits", "probabilities")
@@ -264,6 +268,4 @@ def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[floa
     """Σ_k w_k θ_k over state dicts, weights normalised to sum to 1 (FedAvg's average)."""
     states, weights = list(states), torch.tensor(list(weights), dtype=torch.float64)
     shares = (weights / weights.sum()).tolist()
-    return {
-        name: sum(share * state[name] for share, state in zip(shares, states, strict=True)) for name in states[0]
-    }
+    return {name: sum(share * state[name] for share, state in zip(shares, states, strict=True)) for name in states[0]}

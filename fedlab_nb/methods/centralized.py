@@ -1,8 +1,8 @@
 """Centralized training: one model on everybody's samples in one place. The upper bound that federation gives up.
 
 No federated method may do this: all samples leave their owners. Its ledger shows what that would cost, the samples
-themselves sent up (8-bit pixels are not assumed: the tensors as they are trained on). All of each client's data is used, the held-out
-part too.
+themselves sent up (8-bit pixels are not assumed: the tensors as they are trained on). All of each client's data is
+used, the held-out part too.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ class Centralized(Method):
     """All samples in one place, one model: the upper bound."""
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
-        pooled = [
-            ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)
-        ]
+        pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]
         x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
         model = ctx.initial_model(0)
         ticks = train_clients([model], [(x, y)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="centralized")

@@ -57,8 +57,10 @@ MU_DECAY = 0.99  # of EE's step, an epoch
 class CoBoosting(GeneratorKnobs):
     """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
 
-    epochs: int = knob(30, "Server epochs", "Rounds of (a)-(c).", symbol="T", low=1, high=5000, paper=500)
-    server_lr: float = knob(0.2, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
+    epochs: int = knob(20, "Server epochs", "Rounds of (a)-(c).", symbol="T", low=1, high=5000, paper=500)
+    batch: int = knob(32, "Batch", "Images in a step of (b) and (c).", low=2, high=4096, log=True, paper=128)
+    passes: int = knob(24, "Steps", "Of (b) and (c), at most, an epoch; 0: whole pool.", low=0, high=100_000, paper=0)
+    server_lr: float = knob(0.05, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
     ghs: bool = knob(True, "Hard samples (GHS)", "Weigh the generator's cross-entropy by difficulty.")
     dhs: bool = knob(True, "Diverse samples (DHS)", "Perturb every batch on the fly.")
     ee: bool = knob(True, "Ensemble weights (EE)", "Re-weight the clients on the synthetic images.")

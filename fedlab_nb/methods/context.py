@@ -1,7 +1,7 @@
 """What a running method can reach: its clients' private data (client side only), the link, public data, random streams.
 
-`ctx.private` is the trip-wire: inside `with ctx.server():` any touch of a client's samples raises, so a server step that peeks
-cannot pass unnoticed. Test images are not here at all.
+`ctx.private` is the trip-wire: inside `with ctx.server():` any touch of a client's samples raises, so a server step
+that peeks cannot pass unnoticed. Test images are not here at all.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .base import ClientsAlone, Progress
 class PrivateData:
     """The clients' samples, on the device; client side only.
 
-    Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`, `held_out(k)` and
-    `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+    Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`,
+    `held_out(k)` and `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
     """
 
     def __init__(self, federation: Federation, holdout: float, device: torch.device, dtype: torch.dtype) -> None:
@@ -123,9 +123,7 @@ class Context:
 
     def build(self, architecture: tuple, stream: torch.Generator) -> nn.Module:
         name, input_shape, classes, width = architecture
-        return build(
-            name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype
-        )
+        return build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
 
     def new_model(self, state: Mapping[str, Tensor]) -> nn.Module:
         """A network of the (first) architecture with the weights `state`."""
@@ -146,7 +144,8 @@ class Context:
 
     # ------------------------------------------------------------------ local training
     def local_training(self) -> Generator[Progress, None, ClientModels]:
-        """Client part that the one-shot methods share: initial model down, then each client trains alone on its training part.
+        """Client part that the one-shot methods share: initial model down, then each client trains alone on its
+        training part.
 
         Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one.
         """
@@ -174,6 +173,6 @@ class Context:
         for k, module in enumerate(clients.modules):
             if not all(bool(torch.isfinite(p).all()) for p in module.parameters()):
                 raise RunError(
-                    f"Local training of client {k} diverged with lr={self.recipe.lr:g}: its weights are no longer finite; "
-                    "use a smaller learning rate."
+                    f"Local training of client {k} diverged with lr={self.recipe.lr:g}: its weights are no longer "
+                    "finite; use a smaller learning rate."
                 )

@@ -1,7 +1,7 @@
 """One-round FedAvg (McMahan et al., AISTATS 2017): θ̄ = Σ_k (n_k / N) θ_k, once, after full local training.
 
-Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the message's
-header.
+Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the
+message's header.
 """
 
 from __future__ import annotations

@@ -18,7 +18,14 @@ in the last; the last features are added up; frozen batch norm keeps its owner's
 code frozen blocks stay in train mode and share their statistics across clients; frozen_norm=batch is as much of that as
 a federation can do: each client's own copy takes the statistics of its batches.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
-convergence on rescaled features, where the code makes one pass of plain SGD (paper preset).
+convergence on rescaled features, where the code makes one pass of plain SGD (paper preset); rounds after the first use
+a tenth of the learning rate, since adaptors without batch norm diverge at that of local training (paper preset: all of
+it). Networks other than ResNet-18 are cut evenly, VGG-9 at its pools.
+
+Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 10, alpha = 0.1,
+mean of seeds 0-2, clients' own heads / calibrated: blocks=1 47.6 / 85.9 %, blocks=2 38.6 / 85.4 %; ensemble of
+full-width clients 54.4 %. Five clients, a four-layer CNN with batch norm: 69.2 / 96.3 and 68.7 / 95.0 %; ensemble 75 %.
+Shortcuts are not unlearnt: with two tinted clients of five it has 92-96 % on clean test images, 37-72 % on random tints.
 """
 
 from __future__ import annotations
@@ -158,9 +165,12 @@ class FuseFL(Method):
             backend="loop" if inputs.ahead else ctx.backend,
             stream=f"batches of block {k + 1}" if k else "batches",
         )
+        points = 0  # of the live curve; every K-th is shown
         for tick in ticks:
             done = k * share + tick.done * epochs // tick.total
-            snapshot = ClientsAlone(Uppers(models, inputs)) if tick.fresh else None
+            points += tick.fresh
+            shown = tick.fresh and points % self.blocks == 0
+            snapshot = ClientsAlone(Uppers(models, inputs)) if shown else None
             yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
         ctx.check_finite(ClientModels(models))
 
@@ -188,8 +198,9 @@ class FuseFL(Method):
                 network.heads[0], features, labels, recipe, ctx.generator("fusefl", "calibration"), self.rescale
             )
             for epoch, head in epochs:
+                shown = head is not None and epoch & (epoch - 1) == 0  # after 1, 2, 4, 8, ... passes
                 if head is not None:
                     network = FusedNetwork(network.stages, [head], self.adaptor, self.merge)
                     fused = NetworkModel(network, numbers=fused.numbers)
-                yield Progress("calibration", done + epoch, self._total(ctx), model=fused if head is not None else None)
+                yield Progress("calibration", done + epoch, self._total(ctx), model=fused if shown else None)
         return fused

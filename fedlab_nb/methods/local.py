@@ -1,7 +1,8 @@
 """Local models alone: what a client gets without any federation. The lower bound that every method has to beat.
 
-Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is named too;
-it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict` uses.
+Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is
+named too; it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict`
+uses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Experiments: settings, the run itself, and the store that remembers."""
 
-from .outcome import Outcome
 from .experiment import Event, Outcomes, compare, job, run
+from .outcome import Outcome
 from .settings import Plan, Settings, plan
 from .store import Store, StoreWarning, store_folder
 from .sweep import sweep

@@ -1,7 +1,7 @@
 """Run methods on one federation: `job` yields events as work goes on, `run` and `compare` wait for the end.
 
-Clients are trained once for a setting and shared by all methods; finished runs are kept in the store, one by one, so that nothing
-computed is lost when a later one fails or is stopped. Test images are used here only, to report.
+Clients are trained once for a setting and shared by all methods; finished runs are kept in the store, one by one, so
+that nothing computed is lost when a later one fails or is stopped. Test images are used here only, to report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ LOCAL = "local training"
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a job. `curve`: a new point of the live curve; `outcome`: this method is finished; `error`: it failed, and the
+    """One step of a job. `curve`: a new point of the live curve; `outcome`: this method is finished; `error`: it
+    failed, and the
     job goes on with the others."""
 
     method: str
@@ -194,7 +195,9 @@ class _Run:
         federation, x, y = self.federation, self.x_test, self.y_test
         scores = model.logits(x)
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            raise RunError(f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate.")
+            raise RunError(
+                f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate."
+            )
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))
@@ -281,8 +284,8 @@ def job(
 ) -> Generator[Event, None, list[Outcome]]:
     """Run `methods` on `seeds` federations (seed, seed+1, …); a generator of Events that returns the outcomes.
 
-    Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`, and the
-    others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
+    Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`,
+    and the others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
     """
     names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if names == ["all"]:
@@ -324,7 +327,8 @@ class Outcomes(list):
 
 
 def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:
-    """Run several methods on the same federation(s); clients are trained once. A failure is raised after the others have ended."""
+    """Run several methods on the same federation(s); clients are trained once. A failure is raised after the others
+    have ended."""
     outcomes, failed = Outcomes(), None
     for event in job(methods, seeds=seeds, cache=cache, **settings):
         if event.outcome is not None:
@@ -337,5 +341,6 @@ def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True,
 
 
 def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
-    """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`)."""
+    """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`,
+    `rounds=100`)."""
     return compare([method], cache=cache, **settings)[0]

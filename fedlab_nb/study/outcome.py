@@ -15,11 +15,11 @@ from ..comm import Ledger
 class Outcome:
     """Result of one method on one federation.
 
-    `accuracy`: 0–1 on the global test set. `per_class [C]`. `per_client [M]`: what each client would see at home, the class accuracies
-    weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run), `accuracy`, `bytes` (sent so
-    far, both ways). `seconds`: wall time by phase as it was measured when the work was done, also where it was remembered
-    since (`cached`: the run; `clients_cached`: its clients). `test_*`: the same at most 500 fixed test points for every method.
-    `parameters`: numbers in the model that predicts.
+    `accuracy`: 0–1 on the global test set. `per_class [C]`. `per_client [M]`: what each client would see at home, the
+    class accuracies weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run),
+    `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase as it was measured when the work was
+    done, also where it was remembered since (`cached`: the run; `clients_cached`: its clients). `test_*`: the same at
+    most 500 fixed test points for every method. `parameters`: numbers in the model that predicts.
     """
 
     method: str

@@ -1,7 +1,7 @@
 """One experiment's settings: checked in one place, completed with the preset's defaults, and turned into content keys.
 
-`Settings` is what a person asks for; `Plan` is what that means for one method on one data set: architectures, recipe, device,
-hyper-parameters. A key is the SHA-256 of everything that decides a result, code version included.
+`Settings` is what a person asks for; `Plan` is what that means for one method on one data set: architectures, recipe,
+device, hyper-parameters. A key is the SHA-256 of everything that decides a result, code version included.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
 def classroom_recipe(samples: int) -> Recipe:
-    """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation part of
+    """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a
+    validation part of
     the digits' training images (`tests/benchmarks/choose_classroom.py`), never on test images."""
     return Recipe(epochs=max(10, min(40, round(100_000 / max(samples, 1)))))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person chooses. `spurious`: clients (ids joined by commas) whose training images get a background tint of strength
-    `tint` tied to the label. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified
+    """What a person chooses. `spurious`: clients (ids joined by commas) whose training images get a background tint
+    of strength
+    `tint` tied to the label. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or
+    qualified
     (`fens.rounds`). Every wrong value raises UsageError from `check()`."""
 
     dataset: str = "digits"
@@ -81,8 +84,8 @@ class Settings:
         clients = whole("clients", 1)
         if clients > about.n_train:
             raise UsageError(
-                f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each client needs "
-                f"one; choose at most {about.n_train}."
+                f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each "
+                f"client needs one; choose at most {about.n_train}."
             )
         marked = sorted({_client(part, clients) for part in str(self.spurious).split(",") if part.strip()})
         return dataclasses.replace(
@@ -132,7 +135,9 @@ def resolve_device(device: str) -> str:
             )
         return "cuda" if name == "auto" else str(device)
     if name == "cuda":
-        raise UsageError("Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'.")
+        raise UsageError(
+            "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'."
+        )
     return "cpu"
 
 
@@ -225,10 +230,11 @@ def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 
 
-# ----------------------------------------------------------------------------------------------------------- content keys
+# ------------------------------------------------------------------------------------------ content keys
 @functools.cache
 def versions() -> dict[str, str]:
-    """Version of torch and of the code that decides results (a hash of the package's sources, drawing and widgets left out)."""
+    """Version of torch and of the code that decides results (a hash of the package's sources, drawing and widgets
+    left out)."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):

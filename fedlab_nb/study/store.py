@@ -1,8 +1,8 @@
 """The store that remembers: a folder of entries by content key, each a folder with `entry.json` and `arrays.npz`.
 
-An entry is written under a temporary name and renamed, so it is there whole or not at all. `entry.json` carries the format, the key
-and the arrays' SHA-256; whatever does not fit (half-written, foreign, damaged) is ignored with a warning. No pickle is ever
-loaded. A store that cannot be written to costs a warning, never a result.
+An entry is written under a temporary name and renamed, so it is there whole or not at all. `entry.json` carries the
+format, the key and the arrays' SHA-256; whatever does not fit (half-written, foreign, damaged) is ignored with a
+warning. No pickle is ever loaded. A store that cannot be written to costs a warning, never a result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A grid of experiments that can be interrupted: every finished cell is in the store, so the next call goes on where it stopped."""
+"""A grid of experiments that can be interrupted: every finished cell is in the store, so the next call goes on where
+it stopped."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def sweep(
 ) -> Outcomes:
     """Every method at every (alpha, clients, seed); clients are trained once a cell.
 
-    With `out`, `results.csv` and `results.json` in that folder grow as cells are finished. A cell that fails is left out and the
-    first such error is raised at the end, when everything else is done. `watch` is called with each Event.
+    With `out`, `results.csv` and `results.json` in that folder grow as cells are finished. A cell that fails is left
+    out and the first such error is raised at the end, when everything else is done. `watch` is called with each Event.
     """
     if not alphas or not clients:
         raise UsageError("A sweep needs at least one alpha and one number of clients.")
@@ -63,4 +64,6 @@ def write(outcomes: Outcomes, folder: Path) -> None:
             writer.writerows(rows)
         (folder / "results.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     except OSError as error:
-        raise FedlabError(f"The results could not be written to {folder}: {error}; what was computed is in the store.") from None
+        raise FedlabError(
+            f"The results could not be written to {folder}: {error}; what was computed is in the store."
+        ) from None

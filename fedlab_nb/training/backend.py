@@ -1,7 +1,8 @@
 """Which backend trains a group of clients: a fixed rule, drawn from measurements, never a race at run time.
 
 The rule looks at the device, the architecture and the input size only, so the same call always takes the same way. Wall
-time of the loop over the stack's on one CPU thread, 10 clients, batches of 32 (medians of 3 in one run; larger than 1: stack wins):
+time of the loop over the stack's on one CPU thread, 10 clients, batches of 32 (medians of 3 in one run; larger than 1:
+stack wins):
 
     mlp  8x8 3.2, 14x14 3.0, 28x28 with 51,000 numbers 0.9, with 218,000 numbers 0.7
     cnn  8x8 1.5, 16x16 2.2, 20x20 1.2, 28x28 0.96        resnet8  8x8 1.3-1.6, 3x32x32 0.5
@@ -16,7 +17,8 @@ from ..models import parameter_count
 
 BACKENDS = ("auto", "loop", "stacked")
 
-# On a CPU the stack wins up to this many pixels (with convolutions) or numbers in the model (without), above it the loop does.
+# On a CPU the stack wins up to this many pixels (with convolutions) or numbers in the model (without), above it the
+# loop does.
 CPU_CONV_PIXELS = 16 * 16
 CPU_LINEAR_NUMBERS = 40_000
 

@@ -15,7 +15,8 @@ from .evaluate import in_chunks
 class ClientModels:
     """The clients' plain models, in eval mode, client k at index k.
 
-    `logits(x) -> [M, N, C]` and `features(x) -> [M, N, D]` (one feature width only) run every model on the same samples.
+    `logits(x) -> [M, N, C]` and `features(x) -> [M, N, D]` (one feature width only) run every model on the same
+    samples.
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:

@@ -25,12 +25,15 @@ def accuracy(predictions: Tensor, labels: Tensor) -> float:
 
 def class_accuracy(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    right = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels.cpu(), (predictions == labels).double().cpu())
+    right = torch.zeros(classes, dtype=torch.float64).index_add_(
+        0, labels.cpu(), (predictions == labels).double().cpu()
+    )
     return right / torch.bincount(labels.cpu(), minlength=classes)
 
 
 def client_accuracy(per_class: Tensor, label_counts: Tensor) -> Tensor:
-    """What each client would see at home, `[M]`: class accuracies `[C]` weighted by its own label mix `label_counts [M, C]`."""
+    """What each client would see at home, `[M]`: class accuracies `[C]` weighted by its own label mix `label_counts
+    [M, C]`."""
     weights = label_counts.double()
     known = torch.nan_to_num(per_class, nan=0.0)
     return (weights * known).sum(1) / weights.sum(1)

@@ -15,9 +15,9 @@ SCHEDULES = ("constant", "cosine")
 class Recipe:
     """Local training of one client: `epochs` passes in shuffled batches, the last batch of an epoch kept even if short.
 
-    `lr_at(e)` is the learning rate of epoch e: constant, or cosine from `lr` to `lr_min` over the epochs (one value an epoch).
-    `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999 and eps 1e-8.
-    Wrong values raise UsageError.
+    `lr_at(e)` is the learning rate of epoch e: constant, or cosine from `lr` to `lr_min` over the epochs (one value an
+    epoch). `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999
+    and eps 1e-8. Wrong values raise UsageError.
     """
 
     epochs: int = 40

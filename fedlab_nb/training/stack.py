@@ -1,8 +1,8 @@
 """M models of one architecture as one: every leaf layer swapped for its twin on `[M, N, ...]`.
 
-A model of this package is a tree of leaf layers joined by element-wise operations, so its own `forward` also runs on twins:
-`Linear` becomes one batched matrix product, `Conv2d` one grouped convolution, `BatchNorm2d` takes its statistics per model. Rows
-that only pad a short batch are named with `set_rows`, and batch norm leaves them out.
+A model of this package is a tree of leaf layers joined by element-wise operations, so its own `forward` also runs on
+twins: `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution, `BatchNorm2d` takes its statistics
+per model. Rows that only pad a short batch are named with `set_rows`, and batch norm leaves them out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..errors import UsageError
 
 
 class _Twin(nn.Module):
-    """Base of the twins: tensors are plain attributes `[a, ...]` that `Stack.use` sets for the `a` models now at work."""
+    """Base of the twins: tensors are plain attributes `[a, ...]` that `Stack.use` sets for the `a` models now at
+    work."""
 
     names: tuple[str, ...] = ()  # parameters, in the order of the leaf's own
     buffers_: tuple[str, ...] = ()
@@ -38,7 +39,9 @@ class StackedConv2d(_Twin):
     def __init__(self, leaf: nn.Conv2d) -> None:
         super().__init__()
         if leaf.groups != 1 or leaf.padding_mode != "zeros" or isinstance(leaf.padding, str):
-            raise UsageError(f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'.")
+            raise UsageError(
+                f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'."
+            )
         self.kernel_size, self.stride = leaf.kernel_size, leaf.stride
         self.padding, self.dilation = leaf.padding, leaf.dilation
 
@@ -119,10 +122,11 @@ def _twin(leaf: nn.Module) -> nn.Module:
 
 
 class Stack:
-    """The stacked form of `models` (one architecture): tensors `[M, ...]` copied from them, and a forward on `[a, N, ...]`.
+    """The stacked form of `models` (one architecture): tensors `[M, ...]` copied from them, and a forward on `[a, N,
+    ...]`.
 
-    `use(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a, N, C]`, `leaves(a)` are the
-    parameters to differentiate (views of the same storage), `write_back()` copies everything into the plain models.
+    `use(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a, N, C]`, `leaves(a)` are
+    the parameters to differentiate (views of the same storage), `write_back()` copies everything into the plain models.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -133,9 +137,11 @@ class Stack:
         self.parameters: dict[str, Tensor] = {}
         self.buffers: dict[str, Tensor] = {}
         for twin, attribute, name in self._slots:
-            rows = [model.get_parameter(name) for model in models] if attribute in twin.names else [
-                model.get_buffer(name) for model in models
-            ]
+            rows = (
+                [model.get_parameter(name) for model in models]
+                if attribute in twin.names
+                else [model.get_buffer(name) for model in models]
+            )
             target = self.parameters if attribute in twin.names else self.buffers
             target[name] = torch.stack([row.detach() for row in rows])
         self._leaves: dict[int, dict[str, Tensor]] = {}

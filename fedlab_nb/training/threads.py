@@ -1,7 +1,8 @@
 """How many CPU threads a run gets: one for small inputs, the machine's for large ones.
 
-Steps on digits-sized images last microseconds; spreading them over cores costs more than it saves, and on a busy machine a hundred
-times more. A fixed rule also keeps sums in one order, so a run gives the same digits whatever else goes on.
+Steps on digits-sized images last microseconds; spreading them over cores costs more than it saves, and on a busy
+machine a hundred times more. A fixed rule also keeps sums in one order, so a run gives the same digits whatever else
+goes on.
 """
 
 from __future__ import annotations

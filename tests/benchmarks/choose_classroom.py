@@ -1,7 +1,7 @@
 """How the classroom recipe was chosen: on a validation part of the digits' training images, never on test images.
 
-A fifth of the training images takes the place of the test set; each candidate recipe runs on it with several seeds and two alphas.
-Not a test: `python tests/benchmarks/choose_classroom.py` prints the table.
+A fifth of the training images takes the place of the test set; each candidate recipe runs on it with several seeds and
+two alphas. Not a test: `python tests/benchmarks/choose_classroom.py` prints the table.
 """
 
 import dataclasses

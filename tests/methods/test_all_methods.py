@@ -103,7 +103,9 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     finish(cheap(name).run(ctx))
     ledger = ctx.link.ledger
     assert ledger.up == entered["up"] and ledger.down == entered["down"]
-    if name != "fens":  # enters its aggregator rounds in bulk; tests/methods/test_fens.py compares them with the formula
+    if (
+        name != "fens"
+    ):  # enters its aggregator rounds in bulk; tests/methods/test_fens.py compares them with the formula
         assert ledger.up == weighed["up"] and ledger.down == weighed["down"]
 
 

@@ -8,8 +8,8 @@ from fedlab_nb.study import compare
 pytestmark = pytest.mark.slow
 
 CARD = {
-    "dataset": "digits", "model": "mlp", "clients": 5, "holdout": 0, "epochs": 60, "batch_size": 32, "lr": 0.01, "momentum": 0.9,
-    "weight_decay": 1e-5, "seeds": 3,
+    "dataset": "digits", "model": "mlp", "clients": 5, "holdout": 0, "epochs": 60, "batch_size": 32, "lr": 0.01,
+    "momentum": 0.9, "weight_decay": 1e-5, "seeds": 3,
 }  # fmt: skip
 
 

@@ -219,7 +219,7 @@ def _all(ctx, models, inputs):
     yield from FuseFL(blocks=1)._train(ctx, models, inputs, 0)
 
 
-# -------------------------------------------------------------------------------------------------- forward by hand, K=1
+# ------------------------------------------------------------------------------------------------- forward by hand, K=1
 def test_forward_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)

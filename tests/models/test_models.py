@@ -13,7 +13,7 @@ from fedlab_nb.models.resnet import Residual
 
 CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
-SLIM = {"resnet18": 4}  # the width does not matter for the shape of a map
+SLIM = {"resnet10": 4, "resnet18": 4, "resnet26": 4, "vgg9": 4}  # the width does not matter for the shape of a map
 
 
 def seeded(seed=0):
@@ -32,6 +32,9 @@ def seeded(seed=0):
         ("lenet5", (1, 8, 8), None, 61_706),
         ("resnet8", (3, 32, 32), 128, 4_932_344 - 20_590),  # FENS' count less the layers its forward never uses
         ("resnet18", (3, 32, 32), 64, 11_173_962),
+        ("resnet10", (3, 32, 32), 64, 4_903_242),
+        ("resnet26", (3, 32, 32), 64, 17_444_682),
+        ("vgg9", (3, 32, 32), 32, 3_491_530),  # FedMA's
     ],
 )
 def test_parameters_are_as_many_as_published(name, input_shape, width, parameters):
@@ -89,7 +92,7 @@ def test_mlp_takes_feature_rows_and_any_image():
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", ["resnet8", "resnet18"])
+@pytest.mark.parametrize("name", ["resnet8", "resnet10", "resnet18", "resnet26"])
 def test_no_map_is_below_two_by_two(name, size):
     model, sides = build(name, (1, *size), 2, width=2), []
     for layer in model.modules():

@@ -89,7 +89,19 @@ def test_list_and_doctor(capsys):
 
 
 def test_sweep_command(capsys, tmp_path):
-    words = ["sweep", "--methods", "fedavg", "--alphas", "0.1,1", "--clients", "2", "--set", "epochs=1", "--out", str(tmp_path)]
+    words = [
+        "sweep",
+        "--methods",
+        "fedavg",
+        "--alphas",
+        "0.1,1",
+        "--clients",
+        "2",
+        "--set",
+        "epochs=1",
+        "--out",
+        str(tmp_path),
+    ]
     assert main(words) == 0
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 3
     assert main([*words[:4], "0.1,zero", *words[5:]]) == 2
@@ -100,7 +112,8 @@ def test_in_words():
 
 
 def test_import_is_light():
-    """`import fedlab_nb` brings neither sklearn, ipywidgets, torchvision nor matplotlib, and costs under a second beyond torch."""
+    """`import fedlab_nb` brings neither sklearn, ipywidgets, torchvision nor matplotlib, and costs under a second
+    beyond torch."""
     code = (
         "import torch, time, sys; t = time.perf_counter(); import fedlab_nb; s = time.perf_counter() - t;"
         "import fedlab_nb.study; heavy = {'sklearn', 'ipywidgets', 'torchvision', 'matplotlib'} & set(sys.modules);"

@@ -44,8 +44,8 @@ def test_a_remembered_run_can_still_predict():
 
 def test_json_contract():
     record = run("fedavg", **QUICK).to_json()
-    keys = """method dataset alpha clients seed preset device accuracy bytes_up bytes_down parameters seconds_local seconds_method
-    seconds_total cached""".split()
+    keys = """method dataset alpha clients seed preset device accuracy bytes_up bytes_down parameters seconds_local
+    seconds_method seconds_total cached""".split()
     assert set(keys) <= set(record)
     assert record["parameters"] == 6570 and 0 <= record["accuracy"] <= 1
     # One upload and one download of the float32 model a client.
@@ -106,7 +106,8 @@ def test_mixed_architectures():
         ({"dataset": "digit"}, "did you mean 'digits'"), ({"dataset": "nowhere.npz"}, "does not exist"),
         ({"partition": "dirichlett"}, "did you mean 'dirichlet'"), ({"model": "resnet"}, "did you mean 'resnet"),
         ({"device": "tpu"}, "Unknown device"), ({"seed": 1.5}, "seed is 1.5"), ({"holdout": 1}, "holdout is 1"),
-        ({"epochs": -1}, "epochs is -1"), ({"round": 3}, "Unknown setting 'round'"), ({"preset": "big"}, "Unknown preset"),
+        ({"epochs": -1}, "epochs is -1"), ({"round": 3}, "Unknown setting 'round'"),
+        ({"preset": "big"}, "Unknown preset"),
         ({"fens.rounds": 3}, "Unknown setting 'fens.rounds'"), ({"spurious": "99"}, "spurious is 99"),
     ],
 )  # fmt: skip
@@ -188,7 +189,9 @@ def test_a_changed_file_is_another_data_set(tmp_path):
 
     def write(shift):
         x = rng.random((60, 8, 8)).astype("float32")
-        np.savez(tmp_path / "own.npz", x_train=x, y_train=np.arange(60) % 3, x_test=x[:9] * shift, y_test=np.arange(9) % 3)
+        np.savez(
+            tmp_path / "own.npz", x_train=x, y_train=np.arange(60) % 3, x_test=x[:9] * shift, y_test=np.arange(9) % 3
+        )
 
     write(1.0)
     first = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)

@@ -19,7 +19,8 @@ def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None
         for n in sizes
     ]
     models = [
-        build(name, shape, classes, width=width, generator=generator(1, "init", k), dtype=dtype) for k in range(len(sizes))
+        build(name, shape, classes, width=width, generator=generator(1, "init", k), dtype=dtype)
+        for k in range(len(sizes))
     ]
     return models, shards
 
@@ -56,7 +57,9 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_float32_ten_steps(name):
-    models, shards = clients(name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None)
+    models, shards = clients(
+        name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None
+    )
     start = copy.deepcopy(models)
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=1, batch_size=16, lr=0.05)
