@@ -72,7 +72,7 @@ class CoBoosting(GeneratorKnobs):
     perturbation: str = knob(
         "sign", "Perturb by", "Sign of the gradient, or Eq. 10 to the letter.", options=boosting.PERTURBATIONS
     )
-    mu: float = knob(0.1, "Weight step", "Step of EE times the number of clients.", symbol="μ M", low=0, high=10)
+    mu: float = knob(0.05, "Weight step", "Step of EE times the clients.", symbol="μ M", low=0, high=10, paper=0.1)
     updates: str = knob("batches", "Weight updates", "How EE goes over the pool.", options=("batches", "once", "new"))
     weighted: str = knob("mean", "Ensemble", "Divide by Σ w (mean) or not (sum).", options=("mean", "sum"))
     start: str = knob("uniform", "First weights", "1/M, or by sample counts.", symbol="w⁰", options=WEIGHTS)

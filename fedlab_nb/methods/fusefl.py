@@ -4,28 +4,26 @@ Tang et al., *FuseFL: One-Shot Federated Learning through the Lens of Causality 
 2024. The network is F = classifier . H^K ... H^1 (Eq. 1). For k = 1...K every client trains, on its own data, its
 adaptor A^k, its blocks H^k...H^K and its classifier, on top of all M clients' frozen blocks below k; only (A^k, H^k)
 goes up, and the others' come down (Eqs. 4-8). In the end the classifiers are averaged and calibrated by CCVR. Clients
-are sqrt(M) times narrower than an ordinary network, so that their blocks together are about as large as one. These are
-K rounds, in which every client has to take part: few-shot rather than one-shot. In `parts`: `blocks`, `adaptors`,
-`ccvr`, and `probes`, which measures layer by layer.
+are sqrt(M) times narrower, so that their blocks together are about as large as one network. K rounds in which every
+client has to take part: few-shot rather than one-shot. `parts.probes` measures layer by layer.
 
 Bytes of one client (`formulas.fusefl_*`): up, each of its blocks and its classifier once. Down, the other M - 1
-clients' blocks, which is where most of the traffic is; the paper compares this with the uploads of other methods. Its
-tables leave out batch norm's statistics and CCVR's, which are sent and counted here.
+clients' blocks: most of the traffic, which the paper compares with the uploads of other methods. Its tables leave out
+batch norm's statistics and CCVR's, which are sent and counted here.
 
 Where the paper leaves a choice: round k trains with the blocks below k fused and k...K local (its pseudo-code slips by
-one index), warm-started from what they were; all clients start from the same weights; E/K epochs a round, the remainder
-in the last; the last features are added up; frozen batch norm keeps its owner's running statistics. In the authors'
-code frozen blocks stay in train mode and share their statistics across clients; frozen_norm=batch is as much of that as
-a federation can do: each client's own copy takes the statistics of its batches.
+one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last; last
+features are added up; frozen batch norm keeps its owner's running statistics. In the authors' code frozen blocks stay
+in train mode and share statistics across clients; frozen_norm=batch is as much of that as a federation can do: each
+client's own copy takes the statistics of its batches. Without a published cut, networks are cut evenly.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
-convergence on rescaled features, where the code makes one pass of plain SGD (paper preset); rounds after the first use
-a tenth of the learning rate, since adaptors without batch norm diverge at that of local training (paper preset: all of
-it). Networks other than ResNet-18 are cut evenly, VGG-9 at its pools.
+convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,
+as adaptors without batch norm diverge at that of local training. The paper preset undoes the last two.
 
 Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 10, alpha = 0.1,
-mean of seeds 0-2, clients' own heads / calibrated: blocks=1 47.6 / 85.9 %, blocks=2 38.6 / 85.4 %; ensemble of
-full-width clients 54.4 %. Five clients, a four-layer CNN with batch norm: 69.2 / 96.3 and 68.7 / 95.0 %; ensemble 75 %.
-Shortcuts are not unlearnt: with two tinted clients of five it has 92-96 % on clean test images, 37-72 % on random tints.
+mean of seeds 0-2, clients' own heads / calibrated: blocks=1 47.6 / 85.9 %, blocks=2 38.6 / 85.4 %; ensemble of wide
+clients 54.4 %. M = 5, a four-layer CNN with batch norm: 69.2 / 96.3 and 68.7 / 95.0 %; ensemble 75 %. Shortcuts are not
+unlearnt: with two tinted clients of five 92-96 % on clean test images are 37-72 % on randomly tinted ones.
 """
 
 from __future__ import annotations
@@ -87,10 +85,8 @@ class FuseFL(Method):
         for k in range(self.blocks - 1):
             check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
         if len({shape[-1] for shape in shapes}) > 1:
-            raise UsageError(
-                "FuseFL adds up the clients' last features and averages their classifiers, so they must be equally "
-                f"many, not {', '.join(str(shape[-1][0]) for shape in shapes)}; choose models that agree there."
-            )
+            many = ", ".join(str(shape[-1][0]) for shape in shapes)
+            raise UsageError(f"FuseFL adds up the clients' last features, so they must be equally many, not {many}.")
 
     def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
         self.validate(ctx)

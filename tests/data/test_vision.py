@@ -170,7 +170,7 @@ def test_without_torchvision(monkeypatch):
 
 def test_default_folder_is_the_platforms_cache(monkeypatch):
     monkeypatch.delenv("FEDLAB_NB_DATA")
-    assert vision.data_folder().name == "data" and "fedlab-nb" in str(vision.data_folder())
+    assert vision.data_folder().name == "data" and "fedlab_nb" in str(vision.data_folder())
 
 
 def test_options_are_refused():

@@ -64,7 +64,7 @@ def test_every_model_takes_every_size(name, size, channels):
     logits = model.eval()(x)
     assert logits.shape == (3, 7) and logits.isfinite().all()
     assert torch.equal(logits, model.classifier(model.features(x)))
-    assert len({row.round(decimals=5).sum().item() for row in logits}) == 3  # the image reaches the logits
+    assert len({row.round(decimals=6).sum().item() for row in logits}) == 3  # the image reaches the logits
     model.train()(x[:1]).logsumexp(1).sum().backward()  # a batch of one
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
