@@ -157,6 +157,15 @@ def in_words(count: float) -> str:
     raise AssertionError
 
 
+def takes(knob: Any) -> str:
+    """What a hyper-parameter takes, in words; nothing where any value of its type will do."""
+    if knob.options:
+        return ", ".join(knob.options)
+    if knob.low is not None and knob.high is not None:
+        return f"{knob.low:g} to {knob.high:g}"
+    return f"at least {knob.low:g}" if knob.low is not None else ""
+
+
 def list_command(options: argparse.Namespace) -> int:
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
@@ -179,10 +188,8 @@ def list_command(options: argparse.Namespace) -> int:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for k in cls.fields():
-                    allowed = (
-                        ", ".join(k.options) if k.options else f"{k.low:g} to {k.high:g}" if k.low is not None else ""
-                    )
-                    print(f"    {name}.{k.name} = {k.default}   {k.help}{f' ({allowed})' if allowed else ''}")
+                    allowed = f" ({takes(k)})" if takes(k) else ""
+                    print(f"    {name}.{k.name} = {k.default}   {k.help}{allowed}")
     return 0
 
 
