@@ -94,8 +94,7 @@ class FuseFL(Method):
         clients = self._first_weights(ctx)
         shapes = [client.borders() for client in clients]
         inputs = Inputs(self.adaptor, self.frozen_norm == "batch", [ctx.private.train(m) for m in everyone])
-        stages: list[Stage] = []
-        trainable = []
+        stages, trainable = [], []
         for k in range(self.blocks):
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
@@ -123,7 +122,6 @@ class FuseFL(Method):
         return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
 
     def _architectures(self, ctx: Context) -> list[tuple]:
-        """What the clients train."""
         return [narrow(a, ctx.clients_count) if self.width == "narrow" else a for a in ctx.architectures]
 
     def _first_weights(self, ctx: Context) -> list[Client]:
@@ -161,7 +159,7 @@ class FuseFL(Method):
             backend="loop" if inputs.ahead else ctx.backend,
             stream=f"batches of block {k + 1}" if k else "batches",
         )
-        points = 0  # of the live curve; every K-th is shown
+        points = 0  # that the live curve could have; every K-th is shown
         for tick in ticks:
             done = k * share + tick.done * epochs // tick.total
             points += tick.fresh
