@@ -21,7 +21,7 @@ ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 TASKS = {
     "open": ("", ["-m", "fedlab_nb"]),
-    "test": ("[test]", ["-m", "pytest", "@tests/everything.txt"]),
+    "test": ("[test]", ["tests/everything.py"]),
 }
 
 

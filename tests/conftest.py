@@ -1,7 +1,9 @@
-"""For all tests: an empty store of their own, so that no result of another day is read and none is left behind."""
+"""For all tests: an empty store of their own, so that no result of another day is read and none is left behind; and one
+thread a process, because the suite runs a process on each core."""
 
 import os
 import tempfile
 
 _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
 os.environ["FEDLAB_NB_STORE"] = _store.name  # notebooks' kernels and subprocesses inherit it
+os.environ.setdefault("OMP_NUM_THREADS", "1")

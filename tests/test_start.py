@@ -28,7 +28,7 @@ def test_tasks_are_the_readme_s_commands():
     assert "python3 fedlab_nb/start.py\n" in readme
     assert "python3 fedlab_nb/start.py test\n" in readme
     for _, (_, command) in start.TASKS.items():
-        assert all((SCRIPT.parents[1] / part[1:]).is_file() for part in command if part.startswith("@"))
+        assert all((SCRIPT.parents[1] / part).is_file() for part in command if part.endswith(".py"))
 
 
 def test_a_failed_installation_is_a_sentence(monkeypatch):

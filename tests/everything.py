@@ -1,0 +1,25 @@
+"""All tests, as the README's command runs them: `python tests/everything.py`.
+
+Two calls of pytest. The first takes unit tests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a
+time on each core. The second takes the browser scenarios alone, because they watch the clock.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+CALLS = (
+    ["@tests/everything.txt", "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"],
+    ["tests/browser", "-m", "browser", "--durations=5"],
+)
+
+
+def main() -> int:
+    """Run both, also if the first fails; the exit code is the first that is not 0."""
+    root = Path(__file__).resolve().parents[1]
+    codes = [subprocess.call([sys.executable, "-m", "pytest", *call], cwd=root) for call in CALLS]
+    return next((code for code in codes if code), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
