@@ -1,7 +1,7 @@
 """All tests, as the README's command runs them: `python tests/everything.py`.
 
-Two calls of pytest. The first takes unit tests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a
-time on each core. The second takes the browser scenarios alone, because they watch the clock.
+Two calls of pytest. The first takes unit tests, claims over seeds and the notebooks (`tests/everything.txt`), a file at
+a time on each core. The second takes the browser scenarios alone, because they watch the clock.
 """
 
 import subprocess

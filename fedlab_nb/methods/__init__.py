@@ -3,6 +3,7 @@ are made from."""
 
 from . import (  # noqa: F401  (each registers itself)
     centralized,
+    coboosting,
     dense,
     dsfl,
     ensemble,
@@ -46,6 +47,7 @@ ORDER = (
     "fedov",
     "fens",
     "fedet",
+    "coboosting",
     "fusefl",
     "fedlpa",
     "fedavg_multi",

@@ -205,6 +205,8 @@ class _Run:
         if hasattr(model, "each"):
             extras["each_client"] = model.each(x, y)
             extras["best_client_accuracy"] = extras["each_client"][model.best]
+        if hasattr(model, "curves"):
+            extras |= model.curves(x, y)
         accuracy = model.accuracy(x, y)
         sent = ctx.link.ledger.up + ctx.link.ledger.down
         last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": sent}

@@ -201,7 +201,8 @@ def _setting_names() -> set[str]:
 
 def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any], about: Any) -> Plan:
     own = {k.name for k in cls.fields()}
-    values = {k: v for k, v in overrides.items() if k in own}
+    # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
+    values = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
     values |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
     method = cls.preset(settings.preset, **values)
     paper = settings.preset == "paper"

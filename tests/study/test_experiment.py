@@ -199,3 +199,9 @@ def test_a_changed_file_is_another_data_set(tmp_path):
     second = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
     assert not second.cached
     assert not np.array_equal(first.test_features, second.test_features)
+
+
+def test_a_plain_name_that_the_recipe_has_means_the_recipe():
+    plans = plan(Settings.make(epochs=3), ["dense"]), plan(Settings.make(**{"dense.epochs": 4}), ["dense"])
+    default = METHODS["dense"]().epochs
+    assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
