@@ -31,11 +31,17 @@ from . import (  # noqa: F401  (each registers itself)
 )
 from .base import METHODS, PRESETS, GlobalModel, Info, Knob, Method, Progress, knob, register
 
-# In the order in which people meet them: bounds, baselines, systems.
+# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
+# upper bound.
 ORDER = (
     "local",
     "fedavg",
     "ensemble",
+    "fens",
+    "fedlpa",
+    "fusefl",
+    "fedet",
+    "coboosting",
     "feddf",
     "fedkd",
     "fadi",
@@ -45,11 +51,6 @@ ORDER = (
     "regmean",
     "fedcvae",
     "fedov",
-    "fens",
-    "fedet",
-    "coboosting",
-    "fusefl",
-    "fedlpa",
     "fedavg_multi",
     "fedprox",
     "scaffold",

@@ -8,7 +8,7 @@ a classifier of the federation's architecture on them with Adam.
 
 Departures: the paper has convolutional VAEs, ours are perceptrons with one hidden layer; batches are drawn with
 replacement, every client taking the same number of steps; the prior is centred at 0 (the paper shifts it for security);
-where z is truncated is our choice. The cards that we follow have it as a baseline only, so the paper preset's numbers
+where z is truncated is our choice. The papers that we follow have it as a baseline only, so the paper preset's numbers
 are ours, too.
 
 In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha = 0.01, 0.05,

@@ -7,7 +7,7 @@ moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the M tha
 
 No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here. For one linear layer
 with squared loss, r = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an input
-(c = 1 of FedLPA's card, sums over positions).
+(c = 1 as in FedLPA here, sums over positions).
 
 Departures: the ridge r keeps the sum invertible and draws towards the average where no client has inputs; the paper
 shrinks A_k's off-diagonal entries by a factor instead. The bias is part of M, and A_k is a mean with w_k = n_k/N where

@@ -1,4 +1,4 @@
-"""The rules as one nested family, the card of parameter counts, and voting against numbers worked out by hand."""
+"""The rules as one nested family, their parameter counts, and voting against numbers worked out by hand."""
 
 import math
 

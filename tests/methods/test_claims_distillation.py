@@ -1,4 +1,4 @@
-"""What the method cards call safe to assert of distillation, over five partitions of the digits (α = 0.1, M = 10).
+"""What is safe to assert of distillation, over five partitions of the digits (α = 0.1, M = 10).
 
 The order among DENSE, F-DAFL and F-ADI is within noise and asserted nowhere.
 """

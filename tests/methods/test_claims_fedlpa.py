@@ -1,4 +1,4 @@
-"""What FedLPA's card calls safe, with its margins: digits, 5 clients, the card's local training, means of seeds 0-2."""
+"""What is safe to claim of FedLPA, with margins: digits, 5 clients, its authors' local training, means of seeds 0-2."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from fedlab_nb.study import compare
 
 pytestmark = pytest.mark.slow
 
-CARD = {
+SETTING = {
     "dataset": "digits", "model": "mlp", "clients": 5, "holdout": 0, "epochs": 60, "batch_size": 32, "lr": 0.01,
     "momentum": 0.9, "weight_decay": 1e-5, "seeds": 3,
 }  # fmt: skip
 
 
 def mean(method, **settings):
-    return compare([method], **(CARD | {"alpha": 0.1} | settings)).mean(method)
+    return compare([method], **(SETTING | {"alpha": 0.1} | settings)).mean(method)
 
 
 def test_fedlpa_beats_fedavg_by_30_points():
@@ -45,8 +45,8 @@ def test_damping_hardly_matters_to_fedlpa_and_ruins_the_shortcut():
 
 
 def test_conjugate_gradients_need_few_steps_and_beat_gradient_descent():
-    cg = compare(["fedlpa"], **CARD, alpha=0.1)
-    gd = compare(["fedlpa"], **CARD, alpha=0.1, solver="gd", iterations=1000)
+    cg = compare(["fedlpa"], **SETTING, alpha=0.1)
+    gd = compare(["fedlpa"], **SETTING, alpha=0.1, solver="gd", iterations=1000)
     for fast, slow in zip(cg, gd, strict=True):
         for layer in fast.extras["layers"]:
             curve = fast.artefacts[f"residual.{layer}"]

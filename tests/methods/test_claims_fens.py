@@ -1,4 +1,4 @@
-"""What FENS' card calls safe of its extensions, seed by seed: digits, M = 10, alpha = 0.1, local training as there."""
+"""What is safe to claim of FENS' extensions, seed by seed: digits, M = 10, alpha = 0.1, local training as there."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,17 @@ from fedlab_nb.study import run
 
 pytestmark = pytest.mark.slow
 
-CARD = {"model": "mlp", "clients": 10, "alpha": 0.1, "epochs": 70, "batch_size": 16, "lr": 0.1, "momentum": 0}
+SETTING = {"model": "mlp", "clients": 10, "alpha": 0.1, "epochs": 70, "batch_size": 16, "lr": 0.1, "momentum": 0}
 NETWORK = {"aggregator": "nn", "rounds": 500, "eta_s": 0.001}
 SEEDS = range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
-    whole = run("fens", seed=seed, **CARD, **NETWORK)
+    whole = run("fens", seed=seed, **SETTING, **NETWORK)
     share = whole.label_counts / whole.label_counts.sum(0)
     owner, lost = np.unravel_index(share.argmax(), share.shape)
-    left = run("fens", seed=seed, without=int(owner), **CARD, **NETWORK)
+    left = run("fens", seed=seed, without=int(owner), **SETTING, **NETWORK)
     fall = np.array(whole.per_class) - np.array(left.per_class)
     assert fall[lost] > 0.4
     assert np.delete(fall, lost).mean() < 0.1
@@ -25,7 +25,7 @@ def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_student_answers_as_the_ensemble_does(seed):
-    teacher = run("fens", seed=seed, **CARD, **NETWORK).accuracy
-    student = run("fens", seed=seed, distil=True, **CARD, **NETWORK).accuracy
-    average = run("fens", seed=seed, aggregator="averaging", **CARD).accuracy
+    teacher = run("fens", seed=seed, **SETTING, **NETWORK).accuracy
+    student = run("fens", seed=seed, distil=True, **SETTING, **NETWORK).accuracy
+    average = run("fens", seed=seed, aggregator="averaging", **SETTING).accuracy
     assert abs(student - teacher) < 0.05 and student > average + 0.2

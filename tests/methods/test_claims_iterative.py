@@ -1,6 +1,6 @@
 """The classroom settings of the iterative methods on the bundled digits: learnt, and told apart. No ranking is claimed.
 
-The papers' orderings between iterative methods are not asserted: their cards call none of them safe on small data.
+The papers' orderings between iterative methods are not asserted: none of them is safe on small data.
 """
 
 import pytest

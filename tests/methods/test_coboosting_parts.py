@@ -157,7 +157,7 @@ def test_where_the_teacher_is_flat_nothing_moves():
 
 
 def test_the_sign_step_is_55_times_longer_on_a_colour_image():
-    """3x32x32: ε √3072 against ε, 1.74 against 0.031 in L₂ (the card's magnitudes)."""
+    """3x32x32: ε √3072 against ε, 1.74 against 0.031 in L₂ (the magnitudes to expect)."""
     x, weights = torch.rand(2, 3, 32, 32, dtype=F64), random(3 * 32 * 32, C)
     u = torch.rand(2, C, dtype=F64)
     steps = {

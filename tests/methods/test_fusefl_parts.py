@@ -95,7 +95,7 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
 
 
 def test_pooled_covariance_is_centred():
-    """The card's example: two clients of mean 4 and variance 1. The authors' code gives 16.8."""
+    """By hand: two clients of mean 4 and variance 1. The authors' code gives 16.8."""
     one = torch.tensor([[3.0], [4.0], [5.0]], dtype=EXACT)
     pooled = ccvr.pool([ccvr.class_statistics(one, torch.zeros(3, dtype=torch.long), 1)] * 2)
     assert pooled.covariances.item() == pytest.approx(4 / 5)  # four squared distances of 1 over N - 1

@@ -23,7 +23,7 @@ def seeded(seed=0):
 @pytest.mark.parametrize(
     "name, input_shape, width, parameters",
     [
-        ("mlp", (64,), None, 64 * 64 + 64 + 64 * 32 + 32 + 32 * 10 + 10),  # 6,570 in FedLPA's card
+        ("mlp", (64,), None, 64 * 64 + 64 + 64 * 32 + 32 + 32 * 10 + 10),  # 6,570 by hand
         ("mlp", (1, 28, 28), None, 784 * 256 + 256 + 256 * 64 + 64 + 64 * 10 + 10),
         ("cnn", (1, 28, 28), None, 44_426),
         ("cnn", (3, 32, 32), None, 62_006),
