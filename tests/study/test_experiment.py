@@ -205,3 +205,9 @@ def test_a_plain_name_that_the_recipe_has_means_the_recipe():
     plans = plan(Settings.make(epochs=3), ["dense"]), plan(Settings.make(**{"dense.epochs": 4}), ["dense"])
     default = METHODS["dense"]().epochs
     assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
+
+
+def test_convolutions_take_a_smaller_step():
+    rates = [plan(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")]
+    assert rates == [0.05, 0.02]
+    assert plan(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
