@@ -26,6 +26,7 @@ _WHERE = {
     "load": "data",
     "METHODS": "methods",
     "playground": "panels",
+    "lab": "panels",
     "FedlabError": "errors",
     "UsageError": "errors",
     "RunError": "errors",

@@ -16,8 +16,10 @@ from .words import percent
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
 
 
-def classes(series: Sequence[Series], class_names: Sequence[str], *, client: int | None = None) -> Picture:
-    """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` is marked."""
+def classes(
+    series: Sequence[Series], class_names: Sequence[str], *, client: int | None = None, klass: int | None = None
+) -> Picture:
+    """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
     done = finished(series)
     per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
     with LOCK:
@@ -36,13 +38,15 @@ def classes(series: Sequence[Series], class_names: Sequence[str], *, client: int
         image = heat(second, per_client, done, title + seed_of(done), None, "client")
         if client is not None and per_client.shape[1] > client:
             second.axvspan(client - 0.5, client + 0.5, fill=False, edgecolor=ACCENT, lw=2.5, clip_on=False)
+        if klass is not None and per_class.shape[1] > klass:
+            first.axvspan(klass - 0.5, klass + 0.5, fill=False, edgecolor=ACCENT, lw=2.5, clip_on=False)
         bar = figure.colorbar(image, ax=[first, second], pad=0.015, aspect=32, format=PERCENT)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=8.5, colors=QUIET, labelcolor=INK)
     return Picture(
         figure,
         alt=alt_text(done, per_class, per_client),
-        sentence=sentence(done, per_class, per_client, class_names, client),
+        sentence=sentence(done, per_class, per_client, class_names, client, klass),
         table=table(done, per_class, per_client, class_names),
     )
 
@@ -91,7 +95,12 @@ def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, nam
 
 
 def sentence(
-    series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str], client: int | None
+    series: Sequence[Series],
+    per_class: np.ndarray,
+    per_client: np.ndarray,
+    names: Sequence[str],
+    client: int | None,
+    klass: int | None = None,
 ) -> str:
     ranked = [i for i, s in enumerate(series) if not s.bound] or list(range(len(series)))
     if not ranked:
@@ -102,6 +111,9 @@ def sentence(
     if not np.isnan(row).all():
         worst, top = int(np.nanargmin(row)), int(np.nanargmax(row))
         text += f", has {percent(row[worst])} on class {names[worst]} and {percent(row[top])} on class {names[top]}"
+    if klass is not None and klass < per_class.shape[1]:
+        values = [(per_class[i, klass], s.name) for i, s in enumerate(series) if not np.isnan(per_class[i, klass])]
+        text = f"Class {names[klass]}: " + ", ".join(f"{name} {percent(a)}" for a, name in values)
     if client is not None and client < per_client.shape[1]:
         values = [(per_client[i, client], s.name) for i, s in enumerate(series) if not np.isnan(per_client[i, client])]
         told = ", ".join(f"{name} {percent(a)}" for a, name in values)

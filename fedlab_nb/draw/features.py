@@ -37,7 +37,7 @@ class Map:
 def features(
     maps: Sequence[Map], class_names: Sequence[str], *, setting: str, held: Sequence[bool] | None = None, who: str = ""
 ) -> Picture:
-    """Small multiples of at most MAPS maps. `held`: classes that stay bright (those of `who`, a chosen client)."""
+    """Small multiples of at most MAPS maps. `held`: classes that stay bright; `who`: which they are, in words."""
     shown = list(maps[:MAPS])
     with LOCK:
         figure = new_figure()
@@ -99,7 +99,7 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
         text += f" (least: {worst.name}, {percent(worst.score)})"
     text += ". Distances between islands mean little."
     if who:
-        text += f" Bright: classes that {who} holds."
+        text += f" Bright: {who}."
     if left_out > 0:
         text += f" {plural(left_out, 'more method')} in the table."
     if any(m.how == "PCA" for m in maps):

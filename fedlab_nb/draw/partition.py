@@ -31,9 +31,10 @@ class Partition:
         jensen_shannon: float,
         effective_classes: float,
         client: int | None = None,
+        klass: int | None = None,
         note: str = "",
     ) -> Picture:
-        """Picture of `counts [M, C]`; `client`, where given, is marked."""
+        """Picture of `counts [M, C]`; `client` and `klass`, where given, are marked."""
         counts = np.asarray(counts)
         shape = (*counts.shape, tuple(class_names))
         with LOCK:
@@ -42,11 +43,11 @@ class Partition:
                 upper, lower = self.figure.subplots(2, 1, height_ratios=[1, 4], sharex=True)
                 self._artists = Artists(upper, lower, *shape, inches=(5.9, 2.75))
                 self._shape = shape
-            self._artists.update(counts, client)
+            self._artists.update(counts, client, klass)
         return Picture(
             self.figure,
-            alt=alt_text(counts, setting, jensen_shannon, client),
-            sentence=sentence(counts, class_names, jensen_shannon, effective_classes, client, note),
+            alt=alt_text(counts, setting, jensen_shannon, client, klass),
+            sentence=sentence(counts, class_names, jensen_shannon, effective_classes, client, klass, note),
             table=table(counts, class_names),
         )
 
@@ -60,6 +61,7 @@ class Artists:
         self.upper, self.lower, self.shape = upper, lower, (clients, classes)
         colours = class_colours(classes)
         self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
+        self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
         self.bars = upper.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
         dress(upper, y="samples", grid="y")
         upper.tick_params(labelbottom=False, bottom=False)
@@ -93,8 +95,11 @@ class Artists:
         cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
         self.largest = np.pi * (0.47 * cell) ** 2
 
-    def update(self, counts: np.ndarray, client: int | None = None) -> None:
+    def update(self, counts: np.ndarray, client: int | None = None, klass: int | None = None) -> None:
         clients, classes = self.shape
+        self.row.set_visible(klass is not None and klass < classes)
+        if klass is not None:
+            self.row.set_y(klass - 0.5)
         most = max(int(counts.max()), 1)
         if classes <= LIMIT:
             held = counts.T.ravel()
@@ -112,12 +117,15 @@ class Artists:
                 mark.set_x(client - 0.5)
 
 
-def alt_text(counts: np.ndarray, setting: str, jensen_shannon: float, client: int | None) -> str:
+def alt_text(
+    counts: np.ndarray, setting: str, jensen_shannon: float, client: int | None, klass: int | None = None
+) -> str:
     clients, classes = counts.shape
     held = (counts > 0).sum(1)
     few, many = int(held.min()), int(held.max())
     holds = f"{few}" if few == many else f"{few} to {many}"
     marked = f" Client {client} is marked." if client is not None else ""
+    marked += f" Class number {klass} is marked." if klass is not None else ""
     return (
         f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
         f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
@@ -126,9 +134,23 @@ def alt_text(counts: np.ndarray, setting: str, jensen_shannon: float, client: in
 
 
 def sentence(
-    counts: np.ndarray, names: Sequence[str], jensen_shannon: float, effective: float, client: int | None, note: str
+    counts: np.ndarray,
+    names: Sequence[str],
+    jensen_shannon: float,
+    effective: float,
+    client: int | None,
+    klass: int | None,
+    note: str,
 ) -> str:
     sizes = counts.sum(1)
+    if klass is not None and klass < len(names):
+        column = counts[:, klass]
+        most = int(column.argmax())
+        who = f"client {most} holds {column[most]} of its {column.sum()} samples"
+        mine = f"; client {client} holds {column[client]}" if client is not None and client < len(counts) else ""
+        return (
+            f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
+        )
     if client is not None and client < len(counts):
         row = counts[client]
         order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]

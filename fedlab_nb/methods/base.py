@@ -105,12 +105,13 @@ class GlobalModel:
     """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
 
     `parameters`: how many numbers predict (of all networks involved). `artefacts`: arrays worth keeping; `numbers`:
-    plain values.
+    plain values; `live`: small arrays worth watching while the method runs.
     """
 
     parameters: int
     artefacts: Mapping[str, np.ndarray] = {}
     numbers: Mapping[str, Any] = {}
+    live: Mapping[str, np.ndarray] = {}
 
     def logits(self, x: Tensor) -> Tensor:
         """Scores `[N, C]` of samples `x [N, ...]`."""

@@ -1,6 +1,7 @@
 """Widget panels: thin wiring between `study`, which computes, and `draw`, which makes the pictures.
 
 panel = fl.playground(alpha=0.1, methods=["fedavg", "fens"])     # shows itself as the last line of a cell
+panel = fl.lab("fens", rounds=100)                               # one method, with its own knobs and views
 panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine"); panel.close()
 """
 
@@ -10,10 +11,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .playground import DEFAULT_METHODS, Playground
+from ..errors import choose
+from ..methods import METHODS
+from .lab_view import Extra, LabSpec, LabView, Look
+from .labs import spec_of
+from .panel import DEFAULT_METHODS, Panel
 from .saved import stop_earlier
 
-__all__ = ["Playground", "playground"]
+__all__ = ["Extra", "LabSpec", "LabView", "Look", "Panel", "lab", "playground"]
 
 CONTROLS = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device")
 
@@ -26,7 +31,7 @@ def playground(
     inline: bool | None = None,
     job: Callable[..., Any] | None = None,
     **settings: Any,
-) -> Playground:
+) -> Panel:
     """The playground panel.
 
     methods:  ticked at the start;   settings: starting values of the controls (dataset, alpha, clients, seed, seeds,
@@ -34,17 +39,60 @@ def playground(
     every run
     hide, fixed: teacher mode; controls to leave out, and values that cannot be changed
     inline:   work in the calling thread, for notebooks that do not show what threads do (Colab, found out by itself);
-    Stop
-              cannot act then
+    Stop cannot act then
     job:      another source of events than `study.job`
 
     Raises UsageError for a name or value that no control takes.
     """
+    return build(LabSpec(), methods=methods, hide=hide, fixed=fixed, inline=inline, job=job, **settings)
+
+
+def lab(
+    method: str,
+    *,
+    methods: Iterable[str] | None = None,
+    hide: Iterable[str] = (),
+    fixed: Mapping[str, Any] | None = None,
+    inline: bool | None = None,
+    job: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> Panel:
+    """The panel of one method: its knobs as controls, its own views, and a few methods beside it.
+
+    method:   any registered one;   methods: those beside it (default: the lab's own choice)
+    settings: as for `playground`, and the method's knobs, plain (`rounds=100`) or qualified (`**{"fens.rounds": 100}`)
+    hide, fixed, inline, job: as for `playground`; the names of knobs may be among them
+
+    Raises UsageError for a name or value that no control takes.
+    """
+    spec = spec_of(choose("method", method, METHODS))
+    beside = spec.companions if methods is None else methods
+    settings = {**spec.settings, **settings}
+    return build(spec, methods=beside, hide=hide, fixed=fixed, inline=inline, job=job, **settings)
+
+
+def build(
+    spec: LabSpec,
+    *,
+    methods: Iterable[str],
+    hide: Iterable[str] = (),
+    fixed: Mapping[str, Any] | None = None,
+    inline: bool | None = None,
+    job: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> Panel:
+    """A panel with the contents of `spec`; the other arguments are those of `playground`."""
     if job is None:
         from ..study import job
-    chosen = {name: settings.pop(name) for name in CONTROLS if name in settings}
-    panel = Playground(
-        inline="google.colab" in sys.modules if inline is None else inline,
+    knobs = {knob.name for knob in METHODS[spec.method].fields()} if spec.method else set()
+    extras = {extra.name for extra in spec.extras}
+
+    def has_control(name: str) -> bool:
+        return name in CONTROLS or name in extras or name.removeprefix(f"{spec.method}.") in knobs
+
+    chosen = {name: settings.pop(name) for name in list(settings) if has_control(name)}
+    panel = Panel(
+        inline="google.colab" in sys.modules if inline is None else inline, spec=spec,
         job=job, hide=hide, fixed=dict(fixed or {}), methods=methods, chosen=chosen, extra=settings,
     )  # fmt: skip
     stop_earlier(panel)

@@ -11,9 +11,13 @@ from ..data import DATASETS
 from ..errors import UsageError, choose, number
 from ..methods import METHODS
 from ..study.settings import classroom_recipe
+from .guess import Guess
+from .knobs import KnobBox
+from .lab_view import LabSpec
 
 OWN_FILE = "own file"
 MOST_CLIENTS = 50
+NAMES = ("dataset", "alpha", "clients", "methods", "epochs", "device", "seed", "seeds", "guess")
 ALPHA = (-2, 2)  # powers of ten that the slider spans
 
 
@@ -52,9 +56,22 @@ def tip(info: Any) -> str:
 
 
 class Controls:
-    """The left column. Names of the widgets are names of settings; `settings()` reads them."""
+    """The left column. Names of the widgets are names of settings; `settings()` reads them. A lab has the knobs of its
+    method (`knobs`) and further settings of the run (`extras`).
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, spec: LabSpec | None = None) -> None:
+        spec = spec or LabSpec()
+        self.method = spec.method
+        self.knobs = KnobBox(spec.method, spec.knobs) if spec.method else None
+        self.extras = {
+            extra.name: widgets.Dropdown(
+                options=extra.options, value=extra.options[0][1], description=extra.label, tooltip=extra.help,
+                style={"description_width": "112px"},
+            )
+            for extra in spec.extras
+        }  # fmt: skip
+        self.guess = Guess()
         wide = {"description_width": "58px"}
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
         self.dataset = widgets.Dropdown(
@@ -113,14 +130,22 @@ class Controls:
         )
 
     def layout(self) -> widgets.VBox:
-        heading = widgets.HTML('<span class="fl-heading">Methods</span>')
+        title = METHODS[self.method].info.title if self.method else ""
+        heading = widgets.HTML(f'<span class="fl-heading">{"Beside it" if self.method else "Methods"}</span>')
+        own: list[widgets.Widget] = []
+        if self.knobs:
+            own = [widgets.HTML(f'<span class="fl-heading">{title}</span>'), *self.extras.values(), self.knobs.widget]
+            self.methods.boxes[self.method].layout.display = "none"
+            self.methods.widget.add_class("fl-few")
+        else:
+            own = list(self.extras.values())
         grid = widgets.Box([self.epochs, self.device, self.seed, self.seeds])
         grid.add_class("fl-grid")
         buttons = widgets.HBox([self.run, self.stop])
         buttons.add_class("fl-buttons")
         column = [
-            self.dataset, self.path, self.alpha, self.ends, self.clients, self.facts, heading, self.methods.widget,
-            grid, buttons, self.progress, self.phase, self.error,
+            self.dataset, self.path, self.alpha, self.ends, self.clients, self.facts, *own, heading,
+            self.methods.widget, grid, self.guess.row, buttons, self.progress, self.phase, self.error,
         ]  # fmt: skip
         box = widgets.VBox(column)
         box.add_class("fl-controls")
@@ -163,7 +188,10 @@ class Controls:
             chosen["epochs"] = self.epochs.value
         if self.device.value != "auto":
             chosen["device"] = self.device.value
-        return chosen
+        for name, widget in self.extras.items():
+            if widget.value != widget.options[0][1]:
+                chosen[name] = widget.value
+        return {**chosen, **(self.knobs.changed if self.knobs else {})}
 
     def adapt(self, samples: int) -> None:
         """Limits and defaults for that many training samples: never more clients than samples, the preset's local
@@ -196,7 +224,7 @@ class Controls:
         """Give a control a value that cannot be changed."""
         self.put(name, value)
         widget = self._control(name)
-        for part in widget.children if name == "methods" else (widget,):
+        for part in widget.children if name in ("methods", "guess") else (widget,):
             part.disabled = True
 
     def put(self, name: str, value: Any) -> None:
@@ -207,8 +235,18 @@ class Controls:
             self.methods.value = value
         elif name == "device":
             self.device.value = choose("device", value, self.device.options)
+        elif name in self.extras:
+            self._put_extra(name, value)
+        elif self.knobs and self.knobs.has(name):
+            self.knobs.put(name, value)
         else:
             self._put_number(name, value)
+
+    def _put_extra(self, name: str, value: Any) -> None:
+        widget = self.extras[name]
+        if all(value != each for _, each in widget.options):
+            widget.options = [*widget.options, (str(value), value)]
+        widget.value = value
 
     def _put_number(self, name: str, value: Any) -> None:
         widget = self._control(name)
@@ -221,5 +259,13 @@ class Controls:
         widget.value = checked
 
     def _control(self, name: str) -> widgets.Widget:
-        choose("control", name, ("dataset", "alpha", "clients", "methods", "epochs", "device", "seed", "seeds"))
-        return self.methods.widget if name == "methods" else getattr(self, name)
+        if self.knobs and self.knobs.has(name):
+            return self.knobs[name]
+        choose("control", name, (*NAMES, *self.extras, *(self.knobs.knobs if self.knobs else ())))
+        if name == "guess":
+            return self.guess.row
+        return self.methods.widget if name == "methods" else self.extras.get(name) or getattr(self, name)
+
+    def takes(self, name: str) -> bool:
+        """Whether there is a control for the setting `name`."""
+        return name in NAMES or name in self.extras or bool(self.knobs and self.knobs.has(name))

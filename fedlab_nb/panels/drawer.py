@@ -26,7 +26,7 @@ PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "ex
 class Drawer:
     """Classes for the browser: fl-drawer, fl-runs with fl-row (checkbox: pin), fl-code, fl-export."""
 
-    def __init__(self, on_pin: Callable[[], None]) -> None:
+    def __init__(self, on_pin: Callable[[], None], name: str = "playground") -> None:
         self._on_pin = on_pin
         self._rows: dict[Row, tuple[widgets.HBox, widgets.HTML]] = {}
         self.tabs = tabs(PAGES, "methods", ["fl-drawer-tabs"])
@@ -47,7 +47,7 @@ class Drawer:
         self.methods.add_class("fl-table")
         self.code.add_class("fl-code")
         self.folder = widgets.Text(
-            "results/playground", description="Folder",
+            f"results/{name}", description="Folder",
             tooltip="Where to write; an existing export is never overwritten",
             layout={"width": "320px"}, style={"description_width": "50px"},
         )  # fmt: skip

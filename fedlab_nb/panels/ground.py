@@ -42,6 +42,10 @@ class Ground:
         self.federation = data.federate(settings["dataset"], **options)
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        return () if self.federation is None else tuple(self.federation.dataset.class_names)
+
+    @property
     def samples(self) -> int | None:
         return None if self.federation is None else len(self.federation.dataset.y_train)
 
@@ -59,10 +63,10 @@ class Ground:
         """The partition's setting in words: that of the first seed."""
         return words({**self.settings(), "seeds": 1})
 
-    def picture(self, client: int | None) -> Picture:
+    def picture(self, client: int | None, klass: int | None = None) -> Picture:
         if self.federation is None:
             raise UsageError("There is no data to draw; choose a data set first.")
-        return self._scene.partition(self.federation, self.words(), client)
+        return self._scene.partition(self.federation, self.words(), client, klass)
 
 
 def loading(name: str) -> Generator[None, None, None]:

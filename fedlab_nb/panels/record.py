@@ -30,6 +30,7 @@ class Row:
     live: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
+    guess: float | None = None
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from .. import draw
 from ..draw.embed import POINTS
 from ..draw.words import data_size, setting_of
+from .guess import reveal
 from .record import Record
 
 KEPT = 60  # maps remembered
@@ -22,36 +23,42 @@ class Scene:
         self._partition = draw.Partition()
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
-    def partition(self, federation: Any, setting: str, client: int | None) -> draw.Picture:
+    def partition(
+        self, federation: Any, setting: str, client: int | None, klass: int | None = None
+    ) -> draw.Picture:
         skew = federation.skew
         return self._partition.show(
             federation.label_counts.numpy(), federation.dataset.class_names, setting=setting, note=federation.note,
             jensen_shannon=skew.jensen_shannon, effective_classes=skew.effective_classes, client=client,
+            klass=klass,
         )  # fmt: skip
 
-    def result(self, view: str, record: Record, client: int | None) -> draw.Picture:
+    def result(self, view: str, record: Record, client: int | None, klass: int | None = None) -> draw.Picture:
         """The picture of one of the result views; every one of them takes a record without results too."""
         names = record.current[0].classes
         if view == "accuracy":
-            return draw.accuracy(record.series(), chance=1 / len(names))
+            return draw.accuracy(record.series(), chance=1 / len(names), note=guesses(record))
         if view == "communication":
             return draw.communication(record.series(), client_bytes=bytes_of(record, client))
         if view == "classes":
-            return draw.classes(record.series(same_classes=True), names, client=client)
-        return self._features(record, client)
+            return draw.classes(record.series(same_classes=True), names, client=client, klass=klass)
+        return self._features(record, client, klass)
 
-    def _features(self, record: Record, client: int | None) -> draw.Picture:
+    def _features(self, record: Record, client: int | None, klass: int | None) -> draw.Picture:
         held, who = None, ""
         first = next((o for row in record.current for _, o in sorted(row.outcomes.items())), None)
         if client is not None and first is not None and client < len(first.label_counts):
-            held, who = list(np.asarray(first.label_counts)[client] > 0), f"client {client}"
+            held, who = list(np.asarray(first.label_counts)[client] > 0), f"classes that client {client} holds"
+        names = record.current[0].classes
+        if klass is not None and klass < len(names):
+            held, who = [c == klass for c in range(len(names))], f"class {names[klass]}"
         maps = []
         for s in self._with_features(record):
             kept = self._kept(s)
             how = "t-SNE" if "tsne" in kept else "PCA"
             maps.append(draw.Map(s.lines, kept.get("tsne", kept["pca"]), s.labels[:POINTS], kept["score"], how))
         setting = record.current[0].setting
-        return draw.features(maps, record.current[0].classes, setting=setting, held=held, who=who)
+        return draw.features(maps, names, setting=setting, held=held, who=who)
 
     def _with_features(self, record: Record) -> list[draw.Series]:
         return [s for s in record.series(same_classes=True) if s.features is not None and len(s.features) > 1]
@@ -99,6 +106,16 @@ def bytes_of(record: Record, client: int | None) -> str:
     return f"Client {client}, up and down: {'; '.join(parts)}." if parts else ""
 
 
+def guesses(record: Record) -> str:
+    """What was guessed before the present run, and how far it was from what came out."""
+    told = [
+        reveal(row.title, row.guess, [o.accuracy for o in row.outcomes.values()])
+        for row in record.current
+        if row.guess is not None and row.outcomes
+    ]
+    return " ".join(told)
+
+
 def words(settings: dict[str, Any]) -> str:
     """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first, count = settings["seed"], settings["seeds"]
@@ -118,5 +135,7 @@ def caption(record: Record, settings: dict[str, Any]) -> str:
 
 def python(methods: Sequence[str], settings: dict[str, Any]) -> str:
     """The Python line that does what Run does."""
-    given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+    given = ", ".join(f"{key}={value!r}" for key, value in settings.items() if "." not in key)
+    dotted = {key: value for key, value in settings.items() if "." in key}
+    given += f", **{dotted!r}" if dotted else ""
     return f"fl.compare({list(methods)!r}, {given})"

@@ -1,8 +1,10 @@
-"""The views: a row of tabs, and for each view a caption, a sentence, a picture of fixed height and its table."""
+"""The views: a row of tabs, and for each view a caption, a sentence, its own controls, a picture of fixed height and its
+table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import ipywidgets as widgets
 
@@ -22,17 +24,22 @@ NOBODY = -1
 
 
 class View:
-    """One view. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence and fl-frame (the
-    picture).
+    """One view. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence, fl-tools (controls of its
+    own) and fl-frame (the picture).
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tools: Sequence[widgets.Widget] = ()) -> None:
         self.name = name
         self.caption, self.sentence = widgets.HTML(), widgets.HTML()
         self.frame = widgets.HTML(layout=widgets.Layout(height=PICTURE_HEIGHT, width="auto"))
         for part in ("caption", "sentence", "frame"):
             getattr(self, part).add_class(f"fl-{part}")
-        self.box = widgets.VBox([self.caption, self.sentence, self.frame])
+        parts: list[widgets.Widget] = [self.caption, self.sentence, self.frame]
+        if tools:
+            row = widgets.HBox(list(tools))
+            row.add_class("fl-tools")
+            parts.insert(2, row)
+        self.box = widgets.VBox(parts)
         self.box.add_class("fl-view").add_class(f"fl-view-{name}")
         if name in DOTS:
             self.box.add_class("fl-dots")
@@ -53,11 +60,16 @@ class View:
 
 
 class Views:
-    """All views under their tabs; one is visible; `chosen` is the client that is looked at."""
+    """All views under their tabs; one is visible; `chosen` and `chosen_class` are the client and the class looked at.
 
-    def __init__(self) -> None:
-        self.views = {name: View(name) for name in VIEWS}
-        self.tabs = tabs({title: name for name, title in VIEWS.items()}, "partition")
+    own: {name: (title, tools)} of a lab's views, which stand before the ones that all panels have
+    """
+
+    def __init__(self, own: Mapping[str, tuple[str, Sequence[widgets.Widget]]] | None = None) -> None:
+        own = own or {}
+        self.views = {name: View(name, tools) for name, (_, tools) in own.items()} | {n: View(n) for n in VIEWS}
+        titles = {title: name for name, (title, _) in own.items()} | {title: name for name, title in VIEWS.items()}
+        self.tabs = tabs(titles, "partition")
         self.tables = widgets.ToggleButton(
             False, description="Numbers as a table", tooltip="Show the numbers of this picture"
         )
@@ -67,7 +79,12 @@ class Views:
             style={"description_width": "92px"}, layout=widgets.Layout(width="180px"),
         )  # fmt: skip
         self.client.add_class("fl-client")
-        foot = widgets.HBox([self.tables, self.client])
+        self.klass = widgets.Dropdown(
+            options=[("none", NOBODY)], description="class", tooltip="Mark one class in every view",
+            style={"description_width": "36px"}, layout=widgets.Layout(width="170px"),
+        )  # fmt: skip
+        self.klass.add_class("fl-class")
+        foot = widgets.HBox([self.tables, self.client, self.klass])
         foot.add_class("fl-foot")
         self.table = widgets.HTML()
         self.table.add_class("fl-table").add_class("fl-numbers")
@@ -103,6 +120,19 @@ class Views:
             chosen = self.client.value
             self.client.options = [("none", NOBODY), *((str(k), k) for k in range(count))]
             self.client.value = chosen if chosen < count else NOBODY
+
+    def set_classes(self, names: Sequence[str]) -> None:
+        """Offer the classes by name; the choice stays where it can."""
+        options = [("none", NOBODY), *((str(name), c) for c, name in enumerate(names))]
+        if list(self.klass.options) != options:
+            chosen = self.klass.value
+            self.klass.options = options
+            self.klass.value = chosen if chosen < len(names) else NOBODY
+
+    @property
+    def chosen_class(self) -> int | None:
+        """The class that is looked at, or None."""
+        return None if self.klass.value == NOBODY else self.klass.value
 
     @property
     def chosen(self) -> int | None:

@@ -33,9 +33,8 @@ LOCAL = "local training"
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a job. `curve`: a new point of the live curve; `outcome`: this method is finished; `error`: it
-    failed, and the
-    job goes on with the others."""
+    """One step of a job. `curve`: a new point of the live curve; `live`: small arrays of the model as it is now;
+    `outcome`: this method is finished; `error`: it failed, and the job goes on with the others."""
 
     method: str
     seed: int
@@ -44,6 +43,7 @@ class Event:
     total: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     curve: dict[str, Any] | None = None
+    live: Mapping[str, np.ndarray] = field(default_factory=dict)
     outcome: Outcome | None = None
     error: Exception | None = None
 
@@ -175,12 +175,13 @@ class _Run:
             if not (phase == LOCAL and self.clients_cached):
                 self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
             self.starts_locally |= phase == LOCAL
-            point = None
+            point, live = None, {}
             if step.model is not None:
+                live = dict(step.model.live)
                 ledger = ctx.link.ledger
                 point = self._point(step, step.model, ledger.up + ledger.down)
                 self.history.append(point)
-            yield Event(name, seed, phase, step.done, step.total, step.metrics, point)
+            yield Event(name, seed, phase, step.done, step.total, step.metrics, point, live)
             clock = time.perf_counter()  # what the caller and the live curve take is not the method's time
         self.seconds["server"] = self.seconds.get("server", 0.0) + spent
         if self._waiting is not None:

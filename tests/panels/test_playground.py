@@ -112,9 +112,9 @@ def test_pinned_rows_stay_beside_new_runs(make):
     assert "FENS (run 1, α = 0.1)" in picture(panel, "accuracy")[1]
     assert "run_1 = fl.compare(['fens'], dataset='digits', alpha=0.1" in panel.code()
     panel.drawer.clear.click()
-    assert [row.method for row in panel._record.rows] == ["fens"]
+    assert [row.method for row in panel.record.rows] == ["fens"]
     panel.run(wait=True)
-    assert [row.run for row in panel._record.shown] == [3, 3, 1] and not panel.error
+    assert [row.run for row in panel.record.shown] == [3, 3, 1] and not panel.error
 
 
 def test_code_is_python_that_names_what_run_would_do(make, job):

@@ -147,7 +147,7 @@ def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, 
     panel.run()
     job.gate.set()
     assert panel.wait(20) and panel.status == "done" and job.closed == 2
-    assert len(panel.outcomes) == 4 and {row.run for row in panel._record.rows if row.outcomes} == {2}
+    assert len(panel.outcomes) == 4 and {row.run for row in panel.record.rows if row.outcomes} == {2}
 
 
 def test_sliders_move_while_a_run_goes_on(make, job):

@@ -1,7 +1,7 @@
-"""The playground: choose data, skew, clients and methods; run; see who holds what, accuracy, bytes, features, classes.
+"""A panel: choose data, skew, clients and methods; run; see who holds what, accuracy, bytes, features, classes.
 
-This file wires controls, worker, record, views and drawer together. It is thin: numbers come from `study`, pictures
-from `draw`.
+The playground is one, and so is each lab, with its method's knobs and views of its own (`LabSpec`). This file wires
+controls, worker, record, views and drawer together. It is thin: numbers come from `study`, pictures from `draw`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import data as data_
-from ..errors import UsageError
+from ..errors import UsageError, choose
 from . import export, look, saved
 from .controls import Controls
 from .drawer import Drawer
-from .ground import Ground, loading
+from .ground import PARTITION_SETTINGS, Ground, loading
+from .lab_view import LabSpec
+from .own_views import OwnViews
 from .progress import Course
 from .record import Record
 from .scene import Scene, caption, python
@@ -38,7 +40,7 @@ def guarded(method: Callable) -> Callable:
     """For callbacks, whose exceptions a notebook would swallow: hold the panel's lock, show each error in the panel."""
 
     @functools.wraps(method)
-    def call(self: Playground, *arguments: Any) -> Any:
+    def call(self: Panel, *arguments: Any) -> Any:
         with self._guard:
             try:
                 return method(self, *arguments)
@@ -48,15 +50,14 @@ def guarded(method: Callable) -> Callable:
     return call
 
 
-class Playground(widgets.VBox):
-    """See `fedlab_nb.panels.playground`. Public: run, stop, wait, close, code, export, outcomes, status, error,
-    sentence.
-    """
+class Panel(widgets.VBox):
+    """See `fedlab_nb.panels`. Public: run, stop, wait, close, code, export, outcomes, status, error, sentence."""
 
     def __init__(
         self,
         *,
         inline: bool,
+        spec: LabSpec,
         job: Callable[..., Generator],
         hide: Iterable[str],
         fixed: Mapping[str, Any],
@@ -67,20 +68,23 @@ class Playground(widgets.VBox):
         self._guard = RLock()
         self._job = job
         self._worker = Worker(self._guard, inline=inline, on_warning=self._warn)
-        self._record, self._scene = Record(), Scene()
-        self._dirty: set[str] = set(RESULTS)
-        self._drawn, self._cost = 0.0, 0.0
-        self.controls, self.views, self.drawer = Controls(), Views(), Drawer(self._pinned)
-        self._ground = Ground(self.controls, self._scene, dict(extra))
+        self.spec, self.record, self._scene = spec, Record(), Scene()
+        self._drawn, self._cost, self._adapting = 0.0, 0.0, ""
+        self.controls, self.own = Controls(spec), OwnViews(self)
+        self.views = Views({name: (view.title, self.own.tools(name)) for name, view in self.own.views.items()})
+        self.drawer = Drawer(self._pinned, spec.name)
+        self._results = (*self.own.views, *RESULTS)
+        self._dirty: set[str] = set(self._results)
+        self.ground = Ground(self.controls, self._scene, dict(extra))
         style = widgets.HTML(f"<style>{look.STYLE}</style>")
         style.add_class("fl-style")
         body = widgets.Box([self.controls.layout(), self.views.box])
         body.add_class("fl-body")
         super().__init__([style, body, self.drawer.box])
-        self.add_class("fl-root").add_class("fl-live").add_class("fl-playground")
+        self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._telling = Telling(self, self.controls)
-        self._course = Course(self._record, self._telling, self.controls, self._changed)
-        self.controls.methods.value = methods
+        self._course = Course(self.record, self._telling, self.controls, self._changed)
+        self.controls.methods.value = [name for name in methods if name != spec.method]
         for name, value in {**chosen, **fixed}.items():
             (self.controls.fix if name in fixed else self.controls.put)(name, value)
         self.controls.methods.ticked_first()
@@ -88,6 +92,8 @@ class Playground(widgets.VBox):
         self._listen()
         self._telling.phase("Ready.")
         self._load_now()
+        if spec.first != "partition":
+            self.views.choose(spec.first)
 
     def _listen(self) -> None:
         c = self.controls
@@ -99,10 +105,21 @@ class Playground(widgets.VBox):
             widget.observe(lambda _: self._choice_changed(), "value")
         c.epochs.observe(lambda _: self._epochs_changed(), "value")
         c.methods.observe(lambda _: self._choice_changed())
+        c.guess.method.observe(lambda _: self._choice_changed(), "value")
+        if c.knobs:
+            c.knobs.observe(lambda _: self._knob_changed())
+        for name, widget in c.extras.items():
+            widget.observe(lambda _, name=name: self._extra_changed(name), "value")
+        for name, view in self.own.views.items():
+            for widget in view.controls:
+                widget.observe(lambda _, name=name: self._own_changed(name), "value")
+        for name, button in self.own.buttons.items():
+            button.on_click(lambda _, name=name: self._work_clicked(name))
         c.run.on_click(lambda _: self._start())
         c.stop.on_click(lambda _: self.stop())
         self.views.on_choice(self._redraw)
-        self.views.client.observe(lambda _: self._client_chosen(), "value")
+        for widget in (self.views.client, self.views.klass):
+            widget.observe(lambda _: self._looked_at(), "value")
         self.drawer.clear.on_click(lambda _: self._clear())
         self.drawer.export.on_click(lambda _: self._export_clicked())
 
@@ -122,7 +139,7 @@ class Playground(widgets.VBox):
         """Every outcome in the record of runs, oldest first."""
         from ..study import Outcomes
 
-        return Outcomes(self._record.outcomes)
+        return Outcomes(self.record.outcomes)
 
     @property
     def sentence(self) -> str:
@@ -143,6 +160,19 @@ class Playground(widgets.VBox):
             self.stop()
             raise
 
+    def show(self, view: str) -> Any:
+        """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""
+        self.views.choose(choose("view", view, self.views.views))
+        self.wait()
+        return self.views[view].picture
+
+    def work(self, view: str) -> Any:
+        """Press the button of a lab's view, wait for the end, and return the view's Picture."""
+        self.views.choose(choose("view with a button", view, self.own.buttons))
+        self._work_clicked(view)
+        self.wait()
+        return self.views[view].picture
+
     def stop(self) -> None:
         """Press Stop: the work ends at its next step, finished results stay. Without work nothing happens."""
         if self._worker.stop() and self.status == "running":
@@ -155,32 +185,41 @@ class Playground(widgets.VBox):
             self._worker.wait(20)
         super().close()
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What Run runs: the lab's method first, then those that are ticked."""
+        own = (self.spec.method,) if self.spec.method else ()
+        return (*own, *self.controls.methods.value)
+
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
-        lines = ["import fedlab_nb as fl", "", f"outs = {python(self.controls.methods.value, self._ground.settings())}"]
+        lines = ["import fedlab_nb as fl", "", f"outs = {python(self.methods, self.ground.settings())}"]
         pinned: dict[int, list[Any]] = {}
-        for row in self._record.rows:
+        for row in self.record.rows:
             if row.pinned:
                 pinned.setdefault(row.run, []).append(row)
         for run, rows in pinned.items():
             lines.append(f"run_{run} = {python([row.method for row in rows], dict(rows[0].settings))}")
         return "\n".join([*lines, "outs.table()"])
 
-    def export(self, folder: str | Path = "results/playground") -> Path:
+    def export(self, folder: str | Path | None = None) -> Path:
         """Write runs.csv, runs.json, reproduce.py and a PNG of each picture; returns the folder (a fresh one, if it has
         files).
         """
         with self._guard:
-            pictures = {"partition": self._ground.picture(self.views.chosen), "handout": self._handout()}
+            client, klass = self.views.chosen, self.views.chosen_class
+            pictures = {"partition": self.ground.picture(client, klass), "handout": self._handout()}
             if self._has_results():
-                for _ in self._scene.embed(self._scene.missing(self._record)):
+                for _ in self._scene.embed(self._scene.missing(self.record)):
                     pass
-                client = self.views.chosen
-                pictures |= {name: self._scene.result(name, self._record, client) for name in RESULTS}
-            return export.write(folder, self._record, pictures, self.code())
+                pictures |= {name: self._scene.result(name, self.record, client, klass) for name in RESULTS}
+            for name in self.own.views:
+                if (picture := self.views[name].picture) is not None:
+                    pictures[name] = picture
+            return export.write(folder or f"results/{self.spec.name}", self.record, pictures, self.code())
 
     def __repr__(self) -> str:
-        return self._handout().sentence if self._ground.federation is not None else "a playground without data"
+        return self._handout().sentence if self.ground.federation is not None else "a panel without data"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return saved.bundle(super()._repr_mimebundle_(**kwargs), self._handout())
@@ -201,7 +240,7 @@ class Playground(widgets.VBox):
                 self._without_data(error)
                 return
             self._show_path()
-            self._ground.federation = None  # until the new data are there, sliders have nothing to deal out
+            self.ground.federation = None  # until the new data are there, sliders have nothing to deal out
             self._telling.set("running")
             self._telling.phase(f"Loading {name} …")
             self._work(lambda: loading(name), lambda event: None, self._loaded)
@@ -228,11 +267,11 @@ class Playground(widgets.VBox):
     @guarded
     def _use(self) -> None:
         """Go over to the chosen data set, which is loaded."""
-        self._ground.adapt()
+        self.ground.adapt()
         self._partition_is_new()
 
     def _without_data(self, error: Exception) -> None:
-        self._ground.federation = None
+        self.ground.federation = None
         self.controls.facts.value = ""
         self.views["partition"].say("No data to show.")
         self._telling.fail(error)
@@ -242,16 +281,17 @@ class Playground(widgets.VBox):
 
     @guarded
     def _partition_changed(self) -> None:
-        if self._ground.federation is not None:
+        if self.ground.federation is not None:
             self._telling.clear()
-            self._ground.deal()
+            self.ground.deal()
             self._partition_is_new()
 
     def _partition_is_new(self) -> None:
-        self.views.set_clients(self._ground.federation.clients)
-        self.controls.facts.value = look.paragraph(self._ground.facts())
+        self.views.set_clients(self.ground.federation.clients)
+        self.views.set_classes(self.ground.class_names)
+        self.controls.facts.value = look.paragraph(self.ground.facts())
         self._choices()
-        self._dirty.add("partition")
+        self._dirty |= {"partition", *self.own.views}
         self._draw()
 
     # ------------------------------------------------------------------------------------------------ other choices
@@ -261,34 +301,55 @@ class Playground(widgets.VBox):
 
     @guarded
     def _epochs_changed(self) -> None:
-        self.controls.note_epochs(self._ground.samples)
+        self.controls.note_epochs(self.ground.samples)
         self._choices()
+
+    @guarded
+    def _knob_changed(self) -> None:
+        self._telling.clear()
+        self._choices()
+        self._dirty |= set(self.own.views)
+        self._draw()
+
+    @guarded
+    def _extra_changed(self, name: str) -> None:
+        if name in PARTITION_SETTINGS:
+            self._partition_changed()
+        else:
+            self._choice_changed()
+
+    @guarded
+    def _own_changed(self, name: str) -> None:
+        if self._adapting != name:
+            self._dirty.add(name)
+            self._draw()
 
     def _choices(self) -> None:
         """Bring up to date what depends on the choices alone: the Python lines, the captions of the result views."""
+        self.controls.guess.offer(self.methods)
         self.drawer.code.value = f"<pre>{look.escape(self.code())}</pre>"
-        for name in RESULTS:
+        for name in self._results:
             self.views[name].caption.value = look.paragraph(self._caption())
 
     def _caption(self) -> str:
-        return caption(self._record, self._ground.settings())
+        return caption(self.record, self.ground.settings())
 
     @guarded
-    def _client_chosen(self) -> None:
-        self._dirty |= {"partition", *RESULTS}
+    def _looked_at(self) -> None:
+        self._dirty |= {"partition", *self._results}
         self._draw()
 
     def _pinned(self) -> None:
         with self._guard:
-            self._dirty |= set(RESULTS)
+            self._dirty |= set(self._results)
             self._choices()
             self._draw()
 
     @guarded
     def _clear(self) -> None:
-        self._record.clear(keep_current=self.status == "running")
-        self._dirty |= set(RESULTS)
-        self.drawer.show(self._record)
+        self.record.clear(keep_current=self.status == "running")
+        self._dirty |= set(self._results)
+        self.drawer.show(self.record)
         self._choices()
         self._draw()
 
@@ -296,7 +357,7 @@ class Playground(widgets.VBox):
     def _export_clicked(self) -> None:
         self._telling.clear()
         self.drawer.written.value = ""
-        place = self.export(self.drawer.folder.value.strip() or "results/playground")
+        place = self.export(self.drawer.folder.value.strip() or None)
         self.drawer.written.value = look.paragraph(
             f"Written: {', '.join(sorted(p.name for p in place.iterdir()))} in {place}."
         )
@@ -305,27 +366,63 @@ class Playground(widgets.VBox):
     @guarded
     def _start(self) -> None:
         self._telling.clear()
-        methods = self.controls.methods.value
+        methods = self.methods
         if not methods:
             raise UsageError("No method is ticked; tick at least one.")
-        settings = self._ground.settings()
-        if self._ground.federation is None:
-            self._ground.adapt()  # tells again what is wrong with the data, or finds them there at last
+        settings = self.ground.settings()
+        if self.ground.federation is None:
+            self.ground.adapt()  # tells again what is wrong with the data, or finds them there at last
             self._partition_is_new()
         steps = self._job(list(methods), **settings)
-        classes = self._ground.federation.dataset.class_names
-        self._record.begin(methods, settings, self.controls.epochs.value, classes)
+        classes = self.ground.federation.dataset.class_names
+        self.record.begin(methods, settings, self.controls.epochs.value, classes)
+        if (guess := self.controls.guess.committed) is not None and (row := self.record.find(guess[0])) is not None:
+            row.guess = guess[1]
+        self.own.begin()
         self._course.begin(len(methods) * settings["seeds"])
-        self._dirty |= set(RESULTS)
-        self.drawer.show(self._record)
+        self._dirty |= set(self._results)
+        self.drawer.show(self.record)
         self._choices()
         if self.drawer.tabs.value == "methods":
             self.drawer.tabs.value = "runs"
         if self.views.visible == "partition":
-            self.views.choose("accuracy")
+            self.views.choose(next((n for n, v in self.own.views.items() if v.ready == "live"), "accuracy"))
         else:
             self._draw()
-        self._work(lambda: steps, self._course.event, self._course.end)
+        self._work(lambda: steps, self._heard, self._course.end)
+
+    def _heard(self, event: Any) -> None:
+        self.own.hear(event)
+        self._course.event(event)
+
+    @guarded
+    def _work_clicked(self, name: str) -> None:
+        """A view's own button: its work in the worker, then its picture."""
+        view = self.own.views[name]
+        found = self.own.look(name)
+        self._telling.clear()
+        if not self.own.is_ready(name, found):
+            raise UsageError(f"{view.work_label} needs a result; press Run first.")
+        self._telling.set("running")
+        self._telling.phase("Starting …")
+        self.controls.progress.value = 0
+
+        def heard(step: Any) -> None:
+            done, total, words = step
+            self.controls.progress.value = min(1.0, done / max(total, 1))
+            self._telling.phase(f"{view.title}: {words}")
+
+        def ended(how: str, error: Exception | None) -> None:
+            self._telling.set(how)
+            if error is not None:
+                self._telling.fail(error)
+            if how == "done":
+                self.controls.progress.value = 1.0
+            self._telling.phase({"done": "Done.", "stopped": "Stopped."}.get(how, ""))
+            self._dirty.add(name)
+            self._redraw()
+
+        self._work(lambda: self.own.working(name), heard, ended)
 
     def _work(self, make: Callable, on_event: Callable, on_end: Callable) -> None:
         """Give the worker a job; maps in the making are given up."""
@@ -334,9 +431,9 @@ class Playground(widgets.VBox):
 
     def _changed(self, at_end: bool) -> None:
         """There are new results: draw them, at the end surely, before that not too often."""
-        self._dirty |= set(RESULTS)
+        self._dirty |= set(self._results)
         if at_end or time.monotonic() - self._drawn > max(REDRAW, 2 * self._cost):
-            self.drawer.show(self._record)
+            self.drawer.show(self.record)
             self._redraw()
 
     # ------------------------------------------------------------------------------------------------ drawing
@@ -347,32 +444,72 @@ class Playground(widgets.VBox):
     def _draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
         name = self.views.visible
-        if name == "partition" and self._ground.federation is None:
+        if name == "partition" and self.ground.federation is None:
             return
         if name in self._dirty:
             start = time.monotonic()
-            if name == "partition":
-                title = f"{self._ground.words()}. Smaller α is more skewed."
-                self.views[name].show(self._ground.picture(self.views.chosen), title)
-            elif self._has_results() or any(row.live for row in self._record.current):
-                self.views[name].show(self._scene.result(name, self._record, self.views.chosen), self._caption())
-            else:
-                self.views[name].say("Training …" if self.status == "running" else WHAT_TO_DO, self._caption())
             self._dirty.discard(name)
+            self._paint(name)
             self.views.show_table()
             self._drawn = time.monotonic()
             self._cost = self._drawn - start
         if name == "features":
             self._map_features()
 
+    def _paint(self, name: str) -> None:
+        """Draw one view, or say what to do so that there will be a picture."""
+        client, klass = self.views.chosen, self.views.chosen_class
+        if name in self.own.views:
+            self._paint_own(name)
+        elif name == "partition":
+            title = f"{self.ground.words()}. Smaller α is more skewed."
+            self.views[name].show(self.ground.picture(client, klass), title)
+        elif self._has_results() or any(row.live for row in self.record.current):
+            self.views[name].show(self._scene.result(name, self.record, client, klass), self._caption())
+        else:
+            self.views[name].say("Training …" if self.status == "running" else WHAT_TO_DO, self._caption())
+
+    def _paint_own(self, name: str) -> None:
+        own, look_ = self.own.views[name], self.own.look(name)
+        if not self.own.is_ready(name, look_):
+            self.views[name].say("Running …" if self.status == "running" else own.empty, self._caption())
+        elif self.own.lacks(name, look_):
+            self.views[name].say("Computing …", self._caption())
+            self._dirty.add(name)
+            self._prepare(name)
+        else:
+            self._adapting = name
+            try:
+                own.adapt(look_)
+            finally:
+                self._adapting = ""
+            self.views[name].show(own.draw(look_), self._caption())
+
+    def _prepare(self, name: str) -> None:
+        """Do a view's slow work in the background, once nothing else runs."""
+        if self._worker.busy or self.status == "running":
+            return
+        self.add_class("fl-mapping")
+
+        def ended(how: str, error: Exception | None) -> None:
+            self.remove_class("fl-mapping")
+            if error is not None:
+                self._dirty.discard(name)
+                self.views[name].say("This picture could not be made.", self._caption())
+                self._telling.fail(error)
+            elif how == "done":
+                self._redraw()
+
+        self._worker.start(lambda: self.own.preparing(name), lambda event: None, ended)
+
     def _has_results(self) -> bool:
-        return any(row.outcomes for row in self._record.current)
+        return any(row.outcomes for row in self.record.current)
 
     def _map_features(self) -> None:
         """Replace the PCA preview by t-SNE in the background, once nothing else runs."""
         if self._worker.busy or not self._has_results():
             return
-        missing = self._scene.missing(self._record)
+        missing = self._scene.missing(self.record)
         if not missing:
             return
         self.add_class("fl-mapping")
@@ -394,6 +531,6 @@ class Playground(widgets.VBox):
 
     def _handout(self) -> Any:
         with self._guard:
-            if self._ground.federation is None:
+            if self.ground.federation is None:
                 return saved.without_data(self.controls.error.value)
-            return self._scene.handout(self._ground.federation, self._record, self._ground.words(), WHAT_TO_DO)
+            return self._scene.handout(self.ground.federation, self.record, self.ground.words(), WHAT_TO_DO)

@@ -1,0 +1,97 @@
+"""Controls for a method's hyper-parameters, made from its dataclass: adding a field there adds its control here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..errors import choose
+from ..methods import METHODS
+from ..methods.base import Knob
+
+LABEL = {"description_width": "112px"}
+SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
+HUGE = 10**9
+
+
+class KnobBox:
+    """`widget` holds the controls; `value` all settings, `changed` those that are not the preset's."""
+
+    def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
+        self.method = method
+        self.knobs = {knob.name: knob for knob in METHODS[method].fields()}
+        self.controls = {name: control(knob) for name, knob in self.knobs.items()}
+        first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
+        rest = [name for name in self.knobs if name not in first]
+        self.more = widgets.ToggleButton(False, description=f"More settings ({len(rest)})", layout={"width": "auto"})
+        self.more.add_class("fl-more")
+        self.rest = widgets.VBox([self.controls[name] for name in rest])
+        self.rest.layout.display = "none"
+        parts = [self.controls[name] for name in first]
+        self.widget = widgets.VBox([*parts, self.more, self.rest] if rest else parts)
+        self.widget.add_class("fl-knobs")
+        self.more.observe(lambda change: self._unfold(change["new"]), "value")
+
+    def _unfold(self, opened: bool) -> None:
+        self.rest.layout.display = None if opened else "none"
+
+    @property
+    def value(self) -> dict[str, Any]:
+        return {name: self._read(name) for name in self.knobs}
+
+    def _read(self, name: str) -> Any:
+        knob, value = self.knobs[name], self.controls[name].value
+        if isinstance(value, float):
+            value = float(f"{value:.3g}")
+        return knob.default if value == knob.default else value
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
+        return {f"{self.method}.{name}": v for name, v in self.value.items() if v != self.knobs[name].default}
+
+    def put(self, name: str, value: Any) -> None:
+        """Set a knob by its name, plain or qualified."""
+        name = choose(f"setting of {self.method}", name.removeprefix(f"{self.method}."), self.knobs)
+        self.controls[name].value = self.knobs[name].check(self.method, value)
+
+    def has(self, name: str) -> bool:
+        return name.removeprefix(f"{self.method}.") in self.knobs
+
+    def __getitem__(self, name: str) -> widgets.Widget:
+        return self.controls[name.removeprefix(f"{self.method}.")]
+
+    def observe(self, call: Any) -> None:
+        for widget in self.controls.values():
+            widget.observe(call, "value")
+
+
+def control(knob: Knob) -> widgets.Widget:
+    """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field."""
+    label = f"{knob.label} {knob.symbol}".strip()
+    same = {"description": label, "tooltip": f"{label}: {knob.help}", "style": LABEL}
+    if knob.options:
+        return widgets.Dropdown(options=knob.options, value=knob.default, **same)
+    if isinstance(knob.default, bool):
+        return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
+    low, high = knob.low, knob.high
+    if isinstance(knob.default, int):
+        low, high = int(-HUGE if low is None else low), int(HUGE if high is None else high)
+        if high - low <= SLIDER_STEPS:
+            return widgets.IntSlider(knob.default, low, high, continuous_update=False, **same)
+        return widgets.BoundedIntText(knob.default, min=low, max=high, **same)
+    if not isinstance(knob.default, float):
+        return widgets.Text(str(knob.default), continuous_update=False, **same)
+    if low is not None and high is not None and not knob.log and high - low <= 20:
+        step = 0.01 if high - low <= 2 else 0.1
+        return widgets.FloatSlider(knob.default, min=low, max=high, step=step, readout_format=".3g", **same)
+    return widgets.BoundedFloatText(
+        knob.default, min=-HUGE if low is None else low, max=HUGE if high is None else high, step=None, **same
+    )
+
+
+def words(changed: Mapping[str, Any]) -> str:
+    """'rounds = 100, bits = 4' of qualified settings."""
+    return ", ".join(f"{name.split('.')[-1]} = {value}" for name, value in changed.items())

@@ -1,0 +1,16 @@
+"""The labs: one file for each method that has views of its own; any other method gets a panel with its knobs alone."""
+
+from __future__ import annotations
+
+import importlib
+
+from ..lab_view import LabSpec
+
+LABS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
+
+
+def spec_of(method: str) -> LabSpec:
+    """What the lab of `method` (a registered one) consists of."""
+    if method in LABS:
+        return importlib.import_module(f"{__name__}.{method}").LAB
+    return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

@@ -1,0 +1,64 @@
+"""What a panel shows before its first run: the stored results nearest to its controls.
+
+`StoredResults().show(kind, methods, settings)` gives a Picture, or None where the table has nothing to say (other data,
+another partition, another model), so that the view can ask for a run instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..draw import Picture
+from ..draw.stored import Stored
+from ..draw.style import SIZE
+from ..draw.words import listed
+from ..errors import FedlabError
+from ..methods import METHODS
+from ..study.stored import load
+from .record import BOUNDS
+
+# Settings that the table is about; with any other value of them its numbers would mislead.
+SAME = {"dataset": "digits", "preset": "classroom", "partition": "dirichlet", "spurious": "", "model": "auto",
+        "init": "same", "holdout": 0.1}  # fmt: skip
+FREE = ("alpha", "clients", "seed", "seeds", "device", "backend", "tint", "classes_per_client")
+
+
+class StoredResults:
+    """Pictures of the stored table, redrawn in place; one object a panel, used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._pictures: dict[tuple, Stored] = {}
+        self._results: dict[tuple, dict] = {}
+
+    def show(
+        self, kind: str, methods: Sequence[str], settings: Mapping[str, Any], size: tuple[float, float] = SIZE
+    ) -> Picture | None:
+        """kind: "both", "lines" or "bars" (see draw.stored); settings: keyword arguments of `study.job`."""
+        try:
+            table = load()
+        except FedlabError:
+            return None
+        titles = {m: METHODS[m].info.title for m in methods if m in METHODS and m in table.methods}
+        if not titles or any(settings.get(key, value) != value for key, value in SAME.items()):
+            return None
+        clients = table.nearest_clients(settings.get("clients", 10))
+        key = (tuple(titles), clients)
+        if key not in self._results:
+            self._results[key] = {title: table.against_alpha(m, clients) for m, title in titles.items()}
+        picture = self._pictures.setdefault((kind, size), Stored(kind, size))
+        return picture.show(
+            self._results[key], alpha=float(settings.get("alpha", 0.1)), clients=clients, source=table.label,
+            wanted=int(settings.get("clients", 10)), bounds=[t for m, t in titles.items() if m in BOUNDS], chance=0.1,
+            note=self._differs(table.about, titles, settings),
+        )  # fmt: skip
+
+    def _differs(self, about: Mapping[str, Any], methods: Sequence[str], settings: Mapping[str, Any]) -> str:
+        """A sentence that names the settings in which the controls differ from the table, if there are any."""
+        known = {**about["recipe"], **SAME}
+        for method in methods:
+            options = about["methods"][method]["options"]
+            known |= {name: value for name, value in options.items() if name not in about["recipe"]}
+            known |= {f"{method}.{name}": value for name, value in options.items()}
+        other = [k for k, v in settings.items() if k not in FREE and str(known.get(k, v)) != str(v)]
+        return f"Their {listed(other)} differ from yours." if other else ""
