@@ -27,6 +27,8 @@ _WHERE = {
     "METHODS": "methods",
     "playground": "panels",
     "lab": "panels",
+    "comparison": "panels",
+    "race": "panels",
     "FedlabError": "errors",
     "UsageError": "errors",
     "RunError": "errors",

@@ -148,9 +148,7 @@ def sentence(
         most = int(column.argmax())
         who = f"client {most} holds {column[most]} of its {column.sum()} samples"
         mine = f"; client {client} holds {column[client]}" if client is not None and client < len(counts) else ""
-        return (
-            f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
-        )
+        return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
     if client is not None and client < len(counts):
         row = counts[client]
         order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]

@@ -40,10 +40,10 @@ class Picture:
     """A figure with the same content in words and numbers.
 
     alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
-    dict a row.
+    dict a row. Without a figure the table is what is shown.
     """
 
-    figure: Figure
+    figure: Figure | None
     alt: str
     sentence: str
     table: list[dict[str, Any]] = field(default_factory=list)
@@ -52,6 +52,8 @@ class Picture:
         return self.sentence
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.figure is None:
+            return {"text/plain": self.sentence}, {}
         return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from ..errors import choose
 from ..methods import METHODS
+from . import comparing, racing
 from .lab_view import Extra, LabSpec, LabView, Look
 from .labs import spec_of
 from .panel import DEFAULT_METHODS, Panel
 from .saved import stop_earlier
 
-__all__ = ["Extra", "LabSpec", "LabView", "Look", "Panel", "lab", "playground"]
+__all__ = ["Extra", "LabSpec", "LabView", "Look", "Panel", "comparison", "lab", "playground", "race"]
 
 CONTROLS = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device")
 
@@ -69,6 +70,22 @@ def lab(
     beside = spec.companions if methods is None else methods
     settings = {**spec.settings, **settings}
     return build(spec, methods=beside, hide=hide, fixed=fixed, inline=inline, job=job, **settings)
+
+
+def comparison(*, methods: Iterable[str] = comparing.METHODS_AT_START, **options: Any) -> Panel:
+    """All methods on one federation: accuracy, bytes, features, classes, wall time, what each needs and leaks.
+
+    Arguments and errors are those of `playground`.
+    """
+    return build(comparing.COMPARE, methods=methods, **{**comparing.COMPARE.settings, **options})
+
+
+def race(*, methods: Iterable[str] = racing.METHODS_AT_START, **options: Any) -> Panel:
+    """One-shot methods against multi-round ones as bytes are spent: run once, then play, step, slow.
+
+    Arguments and errors are those of `playground`.
+    """
+    return build(racing.RACE, methods=methods, **{**racing.RACE.settings, **options})
 
 
 def build(

@@ -33,6 +33,8 @@ def write(folder: str | Path, record: Record, pictures: Mapping[str, Picture], c
         (place / "runs.json").write_text(json.dumps(details(record), indent=1, default=plain), encoding="utf-8")
         (place / "reproduce.py").write_text(code + "\n", encoding="utf-8")
         for name, picture in pictures.items():
+            if picture.figure is None:
+                continue
             (place / f"{name}.png").write_bytes(png(picture))
     except OSError as error:
         raise RunError(

@@ -30,7 +30,7 @@ class Look:
     client, klass: what is looked at, None for nothing in particular; every view marks them
     live:     small arrays of the running method (`GlobalModel.live`);   metrics: dicts(phase, done, …) so far
     prepared, worked: what the view's own `prepare` and `work` returned; None before
-    setting:  in words;   number: of the run
+    setting:  in words;   number: of the run;   methods: that Run would run
     """
 
     federation: Any
@@ -40,6 +40,7 @@ class Look:
     class_names: Sequence[str]
     record: Any = None
     number: int = 0
+    methods: Sequence[str] = ()
     outcome: Any = None
     outcomes: Mapping[int, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class LabSpec:
 
     method:     whose knobs are shown; empty for a panel of many methods
     companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More settings"
-    first:      the view that is seen first;   settings: starting values
+    first:      the view that is seen first;   settings: starting values;   last: own views stand after the common ones
     """
 
     method: str = ""
@@ -115,3 +116,4 @@ class LabSpec:
     views: tuple[type[LabView], ...] = ()
     first: str = "partition"
     name: str = "playground"
+    last: bool = False

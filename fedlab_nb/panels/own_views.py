@@ -60,7 +60,7 @@ class OwnViews:
         panel = self._panel
         record, ground = panel.record, panel.ground
         current = record.current
-        mine = next((row for row in current if row.method == panel.spec.method), None)
+        mine = next((row for row in current if row.method == panel.spec.method), None) if panel.spec.method else None
         outcomes = {} if mine is None else dict(sorted(mine.outcomes.items()))
         outcome = next(iter(outcomes.values()), None)
         settings = ground.settings()
@@ -72,6 +72,7 @@ class OwnViews:
             class_names=current[0].classes if current else ground.class_names,
             record=record,
             number=record.run,
+            methods=panel.methods,
             outcome=outcome,
             outcomes=outcomes,
             others={row.method: dict(sorted(row.outcomes.items())) for row in current if row is not mine},
@@ -99,7 +100,8 @@ class OwnViews:
             return True
         if look.federation is None:
             return False
-        return ready == "data" or look.outcome is not None or (ready == "live" and bool(look.live))
+        has_result = any(row.outcomes for row in look.record.current) if not self._panel.spec.method else look.outcome
+        return ready == "data" or bool(has_result) or (ready == "live" and bool(look.live))
 
     def lacks(self, name: str, look: Look) -> bool:
         """Whether the view's slow work is still to be done; what is live is drawn without it."""

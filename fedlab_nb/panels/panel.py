@@ -71,7 +71,9 @@ class Panel(widgets.VBox):
         self.spec, self.record, self._scene = spec, Record(), Scene()
         self._drawn, self._cost, self._adapting = 0.0, 0.0, ""
         self.controls, self.own = Controls(spec), OwnViews(self)
-        self.views = Views({name: (view.title, self.own.tools(name)) for name, view in self.own.views.items()})
+        self.views = Views(
+            {name: (view.title, self.own.tools(name)) for name, view in self.own.views.items()}, spec.last
+        )
         self.drawer = Drawer(self._pinned, spec.name)
         self._results = (*self.own.views, *RESULTS)
         self._dirty: set[str] = set(self._results)
@@ -298,6 +300,10 @@ class Panel(widgets.VBox):
     @guarded
     def _choice_changed(self) -> None:
         self._choices()
+        always = {name for name, view in self.own.views.items() if view.ready == "always"}
+        self._dirty |= always
+        if self.views.visible in always:
+            self._draw()
 
     @guarded
     def _epochs_changed(self) -> None:

@@ -23,9 +23,7 @@ class Scene:
         self._partition = draw.Partition()
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
-    def partition(
-        self, federation: Any, setting: str, client: int | None, klass: int | None = None
-    ) -> draw.Picture:
+    def partition(self, federation: Any, setting: str, client: int | None, klass: int | None = None) -> draw.Picture:
         skew = federation.skew
         return self._partition.show(
             federation.label_counts.numpy(), federation.dataset.class_names, setting=setting, note=federation.note,

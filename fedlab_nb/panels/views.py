@@ -47,7 +47,10 @@ class View:
 
     def show(self, picture: Picture, caption: str) -> None:
         self.picture = picture
-        self.frame.value = image(png(picture), picture.alt)
+        if picture.figure is None:
+            self.frame.value = f'<div class="fl-table fl-words">{table(picture.table)}</div>'
+        else:
+            self.frame.value = image(png(picture), picture.alt)
         self.sentence.value = paragraph(picture.sentence, "status")
         self.caption.value = paragraph(caption)
 
@@ -62,13 +65,17 @@ class View:
 class Views:
     """All views under their tabs; one is visible; `chosen` and `chosen_class` are the client and the class looked at.
 
-    own: {name: (title, tools)} of a lab's views, which stand before the ones that all panels have
+    own: {name: (title, tools)} of a lab's views, which stand before the ones that all panels have, or `last`
     """
 
-    def __init__(self, own: Mapping[str, tuple[str, Sequence[widgets.Widget]]] | None = None) -> None:
+    def __init__(
+        self, own: Mapping[str, tuple[str, Sequence[widgets.Widget]]] | None = None, last: bool = False
+    ) -> None:
         own = own or {}
         self.views = {name: View(name, tools) for name, (_, tools) in own.items()} | {n: View(n) for n in VIEWS}
-        titles = {title: name for name, (title, _) in own.items()} | {title: name for name, title in VIEWS.items()}
+        titles = {title: name for name, title in VIEWS.items()}
+        mine = {title: name for name, (title, _) in own.items()}
+        titles = {**titles, **mine} if last else {**mine, **titles}
         self.tabs = tabs(titles, "partition")
         self.tables = widgets.ToggleButton(
             False, description="Numbers as a table", tooltip="Show the numbers of this picture"

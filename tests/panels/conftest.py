@@ -31,6 +31,7 @@ class FakeOutcome:
     test_labels: np.ndarray
     history: list = field(default_factory=list)
 
+    seconds_local, seconds_method = 1.0, 0.5
     bytes_up = property(lambda self: self.ledger.up)
     bytes_down = property(lambda self: self.ledger.down)
 
@@ -45,7 +46,7 @@ class FakeJob:
         self.gate, self.fails, self.warns = threading.Event(), {}, ""
         self.gate.set()
         self.calls, self.closed = [], 0
-        self.steps = 4
+        self.steps, self.live = 4, {}
 
     def __call__(self, methods, *, seeds=1, **settings):
         self.calls.append((list(methods), seeds, settings))
@@ -65,7 +66,7 @@ class FakeJob:
         for step in range(self.steps):
             self.gate.wait(20)
             point = {"phase": LOCAL, "progress": step / 2 / self.steps, "accuracy": step / 10, "bytes": 10 * step}
-            yield Event(method, seed, LOCAL, step + 1, self.steps, curve=point)
+            yield Event(method, seed, LOCAL, step + 1, self.steps, curve=point, live=self.live)
         if method in self.fails:
             yield Event(method, seed, "failed", error=self.fails[method])
             return

@@ -1,0 +1,49 @@
+"""Race: one-shot methods against multi-round ones as bytes are spent. A run is recorded, then played."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from ..draw.race import limits, race
+from ..draw.words import data_size
+from .lab_view import LabSpec, LabView, Look
+
+METHODS_AT_START = ("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam")
+STEPS = 48
+QUICK, SLOW = 350, 1200  # milliseconds a step
+
+
+class Track(LabView):
+    name, title, ready = "race", "The race", "run"
+    empty = "Press Run, then Play: the methods spend their bytes side by side."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.play = widgets.Play(
+            value=STEPS, min=0, max=STEPS, interval=QUICK, description="Play", tooltip="Spend the bytes step by step",
+            show_repeat=False,
+        )  # fmt: skip
+        self.spent = widgets.IntSlider(
+            value=STEPS, min=0, max=STEPS, description="Bytes spent", readout=False, layout={"width": "280px"},
+            tooltip="How many bytes have been spent, on a logarithmic scale", style={"description_width": "84px"},
+        )  # fmt: skip
+        self.step = widgets.Button(description="Step", tooltip="Spend a little more", layout={"width": "64px"})
+        self.slow = widgets.Checkbox(False, description="slow", indent=False, layout={"width": "66px"})
+        self.label = widgets.HTML()
+        self.link = widgets.jslink((self.play, "value"), (self.spent, "value"))
+        self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")
+        self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + 1) % (STEPS + 1)))
+        self.controls = [self.play, self.step, self.slow, self.spent, self.label]
+
+    def budget(self, look: Look) -> float:
+        low, high = limits(look.record.series())
+        return low * (high / low) ** (self.spent.value / STEPS)
+
+    def adapt(self, look: Look) -> None:
+        self.label.value = f"<span>{data_size(self.budget(look))}</span>"
+
+    def draw(self, look: Look):
+        return race(look.record.series(), self.budget(look))
+
+
+RACE = LabSpec(name="race", views=(Track,), settings={"seeds": 1}, first="partition")

@@ -1,0 +1,52 @@
+"""The panels Compare and Race: their own views before and after a run."""
+
+import pytest
+
+import fedlab_nb as fl
+from fedlab_nb.methods import METHODS
+from fedlab_nb.panels.racing import QUICK, SLOW, STEPS
+
+
+@pytest.fixture
+def made(job):
+    panels = []
+
+    def new(make, **options):
+        panels.append(make(job=job, methods=["fedavg", "fens"], **options))
+        return panels[-1]
+
+    yield new
+    for panel in panels:
+        panel.close()
+
+
+def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
+    panel = made(fl.comparison)
+    words = panel.show("needs")
+    assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
+    panel.controls.methods.value = list(METHODS)
+    assert len(panel.views["needs"].picture.table) == len(METHODS) and not panel.error
+    assert "<table>" in panel.views["needs"].frame.value
+    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.run(wait=True)
+    assert "takes longest" in panel.show("times").sentence and not panel.error
+
+
+def test_the_race_is_run_once_and_played_by_steps(made):
+    panel = made(fl.race)
+    assert panel.show("race") is None and "Press Run" in panel.views["race"].frame.value
+    panel.run(wait=True)
+    end = panel.show("race")
+    assert "leads with" in end.sentence and not panel.error
+    track = panel.own.views["race"]
+    track.spent.value = 0
+    assert "no method has a global model yet" in panel.views["race"].picture.sentence
+    track.step.click()
+    assert track.spent.value == 1
+    track.spent.value = STEPS
+    track.step.click()
+    assert track.spent.value == 0 and not panel.error
+    track.slow.value = True
+    assert track.play.interval == SLOW
+    track.slow.value = False
+    assert track.play.interval == QUICK
