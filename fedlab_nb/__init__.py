@@ -25,6 +25,7 @@ _WHERE = {
     "federate": "data",
     "load": "data",
     "METHODS": "methods",
+    "add_model": "models",
     "playground": "panels",
     "lab": "panels",
     "comparison": "panels",

@@ -169,12 +169,14 @@ class Plan:
                 "device": self.settings.device,
                 "backend": self.settings.backend,
                 "versions": versions(),
+                **_foreign({name: MODELS[name].layout for name, *_ in self.architectures}),
             }
         )
 
     def run_key(self) -> str:
         """Key of the whole run."""
         method = {"name": self.name, **dataclasses.asdict(self.method)}
+        method |= _foreign({name: f for name, f in vars(type(self.method)).items() if callable(f)})
         return content_key({"clients": self.clients_key(), "method": method, "preset": self.settings.preset})
 
 
@@ -210,7 +212,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     if model == "auto":
         model = default_model(about.input_shape)
         if paper and len(about.input_shape) == 3:
-            model = cls.paper_model or "cnn"
+            model = cls.model_in_paper(about.input_shape[0]) or "cnn"
     networks = architectures(model, settings.clients, about)
     convolutional = any(MODELS[name].images_only for name, *_ in networks)
     recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutional)
@@ -242,9 +244,32 @@ def versions() -> dict[str, str]:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         part = path.relative_to(root).parts[0]
-        if part not in ("draw", "panels", "teach", "cli.py", "launch.py", "__init__.py", "__main__.py"):
+        if part not in ("draw", "panels", "teach", "cli.py", "launch.py", "start.py", "__init__.py", "__main__.py"):
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return {"torch": metadata.version("torch"), "code": digest.hexdigest()[:16]}
+
+
+def _foreign(functions: Mapping[str, Any]) -> dict[str, str]:
+    """A digest of the functions that are not the package's own, so that an edited one is another one; else nothing.
+
+    What such functions call in turn is not looked at.
+    """
+    own = __name__.partition(".")[0] + "."
+    found = {n: f for n, f in functions.items() if hasattr(f, "__code__") and not f.__module__.startswith(own)}
+    if not found:
+        return {}
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        if not name.startswith("__"):  # what a dataclass writes itself
+            digest.update(name.encode() + _code_bytes(found[name].__code__))
+    return {"foreign": digest.hexdigest()[:16]}
+
+
+def _code_bytes(code: Any) -> bytes:
+    """A function's instructions, names and constants, those of functions within it included."""
+    inner = [c for c in code.co_consts if hasattr(c, "co_code")]
+    plain = [repr(c) for c in code.co_consts if not hasattr(c, "co_code")]
+    return code.co_code + repr((code.co_names, code.co_varnames, plain)).encode() + b"".join(map(_code_bytes, inner))
 
 
 def content_key(content: Mapping[str, Any]) -> str:

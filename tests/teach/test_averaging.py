@@ -1,0 +1,77 @@
+"""Lesson 02: exercises in three states, worked numbers against another derivation."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fedlab_nb.teach import averaging as lesson
+
+
+def record(alpha, gaps, method="feddf"):
+    """Runs of the ensemble and one student, a pair a seed; `gaps` in points."""
+    found = []
+    for seed, gap in enumerate(gaps):
+        setting = {"dataset": "digits", "alpha": alpha, "seed": seed}
+        found.append(SimpleNamespace(method="ensemble", accuracy=0.6, setting=setting))
+        found.append(SimpleNamespace(method=method, accuracy=0.6 + gap / 100, setting=setting))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(None, "unattempted"), (0.193, "right"), (0.1927, "right"), (0.223, "wrong"), (0.376, "wrong"), (0.278, "wrong")],
+)
+def test_exercise_1(answer, state):
+    assert lesson.q1.problem.check(answer).state == state
+
+
+def test_exercise_1_is_torch_s_divergence():
+    p, q = torch.tensor([0.8, 0.2]), torch.tensor([0.5, 0.5])
+    answer = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item()
+    assert lesson.q1.problem.check(answer).state == "right"
+    reverse = torch.nn.functional.kl_div(p.log(), q, reduction="sum").item()
+    assert "KL(student" in lesson.q1.problem.check(reverse).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"), [(None, "unattempted"), (0.731, "right"), (0.98, "wrong"), (0.245, "wrong"), (0.269, "wrong")]
+)
+def test_exercise_2(answer, state):
+    assert lesson.q2.problem.check(answer).state == state
+
+
+def test_exercise_2_is_torch_s_softmax():
+    answer = (torch.tensor([4.0, 0.0]) / 4).softmax(0)[0].item()
+    assert lesson.q2.problem.check(answer).state == "right"
+
+
+@pytest.mark.parametrize(
+    ("runs", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (record(0.1, [-2, 0, -1]), "wrong", "two α or more"),
+        (record(0.1, [-2, 0, -1]) + record(1, [0, -3]), "wrong", "two α or more"),
+        (record(0.1, [-2, 0, -1]) + record(1, [0, -3, 0]), "right", "FedDF, one shot at α = 0.1: -1 points"),
+        (record(0.1, [-2, 0, -1]) + record(1, [5, 4, 6]), "wrong", "speaks against it"),
+        (record(0.1, [-9, -8, -9], "dense") + record(1, [0, 1, 0]), "right", "DENSE at α = 0.1: -9 points"),
+    ],
+)
+def test_exercise_3(runs, state, words):
+    verdict = lesson.q3.problem.check(runs)
+    assert verdict.state == state and words in verdict.message
+
+
+def test_hints_and_solutions_speak():
+    for problem in (lesson.q1, lesson.q2):
+        assert str(problem.problem.right_answer) in problem.solution().text
+        assert "Hint 2 of 2" in problem.problem.hint(2)
+
+
+@pytest.mark.slow
+def test_worked_numbers_are_those_of_the_runs():
+    found = lesson.runs(1, ("ensemble", "feddf"))
+    assert lesson.q3.problem.check([*found, *lesson.runs(0.3, ("ensemble", "feddf"))]).state == "right"
+    card = lesson.three_ways(1).text
+    assert f"{lesson.percent(found, 'ensemble'):.0f} % correct" in card and "263 kB of weights to keep" in card
+    assert "τ² KL(teacher ‖ student) = " in lesson.one_image(1).text

@@ -1,0 +1,149 @@
+"""Lesson 09: exercises in three states; a method and a network of one's own, through store, panels and errors."""
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+import fedlab_nb as fl
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS, EnsembleModel, Method, knob, register
+from fedlab_nb.models import MODELS, build
+from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.teach import your_own as lesson
+
+QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
+
+
+def written(power_of_ten):
+    """A method as a learner writes it; its answer depends on a constant in its code."""
+
+    @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
+    @dataclass(frozen=True)
+    class Mine(Method):
+        """One line."""
+
+        scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
+
+        def run(self, ctx):
+            clients = yield from ctx.local_training()
+            states = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+            with ctx.server():
+                model = EnsembleModel(clients.with_states(states))
+                model.numbers = {"constant": 10**3 if power_of_ten == 3 else 10**4, "scale": self.scale}
+                return model
+
+    return Mine
+
+
+def edited():
+    """The same name, other code."""
+
+    @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
+    @dataclass(frozen=True)
+    class Mine(Method):
+        """One line."""
+
+        scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
+
+        def run(self, ctx):
+            clients = yield from ctx.local_training()
+            return EnsembleModel(clients)
+
+    return Mine
+
+
+@pytest.fixture
+def mine():
+    yield written(3)
+    METHODS.pop("mine", None)
+
+
+def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
+    out = fl.run("mine", scale=2, cache=False, **QUICK)
+    assert out.extras["scale"] == 2 and out.bytes_up > 0
+    panel = fl.lab("mine", scale=0.5, methods=["ensemble"])
+    assert panel.controls.knobs["scale"].value == 0.5 and panel.methods == ("mine", "ensemble")
+    panel.close()
+
+
+def test_an_edited_method_is_another_one_for_the_store(mine):
+    def key():
+        return plan(Settings.make(), ["mine"])[0].run_key()
+
+    first = key()
+    assert first == key()
+    edited()
+    assert key() != first
+    written(3)
+    assert key() == first
+
+
+def test_names_of_the_package_are_not_taken_over():
+    with pytest.raises(UsageError, match="'fens' is taken by FENS"):
+        taken = register("fens", title="x", paper="x", rounds="x", traffic="x")
+        taken(type("Other", (Method,), {"__module__": "mine"}))
+    with pytest.raises(UsageError, match="'mlp' is taken"):
+        fl.add_model("mlp", lambda shape, width: ([nn.Flatten()], 1))
+    assert METHODS["fens"].info.title == "FENS"
+
+
+def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
+    def layout(shape, width):
+        inputs = math.prod(shape)
+        return [nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU())], width
+
+    def deeper(shape, width):
+        return [*layout(shape, width)[0], nn.Sequential(nn.Linear(width, width), nn.ReLU())], width
+
+    try:
+        fl.add_model("wide", layout, width=40)
+        assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
+        out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
+        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.setting["model"] == "wide:24"
+        key = plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
+        fl.add_model("wide", deeper, width=40)
+        assert plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
+    finally:
+        MODELS.pop("wide", None)
+
+
+def record(alpha, gaps, method):
+    found = []
+    for seed, gap in enumerate(gaps):
+        setting = {"alpha": alpha, "seed": seed}
+        found.append(SimpleNamespace(method="ensemble", accuracy=0.5, setting=setting))
+        found.append(SimpleNamespace(method=method, accuracy=0.5 + gap / 100, setting=setting))
+    return found
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (400, "right"), (40, "wrong"), (3200, "wrong")])
+def test_exercise_1(answer, state):
+    assert lesson.q1.problem.check(answer).state == state
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (0.9, "right"), (0.75, "wrong"), (0.1, "wrong")])
+def test_exercise_2(answer, state):
+    assert lesson.q2.problem.check(answer).state == state
+
+
+def test_exercise_2_by_the_lesson_s_formula():
+    assert lesson.q2.problem.check(float(lesson.weights(lesson.COUNTS, 2)[0, 0])).state == "right"
+
+
+@pytest.mark.parametrize(
+    ("runs", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (record(0.1, [9, 9, 9], "fens"), "wrong", "method of your own"),
+        (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),
+        (record(0.1, [17, -12, 2], "mine"), "wrong", "Not clear yet"),
+        (record(0.1, [17, 12], "mine"), "wrong", "no setting has 3 seeds"),
+    ],
+)
+def test_exercise_3(mine, runs, state, words):
+    verdict = lesson.q3.problem.check(runs)
+    assert verdict.state == state and words in verdict.message
