@@ -1,4 +1,4 @@
-"""The command line: `fedlab-nb` opens the course; `run`, `sweep`, `list` and `doctor` work without a notebook.
+"""The command line: `fedlab-nb` opens the course, `voila` a panel; `run`, `sweep`, `list`, `doctor` need no notebook.
 
 `run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a
 run failed, 2 wrong use.
@@ -68,6 +68,13 @@ def parser() -> argparse.ArgumentParser:
     grid.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE")
     grid.add_argument("--out", default="results", help="folder for results.csv and results.json")
 
+    page = commands.add_parser("voila", help="a panel as a page of its own, for a classroom screen (needs Voilà)")
+    page.add_argument("panel", nargs="?", default="playground", help="playground (default), or a method: its lab")
+    page.add_argument("--theme", default="light", help="light or dark")
+    page.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
+                      help="a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")  # fmt: skip
+    page.add_argument("--no-browser", action="store_true", default=argparse.SUPPRESS, help="only print the address")
+
     show = commands.add_parser("list", help="methods, data sets, models, partitions")
     show.add_argument("--json", action="store_true")
     commands.add_parser("doctor", help="device, versions, what works here")
@@ -131,6 +138,16 @@ def sweep_command(options: argparse.Namespace) -> int:
     sweep(**parts, seeds=options.seeds, out=options.out, watch=watch, **settings)
     print(f"written to {options.out}/results.csv and results.json")
     return 0
+
+
+def page_command(options: argparse.Namespace) -> int:
+    from .errors import parsed
+    from .page import open_page
+
+    lists = ("methods", "hide")
+    given = settings_from(options.settings)
+    settings = {k: [p.strip() for p in v.split(",")] if k in lists else parsed(v) for k, v in given.items()}
+    return open_page(options.panel, options.theme, not options.no_browser, settings)
 
 
 def one_line(error: Exception) -> str:
@@ -211,6 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return sweep_command(options)
         if options.command == "list":
             return list_command(options)
+        if options.command == "voila":
+            return page_command(options) or 0
         if options.command == "doctor":
             from .doctor import doctor
 

@@ -16,11 +16,13 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 from fedlab_nb.errors import RunError, UsageError
 
 FIRST = "00_start_here.ipynb"
+READ = {".ipynb", ".md", ".png", ".svg"}
 
 
 def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
@@ -37,15 +39,35 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.") from error
     port, token = free_port(), secrets.token_hex(24)
     browser = browser and has_browser()
+    address = f"http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}"
+    return serve(server_command(port, browser), where, server_environment(token), port, "The course", address, browser)
+
+
+def serve(
+    command: list[str],
+    where: str | Path,
+    environment: dict[str, str],
+    port: int,
+    what: str,
+    address: str,
+    browser: bool,
+    ready: Callable[[], None] | None = None,
+) -> int:
+    """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which `address` it is.
+
+    browser: whether one will open by itself;   ready: called once the server answers. Returns the server's exit code.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
-    server = subprocess.Popen(server_command(port, browser), cwd=where, env=server_environment(token))
+    server = subprocess.Popen(command, cwd=where, env=environment)
     try:
         wait_for(port, server)
         if server.poll() is None:
-            print(f"The course is open at http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}", flush=True)
+            print(f"{what} is open at {address}", flush=True)
             hint = "" if browser else "No browser here: open that address in one on this machine. "
             print(f"{hint}Ctrl-C stops the server.", flush=True)
+            if ready is not None:
+                ready()
         return server.wait()
     except KeyboardInterrupt:
         return 0
@@ -97,12 +119,18 @@ def course_folder(folder: str | Path | None = None) -> Path:
     target = Path("fedlab_nb_course" if folder is None else folder).absolute()
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
-    for file in sorted(source.rglob("*")):
-        copy = target / file.relative_to(source)
-        if file.is_file() and not copy.exists() and file.suffix in {".ipynb", ".png", ".svg"}:
+    for part in course_parts(source):
+        copy = target / part
+        if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            shutil.copyfile(source / part, copy)
     return target
+
+
+def course_parts(source: Path) -> list[Path]:
+    """What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from."""
+    parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
+    return [p for p in parts if p.parts[0] != "source" and not any(name.startswith(".") for name in p.parts)]
 
 
 def free_port(first: int = 8888) -> int:

@@ -24,13 +24,37 @@ def test_a_checkout_opens_its_own_notebooks():
 def test_copying_never_overwrites(tmp_path):
     folder = launch.course_folder(tmp_path / "course")
     names = {p.name for p in folder.iterdir()}
-    assert {launch.FIRST, "01_heterogeneity.ipynb"} <= names
+    assert {launch.FIRST, "01_heterogeneity.ipynb", "images"} <= names
     assert not {"make.py", "source"} & names
     (folder / launch.FIRST).write_text("mine")
     (folder / "01_heterogeneity.ipynb").unlink()
     launch.course_folder(folder)
     assert (folder / launch.FIRST).read_text() == "mine"
     assert (folder / "01_heterogeneity.ipynb").is_file()
+
+
+def test_the_whole_course_is_copied_with_its_pictures_and_instructors_pages(tmp_path, monkeypatch):
+    course = tmp_path / "site/fedlab_nb/_course"
+    wanted = {launch.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
+    for name in (*wanted, "source/02_new.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
+        (course / name).parent.mkdir(parents=True, exist_ok=True)
+        (course / name).write_text("{}")
+    monkeypatch.setattr(launch, "__file__", str(course.parent / "launch.py"))
+    folder = launch.course_folder(tmp_path / "mine")
+    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == wanted
+    (folder / "instructor/02_new.md").write_text("my notes")
+    (course / "03_newer.ipynb").write_text("{}")
+    launch.course_folder(folder)
+    assert (folder / "instructor/02_new.md").read_text() == "my notes"
+    assert (folder / "03_newer.ipynb").is_file()
+
+
+def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
+    """Notebooks and instructor's pages link to each other and to pictures; none may point outside the copy."""
+    folder = launch.course_folder(tmp_path / "course")
+    for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 def test_a_wheel_copies_to_the_current_folder(tmp_path, monkeypatch):

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from .series import Series
+from .stored_parts import Bars
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, Picture, class_colours, dress, many_is_dark, new_figure, shorten
-from .words import listed, plural
+from .words import listed, percent, plural
 
 LIMIT = 26
 
@@ -20,7 +22,7 @@ class Partition:
     """The picture of a partition; `show(...)` brings it up to date, quickly where the table keeps its shape."""
 
     def __init__(self) -> None:
-        self._shape: tuple[int, int, tuple[str, ...]] | None = None
+        self._shape: tuple | None = None
 
     def show(
         self,
@@ -33,23 +35,48 @@ class Partition:
         client: int | None = None,
         klass: int | None = None,
         note: str = "",
+        stored: tuple[Sequence[Series], str] | None = None,
     ) -> Picture:
-        """Picture of `counts [M, C]`; `client` and `klass`, where given, are marked."""
+        """Picture of `counts [M, C]`; `client` and `klass`, where given, are marked.
+
+        stored: results to show beside it, one Series a method, and the title that says where they come from
+        """
         counts = np.asarray(counts)
         shape = (*counts.shape, tuple(class_names))
+        rows, title = stored or ((), "")
         with LOCK:
-            if shape != self._shape:
-                self.figure = new_figure()
-                upper, lower = self.figure.subplots(2, 1, height_ratios=[1, 4], sharex=True)
-                self._artists = Artists(upper, lower, *shape, inches=(5.9, 2.75))
-                self._shape = shape
+            whole = (shape, tuple(s.label for s in rows))
+            if whole != self._shape:
+                self._build(shape, rows)
+                self._shape = whole
             self._artists.update(counts, client, klass)
+            if rows:
+                self._bars.update(rows, title)
+        told = sentence(counts, class_names, jensen_shannon, effective_classes, client, klass, note)
+        beside = ""
+        if rows:
+            values = ", ".join(f"{s.label} {percent(s.mean)}" for s in rows if s.accuracies)
+            beside = f" Beside it, {title[0].lower()}{title[1:]}: {values}."
         return Picture(
             self.figure,
-            alt=alt_text(counts, setting, jensen_shannon, client, klass),
-            sentence=sentence(counts, class_names, jensen_shannon, effective_classes, client, klass, note),
+            alt=alt_text(counts, setting, jensen_shannon, client, klass) + beside,
+            sentence=told,
             table=table(counts, class_names),
         )
+
+
+    def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
+        """The axes: the partition's two, and one for bars where there are rows for it."""
+        self.figure = new_figure()
+        if not rows:
+            upper, lower = self.figure.subplots(2, 1, height_ratios=[1, 4], sharex=True)
+            self._artists = Artists(upper, lower, *shape, inches=(5.9, 2.75))
+            return
+        grid = self.figure.add_gridspec(2, 2, width_ratios=[1.35, 1], height_ratios=[1, 4])
+        upper = self.figure.add_subplot(grid[0, 0])
+        lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
+        self._artists = Artists(upper, lower, *shape, inches=(3.1, 2.75))
+        self._bars = Bars(self.figure.add_subplot(grid[:, 1]), rows, None)
 
 
 class Artists:

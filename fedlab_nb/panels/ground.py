@@ -63,10 +63,10 @@ class Ground:
         """The partition's setting in words: that of the first seed."""
         return words({**self.settings(), "seeds": 1})
 
-    def picture(self, client: int | None, klass: int | None = None) -> Picture:
+    def picture(self, client: int | None, klass: int | None = None, stored: Any = None) -> Picture:
         if self.federation is None:
             raise UsageError("There is no data to draw; choose a data set first.")
-        return self._scene.partition(self.federation, self.words(), client, klass)
+        return self._scene.partition(self.federation, self.words(), client, klass, stored)
 
 
 def loading(name: str) -> Generator[None, None, None]:

@@ -17,7 +17,7 @@ class Guess:
 
     def __init__(self) -> None:
         self.method = widgets.Dropdown(
-            options=[("no guess", NO_GUESS)], value=NO_GUESS, description="My guess",
+            options=[("no guess", NO_GUESS)], value=NO_GUESS, description="I guess",
             tooltip="Commit to a guess before you run: the panel names the gap", style={"description_width": "58px"},
         )  # fmt: skip
         self.share = widgets.BoundedIntText(

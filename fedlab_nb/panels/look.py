@@ -11,12 +11,12 @@ from typing import Any
 # Fixed, so that nothing jumps: a laptop screen of 720 lines gets 345 pixels, a projector of 1080 gets 518.
 PICTURE_HEIGHT = "clamp(330px, 48vh, 600px)"
 STYLE = Path(__file__).with_name("look.css").read_text(encoding="utf-8")
-# What a saved notebook needs where no kernel runs: the picture alone, without the dead widget's error line.
+# What a saved notebook needs where no kernel runs: the picture alone. The output two before this style is the widget's:
+# without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
 SAVED_STYLE = """<style class="fl-saved">
-.jp-OutputArea-child:has(.fl-live) + .jp-OutputArea-child .jp-RenderedImage { display: none; }
-.jp-OutputArea-child:not(:has(.fl-live)):has(.jupyter-widgets):has(
-  + .jp-OutputArea-child + .jp-OutputArea-child .fl-saved) { display: none; }
-.jp-OutputArea-child:has(.fl-saved) { display: none; }
+.jp-OutputArea-child:has(.fl-live) + .jp-OutputArea-child:has(> .jp-RenderedImage) { display: none; }
+.jp-OutputArea-child:not(:has(.fl-live)):has(+ .jp-OutputArea-child + .jp-OutputArea-child .fl-saved) { display: none; }
+.jp-OutputArea-child:has(> * > .fl-saved) { display: none; }
 </style>"""
 
 

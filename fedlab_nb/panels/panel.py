@@ -17,6 +17,7 @@ import ipywidgets as widgets
 
 from .. import data as data_
 from ..errors import UsageError, choose
+from ..study.stored import load
 from . import export, look, saved
 from .controls import Controls
 from .drawer import Drawer
@@ -26,6 +27,7 @@ from .own_views import OwnViews
 from .progress import Course
 from .record import Record
 from .scene import Scene, caption, python
+from .stored import StoredResults
 from .telling import Telling
 from .views import Views
 from .worker import Worker
@@ -68,7 +70,8 @@ class Panel(widgets.VBox):
         self._guard = RLock()
         self._job = job
         self._worker = Worker(self._guard, inline=inline, on_warning=self._warn)
-        self.spec, self.record, self._scene = spec, Record(), Scene()
+        self.spec, self.record, self._scene, self._stored = spec, Record(), Scene(), StoredResults()
+        self.show_stored = True
         self._drawn, self._cost, self._adapting = 0.0, 0.0, ""
         self.controls, self.own = Controls(spec), OwnViews(self)
         self.views = Views(
@@ -90,7 +93,8 @@ class Panel(widgets.VBox):
         for name, value in {**chosen, **fixed}.items():
             (self.controls.fix if name in fixed else self.controls.put)(name, value)
         self.controls.methods.ticked_first()
-        self.controls.hide(list(hide))
+        self.show_stored = "stored" not in hide
+        self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
         self._telling.phase("Ready.")
         self._load_now()
@@ -293,7 +297,7 @@ class Panel(widgets.VBox):
         self.views.set_classes(self.ground.class_names)
         self.controls.facts.value = look.paragraph(self.ground.facts())
         self._choices()
-        self._dirty |= {"partition", *self.own.views}
+        self._dirty |= {"partition", *self.own.views} | ({"accuracy"} if self._shows_stored() else set())
         self._draw()
 
     # ------------------------------------------------------------------------------------------------ other choices
@@ -301,6 +305,8 @@ class Panel(widgets.VBox):
     def _choice_changed(self) -> None:
         self._choices()
         always = {name for name, view in self.own.views.items() if view.ready == "always"}
+        if self._shows_stored():
+            always |= {"partition", "accuracy"}
         self._dirty |= always
         if self.views.visible in always:
             self._draw()
@@ -469,11 +475,29 @@ class Panel(widgets.VBox):
             self._paint_own(name)
         elif name == "partition":
             title = f"{self.ground.words()}. Smaller α is more skewed."
-            self.views[name].show(self.ground.picture(client, klass), title)
+            beside = self._stored.bars(self._told_before(), self.ground.settings()) if self._shows_stored() else None
+            title += f" At the right {load().label}." if beside else ""
+            self.views[name].show(self.ground.picture(client, klass, beside), title)
         elif self._has_results() or any(row.live for row in self.record.current):
             self.views[name].show(self._scene.result(name, self.record, client, klass), self._caption())
+        elif self.status == "running":
+            self.views[name].say("Training …", self._caption())
+        elif name == "accuracy" and self._shows_stored() and (stored := self._stored_picture()) is not None:
+            self.views[name].show(stored, "Nothing was run here yet: these are stored results. Press Run for yours.")
         else:
-            self.views[name].say("Training …" if self.status == "running" else WHAT_TO_DO, self._caption())
+            self.views[name].say(WHAT_TO_DO, self._caption())
+
+    def _shows_stored(self) -> bool:
+        """Until the first run of a panel, and where a teacher does not hide it, the stored table speaks."""
+        return self.show_stored and not self.record.run and self.ground.federation is not None
+
+    def _told_before(self) -> list[str]:
+        """The methods that the table may tell of: not the one that somebody is guessing."""
+        guess = self.controls.guess.committed
+        return [name for name in self.methods if guess is None or name != guess[0]]
+
+    def _stored_picture(self) -> Any:
+        return self._stored.show("both", self._told_before(), self.ground.settings())
 
     def _paint_own(self, name: str) -> None:
         own, look_ = self.own.views[name], self.own.look(name)

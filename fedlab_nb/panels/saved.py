@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+import sys
 import threading
 import weakref
 from typing import Any
@@ -28,13 +29,15 @@ def bundle(widget_data: dict[str, Any] | None, picture: Picture) -> tuple[dict[s
 
 
 def display(widget_data: dict[str, Any] | None, picture: Picture) -> None:
-    """Show a panel as its three outputs."""
+    """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
     from IPython.display import display
 
     data, metadata = bundle(widget_data, picture)
     image = data.pop("image/png")
     if WIDGET in data:
         display(data, raw=True)
+        if "google.colab" in sys.modules:
+            return
     display({"image/png": image, "text/plain": picture.sentence}, metadata=metadata, raw=True)
     if WIDGET in data:
         display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)

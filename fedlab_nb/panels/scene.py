@@ -23,12 +23,14 @@ class Scene:
         self._partition = draw.Partition()
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
-    def partition(self, federation: Any, setting: str, client: int | None, klass: int | None = None) -> draw.Picture:
+    def partition(
+        self, federation: Any, setting: str, client: int | None, klass: int | None = None, stored: Any = None
+    ) -> draw.Picture:
         skew = federation.skew
         return self._partition.show(
             federation.label_counts.numpy(), federation.dataset.class_names, setting=setting, note=federation.note,
             jensen_shannon=skew.jensen_shannon, effective_classes=skew.effective_classes, client=client,
-            klass=klass,
+            klass=klass, stored=stored,
         )  # fmt: skip
 
     def result(self, view: str, record: Record, client: int | None, klass: int | None = None) -> draw.Picture:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..draw import Picture
-from ..draw.stored import Stored
+from ..draw import Picture, Series
+from ..draw.stored import Stored, nearest
 from ..draw.style import SIZE
-from ..draw.words import listed
+from ..draw.words import listed, plural
 from ..errors import FedlabError
 from ..methods import METHODS
-from ..study.stored import load
+from ..study.stored import ALPHAS, load
 from .record import BOUNDS
 
 # Settings that the table is about; with any other value of them its numbers would mislead.
@@ -35,23 +35,44 @@ class StoredResults:
         self, kind: str, methods: Sequence[str], settings: Mapping[str, Any], size: tuple[float, float] = SIZE
     ) -> Picture | None:
         """kind: "both", "lines" or "bars" (see draw.stored); settings: keyword arguments of `study.job`."""
-        try:
-            table = load()
-        except FedlabError:
+        found = self._find(methods, settings)
+        if found is None:
             return None
-        titles = {m: METHODS[m].info.title for m in methods if m in METHODS and m in table.methods}
-        if not titles or any(settings.get(key, value) != value for key, value in SAME.items()):
-            return None
-        clients = table.nearest_clients(settings.get("clients", 10))
-        key = (tuple(titles), clients)
-        if key not in self._results:
-            self._results[key] = {title: table.against_alpha(m, clients) for m, title in titles.items()}
+        table, titles, clients, key = found
         picture = self._pictures.setdefault((kind, size), Stored(kind, size))
         return picture.show(
             self._results[key], alpha=float(settings.get("alpha", 0.1)), clients=clients, source=table.label,
             wanted=int(settings.get("clients", 10)), bounds=[t for m, t in titles.items() if m in BOUNDS], chance=0.1,
             note=self._differs(table.about, titles, settings),
         )  # fmt: skip
+
+    def bars(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[Series], str] | None:
+        """For `draw.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
+        found = self._find(methods, settings)
+        if found is None:
+            return None
+        table, titles, clients, key = found
+        alpha = ALPHAS[nearest(ALPHAS, float(settings.get("alpha", 0.1)))]
+        rows = [
+            Series(title, accuracies=self._results[key][title][alpha], colour=k)
+            for k, title in enumerate(titles.values())
+        ]
+        return rows, f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
+
+    def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, tuple] | None:
+        """(table, {method: title}, stored number of clients, key of `_results`), or None where it says nothing."""
+        try:
+            table = load()
+        except FedlabError:
+            return None
+        titles = {m: METHODS[m].info.title for m in methods if m in METHODS and m in table.methods}
+        if not titles or any(not same(settings.get(key, value), value) for key, value in SAME.items()):
+            return None
+        clients = table.nearest_clients(settings.get("clients", 10))
+        key = (tuple(titles), clients)
+        if key not in self._results:
+            self._results[key] = {title: table.against_alpha(m, clients) for m, title in titles.items()}
+        return table, titles, clients, key
 
     def _differs(self, about: Mapping[str, Any], methods: Sequence[str], settings: Mapping[str, Any]) -> str:
         """A sentence that names the settings in which the controls differ from the table, if there are any."""
@@ -60,5 +81,13 @@ class StoredResults:
             options = about["methods"][method]["options"]
             known |= {name: value for name, value in options.items() if name not in about["recipe"]}
             known |= {f"{method}.{name}": value for name, value in options.items()}
-        other = [k for k, v in settings.items() if k not in FREE and str(known.get(k, v)) != str(v)]
+        other = [k for k, v in settings.items() if k not in FREE and not same(known.get(k, v), v)]
         return f"Their {listed(other)} differ from yours." if other else ""
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two settings mean the same: 1, 1.0 and "1" do."""
+    try:
+        return float(a) == float(b)
+    except (TypeError, ValueError):
+        return str(a) == str(b)

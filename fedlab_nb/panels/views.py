@@ -1,5 +1,5 @@
-"""The views: a row of tabs, and for each view a caption, a sentence, its own controls, a picture of fixed height and its
-table.
+"""The views: a row of tabs, and for each view a caption, a sentence, its own controls, a picture of fixed height and
+its table.
 """
 
 from __future__ import annotations

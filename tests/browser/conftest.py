@@ -95,7 +95,10 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
         pytest.fail(f"JupyterLab did not start ({error}): {log.read_text()[-2000:]}")
     yield address
     os.killpg(server.pid, signal.SIGTERM)
-    server.wait(20)
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:  # a kernel that was just starting can hold it up
+        os.killpg(server.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")

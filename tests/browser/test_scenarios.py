@@ -1,5 +1,7 @@
 """What a reader does with the course, in a real browser against a real JupyterLab."""
 
+import re
+
 import nbformat
 import numpy as np
 import pytest
@@ -127,6 +129,7 @@ def assert_pictures(page):
     image.scroll_into_view_if_needed()
     assert image.is_visible()
     assert image.evaluate("image => image.complete && image.naturalWidth > 300")
+    assert page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true").count() == 0
 
 
 def test_run_with_the_keyboard_alone(page, lab, course):

@@ -1,0 +1,35 @@
+"""`python -m fedlab_nb.study.stored [--out FILE] [--only METHOD,...]`: make the stored table, or complete it."""
+
+import argparse
+import sys
+import time
+
+from ...errors import choose
+from ...methods import METHODS
+from .make import make
+from .table import FILE
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fedlab_nb.study.stored", description=__doc__)
+    parser.add_argument("--out", default=FILE, help="the table (default: the one in the package)")
+    parser.add_argument("--only", default="", metavar="METHOD,...", help="compute these methods anew")
+    options = parser.parse_args()
+    only = [choose("method", name.strip(), METHODS) for name in options.only.split(",") if name.strip()]
+    start = time.perf_counter()
+
+    def watch(event) -> None:
+        if event.outcome is not None:
+            o = event.outcome
+            print(
+                f"{time.perf_counter() - start:7.0f} s  M={o.setting['clients']:2d} alpha={o.setting['alpha']:<5g} "
+                f"seed={event.seed} {event.method:14s} {o.accuracy:6.1%}  {o.seconds_method:6.2f} s",
+                flush=True,
+            )
+        if event.error is not None:
+            print(f"{event.method} (seed {event.seed}) failed: {event.error}", file=sys.stderr, flush=True)
+
+    return int(make(options.out, only or None, anew=bool(only), watch=watch) is not None)
+
+
+sys.exit(main())

@@ -1,0 +1,101 @@
+"""Making the stored table: one federation after the other, every method on it, the file written after each.
+
+`python -m fedlab_nb.study.stored` computes what the file lacks, so a call that was stopped goes on where it was;
+`--only fens,fedlpa` computes these methods anew (after a change of theirs) and leaves the others' rows alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...methods import METHODS
+from ..experiment import Event, job
+from ..settings import Settings, plan
+from .table import ALPHAS, CLIENTS, COLUMNS, FILE, SEEDS, read
+
+COMMAND = "python -m fedlab_nb.study.stored"
+NOTE = "seconds: wall time of one CPU thread while other work went on; accuracy: share of the 360 test images"
+SETTINGS = {"dataset": "digits", "preset": "classroom", "device": "cpu"}
+
+
+def make(
+    path: str | Path = FILE,
+    methods: Sequence[str] | None = None,
+    *,
+    anew: bool = False,
+    grid: Sequence[tuple[int, float, int]] | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
+) -> Exception | None:
+    """Fill the table at `path`; returns the first failure of a method, if any (its rows stay missing).
+
+    methods: default every one; `anew`: compute them even if the file has them; grid: (clients, alpha, seed), default
+    all stored settings. Remembered runs come from the store, so their seconds are those of the day they were made.
+    """
+    path = Path(path)
+    names = list(methods or METHODS)
+    rows: dict[tuple, dict[str, Any]] = dict(read(path).rows) if path.exists() else {}
+    about = dict(read(path).about) if path.exists() else {}
+    made = dict(about.get("methods", {}))
+    failed = None
+    for clients, alpha, seed in grid or itertools.product(CLIENTS, ALPHAS, SEEDS):
+        wanted = [n for n in names if anew or (n, float(alpha), clients, seed) not in rows]
+        if not wanted:
+            continue
+        for event in job(wanted, alpha=alpha, clients=clients, seed=seed, **SETTINGS):
+            watch(event)
+            failed = failed or event.error
+            if event.outcome is not None:
+                row = {name: _short(event.outcome.to_json()[name]) for name in COLUMNS}
+                key = (row["method"], float(row["alpha"]), row["clients"], row["seed"])
+                rows[key] = row
+                made[event.method] = {"date": date.today().isoformat(), "options": options(event.method)}
+        _write(path, rows, made)
+    return failed
+
+
+def options(method: str) -> dict[str, Any]:
+    """The classroom values of the method's settings, as they are now."""
+    return dataclasses.asdict(METHODS[method].preset("classroom"))
+
+
+def recipe() -> dict[str, Any]:
+    """Local training at the stored settings."""
+    return dataclasses.asdict(plan(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
+
+
+def _short(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _write(path: Path, rows: dict[tuple, dict[str, Any]], made: dict[str, Any]) -> None:
+    """The file, whole or not at all; one row a line, in the order of METHODS, clients, alpha, seed."""
+    order = {name: i for i, name in enumerate(METHODS)}
+    kept = {key: row for key, row in rows.items() if key[0] in order}
+    head = {
+        "version": __version__,
+        "torch": metadata.version("torch"),
+        "date": date.today().isoformat(),
+        "command": COMMAND,
+        "note": NOTE,
+        "settings": {**SETTINGS, "alpha": list(ALPHAS), "clients": list(CLIENTS), "seed": list(SEEDS)},
+        "recipe": recipe(),
+        "methods": {name: made[name] for name in order if name in made},
+        "columns": list(COLUMNS),
+    }
+    lines = [
+        json.dumps([kept[key][name] for name in COLUMNS], separators=(",", ":"))
+        for key in sorted(kept, key=lambda k: (order[k[0]], k[2], k[1], k[3]))
+    ]
+    text = json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)

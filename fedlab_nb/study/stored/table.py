@@ -1,0 +1,78 @@
+"""Reading the stored table: rows by method, alpha, clients and seed, and the nearest stored setting."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...errors import FedlabError
+
+ALPHAS = (0.01, 0.05, 0.1, 0.3, 1.0, 10.0)
+CLIENTS = (5, 10, 20)
+SEEDS = (0, 1, 2)
+FILE = Path(__file__).parent / "digits.json"
+KEYS = ("method", "alpha", "clients", "seed")
+COLUMNS = (*KEYS, "accuracy", "bytes_up", "bytes_down", "parameters", "seconds_local", "seconds_method")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The table. `about`: version, torch, date (ISO), command, note, settings, recipe, methods (name -> date, options).
+
+    `rows`: (method, alpha, clients, seed) -> dict of COLUMNS; accuracy 0–1 on the test set, rounded to 4 digits; bytes
+    exact; seconds of wall time on the machine that made the table, where other work went on.
+    """
+
+    about: Mapping[str, Any]
+    rows: Mapping[tuple[str, float, int, int], Mapping[str, Any]]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that are in the table, in its order."""
+        return list(dict.fromkeys(key[0] for key in self.rows))
+
+    @property
+    def label(self) -> str:
+        """What a picture says of its source: 'stored results of 2025-01-31, version 0.1.0'."""
+        return f"stored results of {self.about['date']}, version {self.about['version']}"
+
+    def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
+        """{seed: accuracy} of one stored setting; empty if the table lacks it."""
+        found = ((seed, self.rows.get((method, float(alpha), clients, seed))) for seed in SEEDS)
+        return {seed: row["accuracy"] for seed, row in found if row is not None}
+
+    def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
+        """{alpha: {seed: accuracy}} at a stored number of clients."""
+        return {alpha: self.accuracies(method, alpha, clients) for alpha in ALPHAS}
+
+    def nearest_clients(self, clients: float) -> int:
+        """The stored number of clients nearest to `clients`, on a logarithmic scale."""
+        return min(CLIENTS, key=lambda m: abs(math.log(m / max(clients, 1))))
+
+    def row(self, method: str, alpha: float, clients: int, seed: int = 0) -> Mapping[str, Any]:
+        """One row; KeyError if the table lacks it."""
+        return self.rows[method, float(alpha), clients, seed]
+
+
+def read(path: str | Path) -> Stored:
+    """The table in `path`; FedlabError if it is missing or not such a table."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in content["rows"]]
+        if tuple(content["columns"]) != COLUMNS:
+            raise ValueError("its columns are another version's")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FedlabError(f"The stored results in {Path(path).name} cannot be read: {error}.") from None
+    about = {key: value for key, value in content.items() if key not in ("columns", "rows")}
+    return Stored(about, {(r["method"], float(r["alpha"]), r["clients"], r["seed"]): r for r in rows})
+
+
+@lru_cache(maxsize=1)
+def load() -> Stored:
+    """The table that came with the package."""
+    return read(FILE)

@@ -1,0 +1,40 @@
+"""In Colab, whose notebooks do not show what a thread does: everything in the calling thread, the widget alone."""
+
+import sys
+import threading
+import types
+
+import IPython.display
+import pytest
+
+import fedlab_nb as fl
+
+
+@pytest.fixture(autouse=True)
+def colab(monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
+
+
+def workers():
+    return [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
+
+
+@pytest.mark.parametrize("make", [lambda **s: fl.playground(methods=["fedavg"], **s), lambda **s: fl.lab("fens", **s)])
+def test_a_panel_works_in_the_calling_thread(make):
+    panel = make(epochs=1, clients=3, seeds=1)
+    panel.controls.alpha.value = 1.0
+    assert "α = 1," in panel.views["partition"].picture.alt
+    panel.controls.run.click()
+    assert panel.status == "done" and panel.outcomes and not workers()
+    panel.views.choose("accuracy")
+    assert "α = 1," in panel.views["accuracy"].picture.alt
+    panel.close()
+
+
+def test_the_picture_that_is_kept_does_not_stand_beside_the_widget(monkeypatch):
+    shown = []
+    monkeypatch.setattr(IPython.display, "display", lambda data, **_: shown.append(sorted(data)))
+    panel = fl.playground(epochs=1)
+    panel._ipython_display_()
+    panel.close()
+    assert shown == [["application/vnd.jupyter.widget-view+json", "text/plain"]]
