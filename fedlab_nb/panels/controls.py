@@ -237,7 +237,7 @@ class Controls:
             self.device.value = choose("device", value, self.device.options)
         elif name in self.extras:
             self._put_extra(name, value)
-        elif self.knobs and self.knobs.has(name):
+        elif name not in NAMES and self.knobs and self.knobs.has(name):  # plain `epochs` are the local ones
             self.knobs.put(name, value)
         else:
             self._put_number(name, value)
@@ -259,7 +259,7 @@ class Controls:
         widget.value = checked
 
     def _control(self, name: str) -> widgets.Widget:
-        if self.knobs and self.knobs.has(name):
+        if name not in NAMES and self.knobs and self.knobs.has(name):
             return self.knobs[name]
         choose("control", name, (*NAMES, *self.extras, *(self.knobs.knobs if self.knobs else ())))
         if name == "guess":

@@ -7,7 +7,6 @@ controls, worker, record, views and drawer together. It is thin: numbers come fr
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
@@ -17,25 +16,21 @@ import ipywidgets as widgets
 
 from .. import data as data_
 from ..errors import UsageError, choose
-from ..study.stored import load
 from . import export, look, saved
 from .controls import Controls
 from .drawer import Drawer
+from .easel import RESULTS, WHAT_TO_DO, Easel
 from .ground import PARTITION_SETTINGS, Ground, loading
 from .lab_view import LabSpec
 from .own_views import OwnViews
 from .progress import Course
 from .record import Record
-from .scene import Scene, caption, python
-from .stored import StoredResults
+from .scene import Scene, python
 from .telling import Telling
 from .views import Views
 from .worker import Worker
 
-WHAT_TO_DO = "Drag α or the clients, then press Run: the clients are trained and the ticked methods compared."
 DEFAULT_METHODS = ("local", "fedavg", "ensemble", "fens", "fedlpa")
-RESULTS = ("accuracy", "communication", "features", "classes")
-REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 
 
 def guarded(method: Callable) -> Callable:
@@ -70,17 +65,14 @@ class Panel(widgets.VBox):
         self._guard = RLock()
         self._job = job
         self._worker = Worker(self._guard, inline=inline, on_warning=self._warn)
-        self.spec, self.record, self._scene, self._stored = spec, Record(), Scene(), StoredResults()
-        self.show_stored = True
-        self._drawn, self._cost, self._adapting = 0.0, 0.0, ""
+        self.spec, self.record, self._scene = spec, Record(), Scene()
         self.controls, self.own = Controls(spec), OwnViews(self)
         self.views = Views(
             {name: (view.title, self.own.tools(name)) for name, view in self.own.views.items()}, spec.last
         )
         self.drawer = Drawer(self._pinned, spec.name)
-        self._results = (*self.own.views, *RESULTS)
-        self._dirty: set[str] = set(self._results)
         self.ground = Ground(self.controls, self._scene, dict(extra))
+        self._easel = Easel(self, self._worker, self._scene)
         style = widgets.HTML(f"<style>{look.STYLE}</style>")
         style.add_class("fl-style")
         body = widgets.Box([self.controls.layout(), self.views.box])
@@ -93,7 +85,7 @@ class Panel(widgets.VBox):
         for name, value in {**chosen, **fixed}.items():
             (self.controls.fix if name in fixed else self.controls.put)(name, value)
         self.controls.methods.ticked_first()
-        self.show_stored = "stored" not in hide
+        self._easel.show_stored = "stored" not in hide
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
         self._telling.phase("Ready.")
@@ -123,7 +115,7 @@ class Panel(widgets.VBox):
             button.on_click(lambda _, name=name: self._work_clicked(name))
         c.run.on_click(lambda _: self._start())
         c.stop.on_click(lambda _: self.stop())
-        self.views.on_choice(self._redraw)
+        self.views.on_choice(self.redraw)
         for widget in (self.views.client, self.views.klass):
             widget.observe(lambda _: self._looked_at(), "value")
         self.drawer.clear.on_click(lambda _: self._clear())
@@ -215,7 +207,7 @@ class Panel(widgets.VBox):
         with self._guard:
             client, klass = self.views.chosen, self.views.chosen_class
             pictures = {"partition": self.ground.picture(client, klass), "handout": self._handout()}
-            if self._has_results():
+            if self._easel.has_results:
                 for _ in self._scene.embed(self._scene.missing(self.record)):
                     pass
                 pictures |= {name: self._scene.result(name, self.record, client, klass) for name in RESULTS}
@@ -297,19 +289,17 @@ class Panel(widgets.VBox):
         self.views.set_classes(self.ground.class_names)
         self.controls.facts.value = look.paragraph(self.ground.facts())
         self._choices()
-        self._dirty |= {"partition", *self.own.views} | ({"accuracy"} if self._shows_stored() else set())
-        self._draw()
+        self._easel.mark("partition", *self.own.views, *(("accuracy",) if self._easel.tells_stored else ()))
+        self._easel.draw()
 
     # ------------------------------------------------------------------------------------------------ other choices
     @guarded
     def _choice_changed(self) -> None:
         self._choices()
-        always = {name for name, view in self.own.views.items() if view.ready == "always"}
-        if self._shows_stored():
-            always |= {"partition", "accuracy"}
-        self._dirty |= always
-        if self.views.visible in always:
-            self._draw()
+        self._easel.mark(*(name for name, view in self.own.views.items() if view.ready == "always"))
+        if self._easel.tells_stored:
+            self._easel.mark("partition", "accuracy")
+        self._easel.draw()
 
     @guarded
     def _epochs_changed(self) -> None:
@@ -320,8 +310,8 @@ class Panel(widgets.VBox):
     def _knob_changed(self) -> None:
         self._telling.clear()
         self._choices()
-        self._dirty |= set(self.own.views)
-        self._draw()
+        self._easel.mark(*self.own.views)
+        self._easel.draw()
 
     @guarded
     def _extra_changed(self, name: str) -> None:
@@ -332,38 +322,35 @@ class Panel(widgets.VBox):
 
     @guarded
     def _own_changed(self, name: str) -> None:
-        if self._adapting != name:
-            self._dirty.add(name)
-            self._draw()
+        if self._easel.adapting != name:
+            self._easel.mark(name)
+            self._easel.draw()
 
     def _choices(self) -> None:
         """Bring up to date what depends on the choices alone: the Python lines, the captions of the result views."""
         self.controls.guess.offer(self.methods)
         self.drawer.code.value = f"<pre>{look.escape(self.code())}</pre>"
-        for name in self._results:
-            self.views[name].caption.value = look.paragraph(self._caption())
-
-    def _caption(self) -> str:
-        return caption(self.record, self.ground.settings())
+        for name in self._easel.results:
+            self.views[name].caption.value = look.paragraph(self._easel.caption)
 
     @guarded
     def _looked_at(self) -> None:
-        self._dirty |= {"partition", *self._results}
-        self._draw()
+        self._easel.mark("partition", *self._easel.results)
+        self._easel.draw()
 
     def _pinned(self) -> None:
         with self._guard:
-            self._dirty |= set(self._results)
+            self._easel.mark(*self._easel.results)
             self._choices()
-            self._draw()
+            self._easel.draw()
 
     @guarded
     def _clear(self) -> None:
         self.record.clear(keep_current=self.status == "running")
-        self._dirty |= set(self._results)
+        self._easel.mark(*self._easel.results)
         self.drawer.show(self.record)
         self._choices()
-        self._draw()
+        self._easel.draw()
 
     @guarded
     def _export_clicked(self) -> None:
@@ -392,16 +379,16 @@ class Panel(widgets.VBox):
             row.guess = guess[1]
         self.own.begin()
         self._course.begin(len(methods) * settings["seeds"])
-        self._dirty |= set(self._results)
+        self._easel.mark(*self._easel.results)
         self.drawer.show(self.record)
         self._choices()
         if self.drawer.tabs.value == "methods":
             self.drawer.tabs.value = "runs"
+        self._work(lambda: steps, self._heard, self._course.end)
         if self.views.visible == "partition":
             self.views.choose(next((n for n, v in self.own.views.items() if v.ready == "live"), "accuracy"))
         else:
-            self._draw()
-        self._work(lambda: steps, self._heard, self._course.end)
+            self._easel.draw()
 
     def _heard(self, event: Any) -> None:
         self.own.hear(event)
@@ -431,8 +418,8 @@ class Panel(widgets.VBox):
             if how == "done":
                 self.controls.progress.value = 1.0
             self._telling.phase({"done": "Done.", "stopped": "Stopped."}.get(how, ""))
-            self._dirty.add(name)
-            self._redraw()
+            self._easel.mark(name)
+            self.redraw()
 
         self._work(lambda: self.own.working(name), heard, ended)
 
@@ -443,117 +430,20 @@ class Panel(widgets.VBox):
 
     def _changed(self, at_end: bool) -> None:
         """There are new results: draw them, at the end surely, before that not too often."""
-        self._dirty |= set(self._results)
-        if at_end or time.monotonic() - self._drawn > max(REDRAW, 2 * self._cost):
+        self._easel.mark(*self._easel.results)
+        if at_end or self._easel.rested:
             self.drawer.show(self.record)
-            self._redraw()
+            self.redraw()
 
     # ------------------------------------------------------------------------------------------------ drawing
     @guarded
-    def _redraw(self) -> None:
-        self._draw()
+    def redraw(self) -> None:
+        """Draw the visible view if it is out of date."""
+        self._easel.draw()
 
-    def _draw(self) -> None:
-        """Draw the visible view if it is out of date; the others wait until they are looked at."""
-        name = self.views.visible
-        if name == "partition" and self.ground.federation is None:
-            return
-        if name in self._dirty:
-            start = time.monotonic()
-            self._dirty.discard(name)
-            self._paint(name)
-            self.views.show_table()
-            self._drawn = time.monotonic()
-            self._cost = self._drawn - start
-        if name == "features":
-            self._map_features()
-
-    def _paint(self, name: str) -> None:
-        """Draw one view, or say what to do so that there will be a picture."""
-        client, klass = self.views.chosen, self.views.chosen_class
-        if name in self.own.views:
-            self._paint_own(name)
-        elif name == "partition":
-            title = f"{self.ground.words()}. Smaller α is more skewed."
-            beside = self._stored.bars(self._told_before(), self.ground.settings()) if self._shows_stored() else None
-            title += f" At the right {load().label}." if beside else ""
-            self.views[name].show(self.ground.picture(client, klass, beside), title)
-        elif self._has_results() or any(row.live for row in self.record.current):
-            self.views[name].show(self._scene.result(name, self.record, client, klass), self._caption())
-        elif self.status == "running":
-            self.views[name].say("Training …", self._caption())
-        elif name == "accuracy" and self._shows_stored() and (stored := self._stored_picture()) is not None:
-            self.views[name].show(stored, "Nothing was run here yet: these are stored results. Press Run for yours.")
-        else:
-            self.views[name].say(WHAT_TO_DO, self._caption())
-
-    def _shows_stored(self) -> bool:
-        """Until the first run of a panel, and where a teacher does not hide it, the stored table speaks."""
-        return self.show_stored and not self.record.run and self.ground.federation is not None
-
-    def _told_before(self) -> list[str]:
-        """The methods that the table may tell of: not the one that somebody is guessing."""
-        guess = self.controls.guess.committed
-        return [name for name in self.methods if guess is None or name != guess[0]]
-
-    def _stored_picture(self) -> Any:
-        return self._stored.show("both", self._told_before(), self.ground.settings())
-
-    def _paint_own(self, name: str) -> None:
-        own, look_ = self.own.views[name], self.own.look(name)
-        if not self.own.is_ready(name, look_):
-            self.views[name].say("Running …" if self.status == "running" else own.empty, self._caption())
-        elif self.own.lacks(name, look_):
-            self.views[name].say("Computing …", self._caption())
-            self._dirty.add(name)
-            self._prepare(name)
-        else:
-            self._adapting = name
-            try:
-                own.adapt(look_)
-            finally:
-                self._adapting = ""
-            self.views[name].show(own.draw(look_), self._caption())
-
-    def _prepare(self, name: str) -> None:
-        """Do a view's slow work in the background, once nothing else runs."""
-        if self._worker.busy or self.status == "running":
-            return
-        self.add_class("fl-mapping")
-
-        def ended(how: str, error: Exception | None) -> None:
-            self.remove_class("fl-mapping")
-            if error is not None:
-                self._dirty.discard(name)
-                self.views[name].say("This picture could not be made.", self._caption())
-                self._telling.fail(error)
-            elif how == "done":
-                self._redraw()
-
-        self._worker.start(lambda: self.own.preparing(name), lambda event: None, ended)
-
-    def _has_results(self) -> bool:
-        return any(row.outcomes for row in self.record.current)
-
-    def _map_features(self) -> None:
-        """Replace the PCA preview by t-SNE in the background, once nothing else runs."""
-        if self._worker.busy or not self._has_results():
-            return
-        missing = self._scene.missing(self.record)
-        if not missing:
-            return
-        self.add_class("fl-mapping")
-
-        def ended(how: str, error: Exception | None) -> None:
-            self.remove_class("fl-mapping")
-            if error is not None:
-                self._telling.fail(error)
-            else:
-                self._dirty.add("features")
-                if self.views.visible == "features":
-                    self._redraw()
-
-        self._worker.start(lambda: self._scene.embed(missing), lambda event: None, ended)
+    def tell_error(self, error: Exception) -> None:
+        """One readable line in the panel; the traceback is kept in `error`."""
+        self._telling.fail(error)
 
     def _warn(self, text: str) -> None:
         with self._guard:

@@ -143,3 +143,18 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
 def test_unknown_views_are_told(toy):
     with pytest.raises(UsageError, match="Unknown view"):
         toy.show("nowhere")
+
+
+def test_a_view_that_cannot_be_drawn_does_not_hold_up_the_run(toy, monkeypatch):
+    toy.show("always")
+    monkeypatch.setattr(Always, "draw", lambda self, look: 1 / 0)
+    toy.controls.knobs["rounds"].value = 3
+    assert "ZeroDivisionError" in toy.controls.error.value
+    toy.run(wait=True)
+    assert toy.status == "done" and len(toy.outcomes) == 2
+
+
+def test_plain_epochs_are_the_local_ones_and_the_method_s_own_are_qualified(job):
+    panel = lab("dense", job=job, epochs=3, **{"dense.epochs": 4})
+    assert panel.controls.epochs.value == 3 and panel.controls.knobs["epochs"].value == 4
+    panel.close()

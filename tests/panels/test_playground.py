@@ -34,14 +34,19 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
     assert all(cls.info.title in panel.drawer.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and status_classes(panel) == ["fl-status-idle"] and job.calls == []
-    for view in VIEWS[1:]:
+    assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
+    panel.views.choose("accuracy")
+    data, alt, sentence = picture(panel, "accuracy")
+    assert data.startswith(PNG) and "stored results of" in alt and "Stored results of" in sentence
+    assert "Press Run for yours" in panel.views["accuracy"].caption.value
+    for view in VIEWS[2:]:
         panel.views.choose(view)
         assert "press Run" in panel.views[view].frame.value
     assert not panel.error and not panel.controls.error.value
 
 
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
-    panel = make()
+    panel = make(hide=["stored"])
     seen, height = set(), panel.views["partition"].frame.layout.height
     for alpha, clients in ((0.01, 10), (100, 10), (100, 1), (0.01, 1), (0.01, 50), (100, 50)):
         panel.controls.alpha.value, panel.controls.clients.value = alpha, clients

@@ -119,8 +119,8 @@ class Hand(LabView):
                 beside = event.outcome if event.outcome is not None and event.method == "ensemble" else beside
         labels = np.asarray(beside.test_labels)
         logits = np.asarray(beside.test_features, dtype=np.float32).reshape(len(labels), len(outcome.label_counts), -1)
-        order = np.random.default_rng(0).permutation(len(labels))
-        return {"logits": logits, "labels": labels, "tune": order[::2], "judge": order[1::2]}
+        tune, judge = halves(len(labels))
+        return {"logits": logits, "labels": labels, "tune": tune, "judge": judge}
 
     def work(self, look: Look) -> Any:
         """The same rule on the clients' own training images, which they would have to send: a reference only"""
@@ -169,6 +169,12 @@ class Hand(LabView):
             klass=look.klass,
             spoilt=self._spoilt,
         )
+
+
+def halves(images: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the tune and the judge half of so many images, always the same."""
+    order = np.random.default_rng(0).permutation(images)
+    return order[::2], order[1::2]
 
 
 def correct(logits: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -90,9 +90,11 @@ def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
     look_at(ran)
     told(ran, name)
     for control in ran.own.views[name].controls:
+        before = control.value
         for value in ends(control):
             control.value = value
             assert ran.error == "" and ran.views[name].picture is not None
+        control.value = before
     look_at(ran, client=2, klass=9)
     told(ran, name)
     look_at(ran)

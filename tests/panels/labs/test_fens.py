@@ -82,6 +82,9 @@ def test_the_rounds_can_be_replayed(ran):
     assert "round 0 of 4 every client counts the same" in told(ran, "trust")
     view.round.index = 4
     assert "round 4 of 4" in told(ran, "trust")
+    view.table.value = True
+    assert told(ran, "trust").startswith("Here the heaviest client of a class")
+    view.table.value = False
 
 
 def test_samples_can_be_leafed_through_kind_by_kind(ran):

@@ -1,4 +1,4 @@
-"""FuseFL's lab without a kernel, on real but short runs: every view before, while and after, its controls at both ends."""
+"""FuseFL's lab without a kernel, on real but short runs: every view before, while and after, controls at both ends."""
 
 import pytest
 
@@ -127,10 +127,10 @@ def test_sums_at_both_ends_of_every_control(make):
         view.network.value = network
         for control in (view.clients, view.blocks, view.adaptor):
             ends = (control.min, control.max) if hasattr(control, "min") else (control.options[0], control.options[-1])
-            for value in ends:
+            for value in ends[::-1]:
                 control.value = value
                 assert "clients fused take" in panel.sentence and panel.error == ""
-    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("50 clients")
+    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("2 clients")
     view.network.value = "paper"
     assert tuple(view.blocks.options) == (2, 4, 8)
     panel.controls.extras["model"].value = "cnn:12"
@@ -150,16 +150,17 @@ def test_two_cues_at_their_ends(make):
 
 
 # ---------------------------------------------------------------------------------------------------------- live, work
-def test_steps_are_drawn_while_it_runs(make):
-    panel, seen = make(methods=[]), []
+def test_steps_are_drawn_while_it_runs(make, monkeypatch, tmp_path):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # nothing remembered: a remembered run has no while
+    panel, seen = make(methods=[], epochs=60, seeds=1), []
     panel.show("steps")
-    plain = panel._paint
+    plain = panel._easel.paint
 
     def painted(name):
         plain(name)
         seen.append((panel.own.look("steps").outcome is None, panel.sentence))
 
-    panel._paint = painted
+    panel._easel.paint = painted
     panel.run(wait=True)
     assert panel.error == "" and any("train for block" in sentence for live, sentence in seen if live)
 
