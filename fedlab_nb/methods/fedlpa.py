@@ -6,9 +6,9 @@ multiplies the Gaussians. The mean of the product solves, layer by layer,
 
     Σ_k w_k B_k M A_k = Σ_k w_k B_k M_k A_k                                                    (Eqs. 7, 11-13)
 
-Implemented: Eq. 10 (`parts/kronecker.py`), Eqs. 11-14 and 16 (`parts/posterior.py`). One upload a client; of the
-symmetric factors only the upper triangles travel. No public data, no distillation. With less of the precision this is
-`fedavg` (none of it), `fisher_merge` (the diagonal) or `regmean` (A alone).
+Implemented: Eq. 10 (`parts/kronecker.py`, `parts/evidence.py`), Eqs. 11-14 and 16 (`parts/posterior.py`). One upload a
+client; of the symmetric factors only the upper triangles travel. No public data, no distillation. With less of the
+precision this is `fedavg` (none of it), `fisher_merge` (the diagonal) or `regmean` (A alone).
 
 Departures, and why:
 - The default solver is conjugate gradients: on the digits 5-7 steps reach a residual of 1e-6, where the paper's 10,000
@@ -35,19 +35,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import nn
 
-from ..comm import from_upper_triangle, upper_triangle
 from ..models import model_state
 from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
 from .context import Context
-from .parts import kronecker
+from .parts.evidence import WEIGHTS, Evidence, PosteriorModel, systems
 from .parts.fedlpa_report import ClientNote, artefacts, numbers
-from .parts.kronecker import CONV_SCALES, PI_RULES, Factors, damped, layer_matrix, with_layers
-from .parts.noise import noisy_factor, noisy_state
-from .parts.posterior import CG_LIMIT, SOLVERS, Posterior, side_by_side
+from .parts.kronecker import CONV_SCALES, PI_RULES, with_layers
+from .parts.posterior import CG_LIMIT, SOLVERS, Round, side_by_side
 from .parts.rounds import PHASE, Rounds
 
 
@@ -110,7 +108,7 @@ class FedLPA(Method):
         "Weights",
         "How much each client counts: in proportion to its samples (n_k/N), or all the same.",
         symbol="w_k",
-        options=("samples", "uniform"),
+        options=WEIGHTS,
     )
     noise: float = knob(
         0.0, "Noise", "Laplace noise on what is sent, as a share of its size. No privacy guarantee.", low=0, high=1
@@ -122,59 +120,49 @@ class FedLPA(Method):
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         clients = yield from ctx.local_training()
-        received, notes = [], []
+        received, evidence, notes = [], [], []
         for k in range(ctx.clients_count):
+            # Client part: one more pass for the factors. They are sent damped (and noisy); the undamped ones are not.
             x, y = ctx.private.train(k)
-            upload, *told = self.posterior_of_client(clients.module(k), x, y, ctx.generator("fedlpa", "noise", k))
+            own = Evidence.measure(clients.module(k), x, y, self.conv_scale)
+            upload = own.upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
             received.append(ctx.link.up(k, upload, phase="posteriors"))
-            notes.append(ClientNote.of(*told, self.damping, torch.bincount(y, minlength=ctx.classes)))
+            evidence.append(own)
+            notes.append(ClientNote.of(own, self.pi, self.damping, torch.bincount(y, minlength=ctx.classes)))
             yield Progress("factor pass", k + 1, ctx.clients_count)
         with ctx.server():
             model = yield from self.aggregate(ctx, received, notes)
+        model.keep(evidence)
         if not self.rounds:
             return model
         end = yield from self.averaging(ctx, model_state(model.module))
-        return NetworkModel(end.module, artefacts=model.artefacts, numbers=model.numbers)
-
-    # ------------------------------------------------------------------ client part
-    def posterior_of_client(
-        self, module: nn.Module, x: torch.Tensor, y: torch.Tensor, stream: torch.Generator | None = None
-    ) -> tuple[dict, list[Factors], list[float]]:
-        """What client k sends: its state and the upper triangles of its damped factors, with n_k in the header.
-
-        Beside it, not sent: each layer's undamped factors and pi. `stream` draws the noise, if there is any.
-        """
-        factors = kronecker.kronecker_factors(module, x, y, conv_scale=self.conv_scale)
-        rule = kronecker.pi_rule(module) if self.pi == "auto" else self.pi
-        ratios = [kronecker.damping_ratio(layer, rule) for layer in factors.values()]
-        state = noisy_state(model_state(module), dict(module.named_parameters()), self.noise, stream)
-        triangles = {}
-        for (name, layer), pi in zip(factors.items(), ratios, strict=True):
-            noised = Factors(*(noisy_factor(factor, self.noise, stream) for factor in (layer.a, layer.b)))
-            precision = damped(noised, self.damping, pi)
-            triangles[name] = {"a": upper_triangle(precision.a), "b": upper_triangle(precision.b)}
-        return {"samples": len(x), "state": state, "factors": triangles}, list(factors.values()), ratios
+        return PosteriorModel(end.module, evidence=evidence, artefacts=model.artefacts, numbers=model.numbers)
 
     # ------------------------------------------------------------------ server part
     def aggregate(
         self, ctx: Context, received: list[dict], notes: list[ClientNote]
-    ) -> Generator[Progress, None, NetworkModel]:
+    ) -> Generator[Progress, None, PosteriorModel]:
         """Solve every layer's linear system; its solution is the layer of the global model."""
-        trust = [r["samples"] if self.weights == "samples" else 1 for r in received]
-        average = weighted_mean([r["state"] for r in received], trust)
-        systems = {name: _system(received, name, trust) for name in received[0]["factors"]}
+        average, layers = systems(received, self.weights)
         total = {"gd": self.iterations, "cg": CG_LIMIT, "ea": 0}[self.solver]
-        for now in side_by_side(systems, self.solver, self.iterations):
+        for now in side_by_side(layers, self.solver, self.iterations):
             doubled = now.iteration & (now.iteration - 1) == 0  # 0, 1, 2, 4, …: models for a curve over the logarithm
             if now.running and (doubled or now.iteration % 10 == 0):
                 worst = max(curve[-1].item() for curve in now.curves.values())
-                model = NetworkModel(ctx.new_model(with_layers(average, now.matrices))) if doubled else None
+                model = self.fused(ctx, average, now) if doubled else None
                 yield Progress("solve", now.iteration, max(total, 1), {"residual": worst}, model)
-        return NetworkModel(
-            ctx.new_model(with_layers(average, now.matrices)),
-            artefacts=artefacts(systems, now, notes, f"{next(iter(systems))}.bias" in average),
-            numbers=numbers(systems, now, notes),
+        return self.fused(
+            ctx,
+            average,
+            now,
+            artefacts=artefacts(layers, now, notes, f"{next(iter(layers))}.bias" in average),
+            numbers=numbers(layers, now, notes),
         )
+
+    @staticmethod
+    def fused(ctx: Context, average: dict, now: Round, **kept: Any) -> PosteriorModel:
+        """The global model at an iterate: the solved layers, and the average of everything else."""
+        return PosteriorModel(ctx.new_model(with_layers(average, now.matrices)), curves=now.curves, **kept)
 
     def averaging(self, ctx: Context, state: dict) -> Generator[Progress, None, NetworkModel]:
         """R rounds of FedAvg from `state`."""
@@ -187,11 +175,3 @@ class FedLPA(Method):
                 state = weighted_mean(received, ctx.sizes)
             yield rounds.end(t, state)
         return rounds.result
-
-
-def _system(received: list[dict], layer: str, trust: list[int]) -> Posterior:
-    """One layer's linear system from what the clients sent."""
-    states, triangles = [r["state"] for r in received], [r["factors"][layer] for r in received]
-    matrices = [layer_matrix(state, layer) for state in states]
-    factors = [Factors(from_upper_triangle(t["a"]), from_upper_triangle(t["b"])) for t in triangles]
-    return Posterior.of(matrices, factors, [n / sum(trust) for n in trust])

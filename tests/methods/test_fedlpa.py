@@ -11,6 +11,7 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
+from fedlab_nb.methods.parts.evidence import Evidence
 from fedlab_nb.methods.parts.label_leak import classes_read_off, label_leak, ranks
 from fedlab_nb.methods.parts.noise import noisy, noisy_factor, noisy_state
 from fedlab_nb.models import build, model_state
@@ -72,8 +73,8 @@ def test_large_damping_is_one_round_fedavg():
 )
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
-    upload, *_ = FedLPA().posterior_of_client(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert size(upload) == 4 * floats
+    own = Evidence.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
+    assert size(own.upload(1e-3, "auto")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():

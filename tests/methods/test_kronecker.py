@@ -257,12 +257,14 @@ def test_wrong_use_is_one_sentence():
         factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of a library that it imports
 def test_against_curvlinops():
-    """An optional oracle: its empirical, expand, joint-bias factors are ours with c = 1/T (its version 3.0.1)."""
-    kfac = pytest.importorskip("curvlinops.kfac", reason="the optional oracle is not installed")
+    """An independent library: its empirical, expand, joint-bias factors are ours with c = 1/T (its version 3.0.1)."""
+    from curvlinops.kfac import KFACLinearOperator
+
     module = cnn()
     x, y = images()
-    operator = kfac.KFACLinearOperator(
+    operator = KFACLinearOperator(
         module,
         nn.CrossEntropyLoss(reduction="mean"),
         list(module.parameters()),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .kronecker import Factors
+from .evidence import Evidence
 from .label_leak import label_leak
 from .posterior import Posterior, Round
 
@@ -24,9 +24,9 @@ class ClientNote:
     counts: Tensor
 
     @classmethod
-    def of(cls, factors: Sequence[Factors], ratios: Sequence[float], damping: float, counts: Tensor) -> ClientNote:
-        diagonals = [f.b.diagonal().mean().item() for f in factors]
-        return cls(diagonals, [damping**0.5 / pi for pi in ratios], counts.cpu())
+    def of(cls, evidence: Evidence, pi: str, damping: float, counts: Tensor) -> ClientNote:
+        diagonals = [f.b.diagonal().mean().item() for f in evidence.factors.values()]
+        return cls(diagonals, [damping**0.5 / ratio for ratio in evidence.ratios(pi)], counts.cpu())
 
 
 def artefacts(
@@ -38,7 +38,7 @@ def artefacts(
     undamped B, beside `b_damping` [K, layers], what was added to it: where it is the larger, damping has taken over.
     `input_column` [K, i], if the first layer has a bias (`biased`): last column of its A without the corner, which is
     the client's mean input (of a convolution: its mean patch). `output_diagonal` [K, C]: diagonal of the last layer's
-    B, as sent.
+    B, as sent. `train_counts` [K, C]: samples by class that the clients trained on.
     """
     first, last = (list(systems.values())[at] for at in (0, -1))
     arrays = {f"residual.{name}": torch.stack(curve).cpu().numpy() for name, curve in end.curves.items()}
@@ -46,6 +46,7 @@ def artefacts(
     arrays["b_damping"] = np.array([note.b_damping for note in notes])
     if biased:
         arrays["input_column"] = first.a[:, :-1, -1].cpu().numpy()
+    arrays["train_counts"] = torch.stack([note.counts for note in notes]).numpy()
     arrays["output_diagonal"] = last.b.diagonal(dim1=1, dim2=2).cpu().numpy()
     return arrays
 
