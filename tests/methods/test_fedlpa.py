@@ -74,7 +74,7 @@ def test_large_damping_is_one_round_fedavg():
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     own = Evidence.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert size(own.upload(1e-3, "auto")) == 4 * floats
+    assert size(own.upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():
@@ -153,7 +153,7 @@ def test_presets_and_knobs():
     assert FedLPA.preset() == FedLPA() and FedLPA().solver == "cg"
     paper = FedLPA.preset("paper")
     assert (paper.solver, paper.iterations, paper.damping, paper.pi) == ("gd", 10_000, 1e-3, "one")
-    assert FedLPA().pi == "auto"
+    assert FedLPA().pi == "one"
     assert [k.name for k in FedLPA.fields()] == [f.name for f in dataclasses.fields(FedLPA)]
     assert FedLPA.preset(damping="1e-5").damping == 1e-5
 
@@ -173,14 +173,6 @@ def test_one_upload_beats_averaging_by_far():
 
 
 # ------------------------------------------------------------------------------------------------ what goes beyond
-def test_auto_is_trace_with_convolutions_and_one_without():
-    for model, rule in (("mlp", "one"), ("cnn", "trace")):
-        kept = []
-        auto, _ = finish(FedLPA().run(context(clients=2, model=model, remembered=kept, epochs=1)))
-        named, _ = finish(FedLPA(pi=rule).run(context(clients=2, model=model, remembered=kept, epochs=1)))
-        assert_states_close(model_state(auto.module), model_state(named.module), 0)
-
-
 def test_rounds_after_it_are_fedavg_from_its_model():
     """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
     kept = []

@@ -49,7 +49,7 @@ class Again:
         self.x, self.y = x, y
         self._network = copy.deepcopy(model.module)
 
-    def uploads(self, damping: float, pi: str = "auto", noise: float = 0.0, seed: int = 0) -> list[dict]:
+    def uploads(self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0) -> list[dict]:
         """What the clients would send; `seed` draws the noise."""
         streams = [generator(seed, "noise", k) for k in range(len(self.evidence))]
         return [own.upload(damping, pi, noise, stream) for own, stream in zip(self.evidence, streams, strict=True)]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ...codec import from_upper_triangle, upper_triangle
 from ...models import model_state
 from ..base import NetworkModel, weighted_mean
-from .kronecker import Factors, damped, damping_ratio, kronecker_factors, layer_matrix, pi_rule
+from .kronecker import Factors, damped, damping_ratio, kronecker_factors, layer_matrix
 from .noise import noisy_factor, noisy_state
 from .posterior import Posterior
 
@@ -30,26 +30,25 @@ KEPT = 48_000_000  # bytes of evidence of all clients that a model keeps; beyond
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Of one client: its `samples`, its trained `state` with the names of its `parameters`, the undamped `factors` of
-    each layer, and the `rule` for pi that "auto" means for its network.
+    """Of one client: its `samples`, its trained `state` with the names of its `parameters`, and the undamped `factors`
+    of each layer.
     """
 
     samples: int
     state: dict[str, Tensor]
     parameters: tuple[str, ...]
     factors: dict[str, Factors]
-    rule: str
 
     @classmethod
     def measure(cls, module: nn.Module, x: Tensor, y: Tensor, conv_scale: str = "one") -> Evidence:
         """The factor pass over a client's own samples `x [n, ...]`, `y [n]`; the module is left as it was."""
         factors = kronecker_factors(module, x, y, conv_scale=conv_scale)
         names = tuple(name for name, _ in module.named_parameters())
-        return cls(len(x), model_state(module), names, factors, pi_rule(module))
+        return cls(len(x), model_state(module), names, factors)
 
     def ratios(self, pi: str) -> list[float]:
-        """pi of each layer under a rule: "auto", "one" or "trace"."""
-        return [damping_ratio(layer, self.rule if pi == "auto" else pi) for layer in self.factors.values()]
+        """pi of each layer under a rule: "one" or "trace"."""
+        return [damping_ratio(layer, pi) for layer in self.factors.values()]
 
     def upload(self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None) -> dict:
         """What the client sends: its state and the upper triangles of its damped factors, with n_k in the header.

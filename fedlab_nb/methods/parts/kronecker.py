@@ -150,11 +150,6 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
 
 
-def pi_rule(module: nn.Module) -> str:
-    """Our choice between the two rules: "trace" for a network with convolutions, "one" for any other."""
-    return "trace" if any(isinstance(layer, nn.Conv2d) for layer in module.modules()) else "one"
-
-
 def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
     root = damping**0.5

@@ -46,10 +46,7 @@ class Damping(LabView):
             self._outcome = look.outcome
             options = look.outcome.setting["options"]
             self.damping.value = nearest([value for _, value in self.damping.options], options["damping"])
-            if options["pi"] != "auto":
-                self.pi.value = options["pi"]
-            elif look.prepared is not None:
-                self.pi.value = look.prepared["rule"]
+            self.pi.value = options["pi"]
 
     def prepare(self, look: Look) -> Generator[None, None, dict]:
         server, large = again(look.outcome)
@@ -71,7 +68,6 @@ class Damping(LabView):
         ratios = {rule: np.array([own.ratios(rule) for own in server.evidence]) for rule in RULES}
         return {
             "dampings": dampings, "accuracies": accuracies, "measured": diagonals, "ratios": ratios,
-            "rule": server.evidence[0].rule,
         }  # fmt: skip
 
     def draw(self, look: Look) -> Picture:
