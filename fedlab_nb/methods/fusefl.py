@@ -35,13 +35,14 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..errors import UsageError
-from ..models import load_state, model_state, parameter_count
+from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
-from .base import ClientsAlone, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import Method, Progress, knob, register, weighted_mean
 from .context import Context
 from .parts import ccvr
 from .parts.adaptors import ADAPTORS, adaptor, check_borders, joined
 from .parts.blocks import MERGES, Client, FusedNetwork, Inputs, Stage, Uppers, loaded, narrow
+from .parts.fused_model import FusedModel, InRound, Notes
 
 HEADS = ("ccvr", "average", "own")
 
@@ -88,20 +89,20 @@ class FuseFL(Method):
             many = ", ".join(str(shape[-1][0]) for shape in shapes)
             raise UsageError(f"FuseFL adds up the clients' last features, so they must be equally many, not {many}.")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Generator[Progress, None, FusedModel]:
         self.validate(ctx)
         everyone = range(ctx.clients_count)
         clients = self._first_weights(ctx)
         shapes = [client.borders() for client in clients]
         inputs = Inputs(self.adaptor, self.frozen_norm == "batch", [ctx.private.train(m) for m in everyone])
-        stages, trainable = [], []
+        stages, notes = [], Notes(clients, shapes)
         for k in range(self.blocks):
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
                 self._adapt(ctx, clients, k, [shape[k - 1] for shape in shapes])
             models = [client.upper(k, inputs.below()) for client in clients]
-            trainable.append(parameter_count(models[0]))
             yield from self._train(ctx, models, inputs, k)
+            notes.round(clients, models, inputs)
             received = [ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}") for m in everyone]
             # Server: fuse. Everyone gets the blocks that are not his own, so that all hold the same stage from here on.
             with ctx.server():
@@ -114,11 +115,10 @@ class FuseFL(Method):
         # The classifiers, on the features of the complete fused network.
         received = [ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers") for m in everyone]
         with ctx.server():
-            heads = [loaded(clients[m].classifier, received[m]) for m in everyone]
-            if self.head != "own":
-                heads = [loaded(heads[0], weighted_mean(received, [1] * len(received)))]
-        numbers = {"widths": [client.architecture[3] for client in clients], "trainable": trainable}
-        fused = NetworkModel(FusedNetwork(stages, heads, self.adaptor, self.merge), numbers=numbers)
+            heads = {"own": [loaded(clients[m].classifier, received[m]) for m in everyone]}
+            heads["average"] = [loaded(heads["own"][0], weighted_mean(received, [1] * len(received)))]
+            network = FusedNetwork(stages, heads["own" if self.head == "own" else "average"], self.adaptor, self.merge)
+        fused = FusedModel(network, heads, notes, ctx.link.ledger)
         return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
 
     def _architectures(self, ctx: Context) -> list[tuple]:
@@ -164,7 +164,7 @@ class FuseFL(Method):
             done = k * share + tick.done * epochs // tick.total
             points += tick.fresh
             shown = tick.fresh and points % self.blocks == 0
-            snapshot = ClientsAlone(Uppers(models, inputs)) if shown else None
+            snapshot = InRound(Uppers(models, inputs), k + 1, ctx.link.ledger) if shown else None
             yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
         ctx.check_finite(ClientModels(models))
 
@@ -172,7 +172,7 @@ class FuseFL(Method):
         """Steps of the progress bar: epochs of local training and of calibration."""
         return ctx.recipe.epochs + (self.passes if self.head == "ccvr" else 0)
 
-    def _calibrate(self, ctx: Context, fused: NetworkModel, inputs: Inputs) -> Generator[Progress, None, NetworkModel]:
+    def _calibrate(self, ctx: Context, fused: FusedModel, inputs: Inputs) -> Generator[Progress, None, FusedModel]:
         network, done = fused.module, ctx.recipe.epochs
         yield Progress("calibration", done, self._total(ctx), model=fused)
         # Clients: counts, means and covariances by class of the fused features of their own samples.
@@ -194,7 +194,6 @@ class FuseFL(Method):
             for epoch, head in epochs:
                 shown = head is not None and epoch & (epoch - 1) == 0  # after 1, 2, 4, 8, ... passes
                 if head is not None:
-                    network = FusedNetwork(network.stages, [head], self.adaptor, self.merge)
-                    fused = NetworkModel(network, numbers=fused.numbers)
+                    fused = fused.calibrated(head, ctx.link.ledger)
                 yield Progress("calibration", done + epoch, self._total(ctx), model=fused if shown else None)
         return fused
