@@ -21,7 +21,7 @@ Departures from the paper, and why:
   Rules that leave the ensemble at the server use the quantised models as well, so that rules differ in the rule alone.
 - Classroom preset: per-class weights, T = 50, η_s = 0.01. Beside a toy model 500 rounds of a network are not tiny.
 - A client that held nothing out is in no S_t and gets no aggregator, though the ensemble. As in the paper's count, the
-  last λ does not go down again. The loss that is shown is ours to watch and is not sent.
+  last λ does not go down again. The loss and the tables that are shown are ours to watch and are not sent.
 
 The paper's extensions: `distil` teaches one network on public images, at the server (KL at temperature 3, Adam 1e-3;
 the paper gives no numbers): 85.7 where the ensemble has 87.4 (digits, M = 10, alpha = 0.1, seeds 0-2). `without`
@@ -29,6 +29,10 @@ forgets a client: phase 1 as it was, then ensemble and phase 2 without its model
 labelled set at the server: λ is trained there, nothing goes down. It stands for data that the server has anyway; here
 the held-out parts are sent for it (phase "labelled set"). Downsized clients are a narrower `model`: 20 of resnet8:28
 weigh one resnet8:128.
+
+Findings (digits, M = 10, alpha = 0.1, seeds 0-2, test accuracy): as many training samples, reused, beat the held-out
+ones (90.8 against 87.4); FedAdam with 20 rounds has 93.9; at alpha = 1 class counts have 92.5, per-class weights 91.9.
+With M = 50 the network's units die at the classroom's rates (10.3); T = 500, η_s = 0.001 repairs it (89-94, seeds 0-1).
 """
 
 from __future__ import annotations
@@ -39,13 +43,14 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import RunError, UsageError
-from ..training import ClientModels, Recipe
+from ..training import Recipe
 from .base import GlobalModel, Method, Progress, knob, register
 from .context import Context
 from .parts import aggregators, fens_phases, phase2
 from .parts.aggregators import AGGREGATORS, TRAINED
 from .parts.fens_model import Experts, FensModel
 from .parts.fens_phases import PROXIES
+from .parts.influence import contribution, influence
 from .parts.server_optimizers import SERVER_OPTIMIZERS
 
 FRAMES = 20  # about so many snapshots over the rounds
@@ -126,8 +131,7 @@ class Fens(Method):
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in everyone]
         members = [k for k in everyone if k != self.without]
         with ctx.server():
-            kept = ClientModels([clients.module(k) for k in members])
-            packed, experts = fens_phases.quantised_experts(kept, [received[k] for k in members], self.bits)
+            packed, experts = fens_phases.quantised_experts(clients, received, self.bits, members)
         # Phase 2, where the rule has one.
         federated = self.uses_proxy and self.proxy != "server"
         if federated:
@@ -166,9 +170,8 @@ class Fens(Method):
         rule = aggregators.trained_aggregator(
             self.aggregator, len(experts.clients), ctx.classes, **shape, generator=stream
         ).to(ctx.device, ctx.dtype)
-        now = FensModel.of_copy(experts, rule)
-        losses, frames = [], {0: now.rule.weights()}
-        yield Progress("aggregator", 0, self.rounds, model=now)
+        losses, frames = [], {0: influence(rule, proxies)}
+        yield Progress("aggregator", 0, self.rounds, model=FensModel.of_copy(experts, rule, frames=frames))
         plan = phase2.Plan(
             self.rounds, self.local_steps, self.batch, self.eta_l, self.eta_s, self.server, self.client_weights
         )
@@ -192,8 +195,9 @@ class Fens(Method):
                     f"Training the aggregator diverged with eta_l={self.eta_l:g}, eta_s={self.eta_s:g}: its numbers "
                     "are no longer finite; use smaller rates."
                 )
-            now = FensModel.of_copy(experts, rule)
-            frames[done] = now.rule.weights()
+            frames[done] = influence(rule, proxies)
+            now = FensModel.of_copy(experts, rule, frames={done: frames[done]})
             yield Progress("aggregator", done, self.rounds, {"loss": float(loss)}, model=now)
-        used = sum(len(proxy.labels) for proxy in proxies)
-        return FensModel(experts, rule, losses=losses, frames=frames, numbers={"proxy_samples": used})
+        told = {"proxy_samples": sum(len(proxy.labels) for proxy in proxies)}
+        added = contribution(rule, proxies)
+        return FensModel(experts, rule, losses=losses, frames=frames, contribution=added, numbers=told)

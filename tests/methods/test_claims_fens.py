@@ -1,4 +1,8 @@
-"""What is safe to claim of FENS' extensions, seed by seed: digits, M = 10, alpha = 0.1, local training as there."""
+"""What is safe to claim of FENS, seed by seed: digits, M = 10, local training as in the trials that set the margins.
+
+Not claimed, because it does not hold here: a network above weighted averaging at alpha >= 0.3, a mixture of experts
+above a network at alpha = 0.01, held-out samples above reused ones, FENS above FedAdam.
+"""
 
 import numpy as np
 import pytest
@@ -8,8 +12,35 @@ from fedlab_nb.study import run
 pytestmark = pytest.mark.slow
 
 SETTING = {"model": "mlp", "clients": 10, "alpha": 0.1, "epochs": 70, "batch_size": 16, "lr": 0.1, "momentum": 0}
-NETWORK = {"aggregator": "nn", "rounds": 500, "eta_s": 0.001}
+STEPS = {"rounds": 500, "eta_s": 0.001}
+NETWORK = {"aggregator": "nn", **STEPS}
 SEEDS = range(4)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1])
+@pytest.mark.parametrize("seed", range(8))
+def test_under_skew_the_network_is_above_everything_that_is_fixed_or_poorer(seed, alpha):
+    """Smallest gaps measured over these 16 runs: best client 0.41, one-round FedAvg 0.61, averaging 0.30, weighted
+    averaging 0.06, voting 0.08, linear 0.08. The last three are tested for their sign alone."""
+    setting = {**SETTING, "alpha": alpha, "seed": seed, "schedule": "cosine", "lr_min": 0.01}
+    network = run("fens", **setting, **NETWORK)
+    rule = {
+        name: run("fens", aggregator=name, **setting, **STEPS).accuracy
+        for name in ("averaging", "weighted", "voting", "linear", "per_class")
+    }
+    one_round = max(run("fedavg", **{**setting, "epochs": epochs}).accuracy for epochs in (1, 5, 20))
+    assert network.accuracy > rule["averaging"] + 0.2 and rule["per_class"] > rule["averaging"] + 0.2
+    assert network.accuracy > max(network.extras["member_accuracy"]) + 0.15
+    assert network.accuracy > one_round + 0.3
+    assert network.accuracy > max(rule["weighted"], rule["voting"], rule["linear"])
+
+
+def test_the_gain_over_the_average_shrinks_as_the_skew_goes():
+    gain = {}
+    for alpha in (0.05, 1):
+        runs = [run("fens", seed=seed, **{**SETTING, "alpha": alpha}, **NETWORK) for seed in SEEDS]
+        gain[alpha] = np.mean([r.accuracy - r.extras["average_accuracy"] for r in runs])
+    assert gain[0.05] > gain[1] + 0.2
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,5 +1,6 @@
 """FENS as a whole: its bytes against the closed formula, the quantised ensemble, and what each rule starts from."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from fedlab_nb import formulas
-from fedlab_nb.comm import quantise_state
+from fedlab_nb.comm import quantise_state, size
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.base import EnsembleModel
@@ -155,6 +156,16 @@ def test_averaging_without_quantisation_is_fedens_and_per_class_weights_start_th
     torch.testing.assert_close(first.logits(x), fedens.logits(x))
 
 
+def test_what_the_rule_starts_from_is_told_beside_it(federation):
+    fens, _ = run(context(federation), bits=3, rounds=2)
+    x, y = x_test(federation), federation.dataset.y_test
+    told = fens.curves(x, y)
+    average, _ = run(context(federation), bits=3, aggregator="averaging")
+    assert told["average_accuracy"] == average.accuracy(x, y) == average.curves(x, y)["average_accuracy"]
+    by_hand = [float((fens.experts.clients.module(k)(x).argmax(1) == y).double().mean()) for k in range(M)]
+    assert told["member_accuracy"] == pytest.approx(by_hand)
+
+
 def test_weighted_averaging_uses_the_label_counts_of_the_training_parts(federation):
     ctx = context(federation)
     fens, _ = run(ctx, aggregator="weighted")
@@ -181,9 +192,13 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     losses = fens.artefacts["aggregator_loss"]
     assert losses.shape == (45,) and losses[-1] < losses[0]
     assert rounds[-1].metrics["loss"] == pytest.approx(losses[-1])
+    frames = fens.artefacts["aggregator_frames"]
+    assert frames.shape[1:] == (M, C) and fens.artefacts["frame_rounds"][[0, -1]].tolist() == [0, 45]
+    seen = [step.model.live for step in rounds if step.model is not None]
+    assert [int(live["round"][0]) for live in seen] == fens.artefacts["frame_rounds"].tolist()
+    assert all(np.array_equal(live["influence"], frame) for live, frame in zip(seen, frames, strict=True))
+    assert seen[0]["members"].tolist() == fens.artefacts["members"].tolist() == list(range(M))
     if name in ("linear", "per_class"):
-        frames = fens.artefacts["aggregator_frames"]
-        assert frames.shape[1:] == (M, C) and fens.artefacts["frame_rounds"][[0, -1]].tolist() == [0, 45]
         np.testing.assert_allclose(frames[0], 1 / M, rtol=1e-6)
         assert np.array_equal(frames[-1], fens.artefacts["aggregator_weights"])
 
@@ -226,6 +241,24 @@ def test_held_out_samples_only_reach_the_aggregator(federation, monkeypatch):
     ctx = context(federation)
     monkeypatch.setattr(ctx.private, "held_out", lambda k: pytest.fail("read the held-out part"))
     run(ctx, rounds=2, proxy="reused")
+
+
+def test_no_test_image_reaches_phase_2(federation):
+    """Other test images, the same aggregator to the last digit."""
+    data = federation.dataset
+    spoilt = dataclasses.replace(data, x_test=torch.full_like(data.x_test, 7), y_test=data.y_test.flip(0))
+    other = dataclasses.replace(federation, dataset=spoilt)
+    for name in ("per_class", "voting"):
+        one, two = (run(context(f), aggregator=name, rounds=9)[0].rule for f in (federation, other))
+        key = "table" if name == "per_class" else "log_competency"
+        assert torch.equal(getattr(one, key), getattr(two, key))
+
+
+def test_an_8_bit_weight_is_a_quarter_of_its_bytes_and_off_by_half_a_step():
+    weight = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
+    packed = quantise_state({"weight": weight}, 8)["weight"]
+    assert size(packed) == weight.numel() + 4 == size(weight) / 4 + 4  # and one scale
+    assert (packed.dequantise() - weight).abs().max() <= weight.abs().max() / 127 / 2 * (1 + 1e-6)
 
 
 # ------------------------------------------------------------------------------------------------ the extensions
@@ -282,6 +315,7 @@ def test_forgetting_a_client_leaves_no_trace_of_it_in_phase_2(federation):
     assert all((k, way, "aggregator") in rows for k in left for way in ("down", "up"))
     table, _ = run(context(federation), rounds=3, without=0)
     assert table.artefacts["aggregator_weights"].shape == (M - 1, C)
+    assert table.artefacts["members"].tolist() == [1, 2, 3, 4] and fens.artefacts["members"].tolist() == left
     for name in ("averaging", "weighted", "voting", "moe"):
         fens, _ = run(context(federation), rounds=3, aggregator=name, without=4)
         assert fens.logits(x_test(federation)[:5]).shape == (5, C)
@@ -323,6 +357,8 @@ def test_distilling_gives_one_network_and_sends_nothing(federation):
     assert np.array_equal(student.artefacts["aggregator_weights"], fens.artefacts["aggregator_weights"])
     learnt = [step for step in steps if step.phase == "distillation"]
     assert learnt[-1].model is not None and learnt[-1].done == learnt[-1].total
+    x, y = x_test(federation), federation.dataset.y_test
+    assert student.curves(x, y) == fens.curves(x, y) | {"teacher_accuracy": fens.accuracy(x, y)}
     again, _ = run(context(federation), rounds=10, distil=True, distil_steps=60)
     assert torch.equal(again.logits(x_test(federation)), student.logits(x_test(federation)))
 

@@ -15,7 +15,7 @@ from ..base import NetworkModel, Progress
 from ..context import Context
 from . import aggregators
 from .aggregators import Aggregator
-from .fens_model import Experts, FensModel
+from .fens_model import Experts, FensModel, Student
 from .phase2 import Proxy
 
 PROXIES = ("held-out", "reused", "reused-equal", "server")
@@ -24,10 +24,13 @@ BESIDES = ("class counts", "confusion matrices", "labelled set")
 TEMPERATURE, DISTIL_BATCH = 3.0, 64
 
 
-def quantised_experts(clients: ClientModels, received: list[dict], bits: int) -> tuple[list[dict], Experts]:
-    """The models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
-    packed = [quantise_state(state, bits) if bits <= 8 else state for state in received]
-    return packed, Experts(clients.with_states([dequantise_state(state) for state in packed]))
+def quantised_experts(
+    clients: ClientModels, received: list[dict], bits: int, members: Sequence[int]
+) -> tuple[list[dict], Experts]:
+    """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
+    kept = ClientModels([clients.module(k) for k in members])
+    packed = [quantise_state(received[k], bits) if bits <= 8 else received[k] for k in members]
+    return packed, Experts(kept.with_states([dequantise_state(state) for state in packed]), members)
 
 
 def send_ensemble(ctx: Context, members: Sequence[int], packed: list[dict], skip_own: bool) -> None:
@@ -117,6 +120,7 @@ def distilled(ctx: Context, fens: FensModel, steps: int) -> Generator[Progress, 
     for tick in distil(student, x, teacher, recipe, loss, stream):
         model = NetworkModel(student) if tick.fresh else None
         yield Progress("distillation", tick.done, tick.total, model=model)
-    end = NetworkModel(student, artefacts=fens.artefacts, numbers=fens.numbers)
+    end = Student(student, fens, artefacts=fens.artefacts, numbers=fens.numbers)
+    end.numbers["public_images"] = len(x)
     end.numbers["agreement"] = float((end.predict(x) == teacher.argmax(1)).double().mean())
     return end
