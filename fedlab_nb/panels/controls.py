@@ -143,9 +143,11 @@ class Controls:
         grid.add_class("fl-grid")
         buttons = widgets.HBox([self.run, self.stop])
         buttons.add_class("fl-buttons")
+        start = [buttons, self.progress, self.phase, self.error]
+        above, below = ([], start) if not self.method else (start, [])  # with knobs Run would slip off a small screen
         column = [
-            self.dataset, self.path, self.alpha, self.ends, self.clients, self.facts, *own, heading,
-            self.methods.widget, grid, self.guess.row, buttons, self.progress, self.phase, self.error,
+            self.dataset, self.path, self.alpha, self.ends, self.clients, *above, self.facts, *own, heading,
+            self.methods.widget, grid, self.guess.row, *below,
         ]  # fmt: skip
         box = widgets.VBox(column)
         box.add_class("fl-controls")

@@ -11,8 +11,9 @@ from ..errors import choose
 from ..methods import METHODS
 from ..methods.base import Knob
 
-LABEL = {"description_width": "112px"}
+LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
+STEP = 0.01
 HUGE = 10**9
 
 
@@ -84,12 +85,16 @@ def control(knob: Knob) -> widgets.Widget:
         return widgets.BoundedIntText(knob.default, min=low, max=high, **same)
     if not isinstance(knob.default, float):
         return widgets.Text(str(knob.default), continuous_update=False, **same)
-    if low is not None and high is not None and not knob.log and high - low <= 20:
-        step = 0.01 if high - low <= 2 else 0.1
-        return widgets.FloatSlider(knob.default, min=low, max=high, step=step, readout_format=".3g", **same)
+    if low is not None and high is not None and not knob.log and high - low <= 2 and on_grid(knob.default, low):
+        return widgets.FloatSlider(knob.default, min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(
         knob.default, min=-HUGE if low is None else low, max=HUGE if high is None else high, step=None, **same
     )
+
+
+def on_grid(value: float, low: float) -> bool:
+    """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the next place."""
+    return abs((value - low) / STEP - round((value - low) / STEP)) < 1e-9
 
 
 def words(changed: Mapping[str, Any]) -> str:

@@ -158,3 +158,13 @@ def test_plain_epochs_are_the_local_ones_and_the_method_s_own_are_qualified(job)
     panel = lab("dense", job=job, epochs=3, **{"dense.epochs": 4})
     assert panel.controls.epochs.value == 3 and panel.controls.knobs["epochs"].value == 4
     panel.close()
+
+
+def test_a_slider_stands_where_the_preset_is():
+    """A browser moves a slider to the nearest step: the preset's value has to be one."""
+    for name in METHODS:
+        for knob, control in KnobBox(name).controls.items():
+            step = getattr(control, "step", None)
+            if step and hasattr(control, "min") and isinstance(control.value, float):
+                places = (control.value - control.min) / step
+                assert abs(places - round(places)) < 1e-9, (name, knob)

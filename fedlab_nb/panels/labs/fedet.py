@@ -28,27 +28,27 @@ class Expert(LabView):
     name, title, ready = "expert", "Who is the expert?", "live"
     empty = "Press Run: every client's answer to one sample, and how much each of them counts."
     KINDS = (
-        ("test", "all"), ("test, consensus wrong", "wrong"), ("test, little dissent", "agreed"),
-        ("test, much dissent", "disputed"), ("public", "public"),
+        ("test, all", "all"), ("test, wrong", "wrong"), ("test, agreed", "agreed"), ("test, disputed", "disputed"),
+        ("public", "public"),
     )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
         self.kind = widgets.Dropdown(
-            options=self.KINDS, description="Samples", tooltip="Which samples to leaf through", style=WIDE,
-            layout={"width": "200px"},
+            options=self.KINDS, description="Samples", style=WIDE, layout={"width": "180px"},
+            tooltip="Which to leaf through: all, consensus wrong, least dissent first, most dissent first, public",
         )  # fmt: skip
         self.at = widgets.IntSlider(
             0, 0, 0, description="Sample", tooltip="Leaf through the samples", readout=False, style=WIDE,
-            layout={"width": "165px"},
+            layout={"width": "150px"},
         )  # fmt: skip
         self.rule = widgets.Dropdown(
             options=RULES, description="Weights", tooltip="What the weights are made from", style=WIDE,
-            layout={"width": "190px"},
+            layout={"width": "175px"},
         )  # fmt: skip
         self.heat = widgets.FloatLogSlider(
             1.0, min=-1, max=2, step=0.05, description="T", tooltip="Temperature of the weights; of softmax alone",
-            readout_format=".2g", style=WIDE, layout={"width": "165px"},
+            readout_format=".2g", style=WIDE, layout={"width": "150px"},
         )  # fmt: skip
         self.controls = [self.kind, self.at, self.rule, self.heat]
         self._of: Any = None

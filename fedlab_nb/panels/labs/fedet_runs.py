@@ -67,9 +67,9 @@ class Public(LabView):
         own = OWN if data.x_public is not None and len(data.x_public) else ()
         if self.vary.value == "size" and own:
             most = len(data.x_public)
-            return {f"{n or most}": {"fedet.public_size": n, "fedet.public": OWN[0]} for n in SIZES if n < most}
+            return {f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN[0]} for n in SIZES if n < most}
         if self.vary.value == "size":
-            return {f"{n} of noise": {"fedet.public_size": n, "fedet.public": "noise"} for n in (50, 200, 1000)}
+            return {f"{n} samples of noise": {"fedet.public_size": n, "fedet.public": "noise"} for n in (50, 200, 1000)}
         foreign = [name for name in ("digits", "glyphs") if name != look.outcome.setting["dataset"]]
         sources = [*own, *(foreign if images else ()), "noise"]
         return {title(name): {"fedet.public": name, "fedet.public_size": 0} for name in sources}

@@ -33,9 +33,9 @@ class Solver(LabView):
             tooltip="Damping for the three solvers", style={"description_width": "16px"},
         )  # fmt: skip
         self.steps = widgets.Dropdown(
-            options=[100, 1000, 10_000], value=1000, description="Gradient steps", layout={"width": "180px"},
+            options=[100, 1000, 10_000], value=1000, description="Gradient steps", layout={"width": "196px"},
             tooltip="How many steps of gradient descent; conjugate gradients stop by themselves",
-            style={"description_width": "92px"},
+            style={"description_width": "108px"},
         )  # fmt: skip
         self.step = widgets.SelectionSlider(
             options=[*((f"{s}", s) for s in [0, *(2**e for e in range(14))]), ("last", LAST)], value=LAST,

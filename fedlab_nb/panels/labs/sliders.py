@@ -30,7 +30,6 @@ class Sliders(widgets.VBox):
             for i in range(WINDOW)
         ]  # fmt: skip
         super().__init__([widgets.HBox(self.sliders[:5]), widgets.HBox(self.sliders[5:])])
-        self.tooltip = "One slider a client, ten at a time: those around the client that is looked at"
         self.first, self._quiet = 0, False
         self.value = (LEVEL,) * WINDOW
         for i, slider in enumerate(self.sliders):

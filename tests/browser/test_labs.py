@@ -1,0 +1,56 @@
+"""Labs, Compare and Race in a real browser: every tab of every panel shows its picture, and no script error."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from lab_steps import open_notebook, run_all
+
+from fedlab_nb.panels.comparing import COMPARE
+from fedlab_nb.panels.labs import LABS, spec_of
+from fedlab_nb.panels.racing import RACE
+from fedlab_nb.panels.views import VIEWS
+
+pytestmark = pytest.mark.browser
+
+SMALL = "clients=4, alpha=0.3, seeds=1, epochs=4"
+QUICK = {"coboosting": ", **{'coboosting.epochs': 2}"}
+CALLS = {
+    **{name: f"fl.lab('{name}', {SMALL}{QUICK.get(name, '')})" for name in LABS},
+    "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'ensemble', 'fens'])",
+    "race": f"fl.race({SMALL}, methods=['fens', 'fedavg_multi'], **{{'fedavg_multi.rounds': 3}})",
+}
+CUT_OFF = """panel => [...panel.querySelectorAll('.widget-label')]
+  .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"""
+
+
+def titles(name: str) -> dict[str, str]:
+    """Title of each view of a panel."""
+    spec = {"compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
+    return {view.name: view.title for view in spec.views} | VIEWS
+
+
+def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
+    """Seven panels in one kernel, so that they must not disturb each other either."""
+    cells = [nbformat.v4.new_code_cell(call) for call in ("import fedlab_nb as fl", *CALLS.values())]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nbformat.write(notebook, course / "panels.ipynb")
+    open_notebook(page, lab, "panels.ipynb")
+    run_all(page)
+    page.locator(".fl-root.fl-live").nth(len(CALLS) - 1).wait_for()
+    for place, name in enumerate(CALLS):
+        panel = page.locator(".fl-root.fl-live").nth(place)
+        panel.scroll_into_view_if_needed()
+        panel.locator(".fl-frame img:visible, .fl-frame table:visible").first.wait_for()
+        panel.locator("button.fl-run").click()
+        page.locator(".fl-root.fl-live").nth(place).and_(page.locator(".fl-status-done")).wait_for()
+        for view, title in titles(name).items():
+            panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
+            shown = panel.locator(f".fl-view-{view}:visible")
+            shown.locator(".fl-frame img, .fl-frame table").first.wait_for()
+            assert shown.locator(".fl-sentence").inner_text().strip(), (name, view)
+            assert panel.evaluate(CUT_OFF) == [], (name, view)
+        assert panel.locator(".fl-error").inner_text().strip() == "", name
+    assert page.get_by_text("javascript error").count() == 0
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
