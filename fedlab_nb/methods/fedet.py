@@ -10,9 +10,8 @@ Round t of T: the server draws m of the M clients in proportion to n_k; each get
 3. Small models of one architecture are averaged, unweighted; each gets the head of the large model.
 A chosen client's round costs 2 n_{M(k)} numbers. The large model, public samples and their labels never travel.
 
-rounds=1 is the one-shot form (FENS compares with it; the classroom preset): all clients train to the end by the run's
-recipe and upload once. They are the clients that all methods here share, so they have no common head: transfer=auto
-leaves heads alone in one shot. The server steps of many rounds are taken at once.
+rounds=1 is the one-shot form (FENS compares with it; the classroom preset): all clients train to the end and upload
+once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
 
 Where the paper is silent or says two things: softmax outputs, not raw logits; s_div as printed, normalised over all;
 KL(s_div ‖ student); heads Linear-ReLU-Linear of width r behind an adapter of each architecture's own; one first model
@@ -20,16 +19,13 @@ an architecture; one that nobody brings keeps its body and gets the head; a new 
 Departures: a client's τ batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
 Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as there; the clients' ResNets keep
 theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
-Finding: in one shot a common head costs accuracy (classroom preset on validation images, seeds 100-103: .72 without,
-.52 with transfer=both or down, so it is the deeper clients, not the mean of heads). More in `parts/consensus.py`.
+Findings: `parts/consensus.py`; on the common head, `parts/representation.py`.
 """
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -37,15 +33,15 @@ from torch import Tensor, nn
 from ..models import MODELS, load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
 from ..training.distill import Learner
-from .base import ClientsAlone, Method, NetworkModel, Progress, knob, register
+from .base import ClientsAlone, Method, Progress, knob, register
 from .context import Context
-from .parts.consensus import NORMALISERS, WEIGHTINGS, Consensus, consensus, ensemble_loss
-from .parts.fedet_model import Diary, LargeModel, check_finite
+from .parts.consensus import NORMALISERS, WEIGHTINGS, Consensus, ensemble_loss
+from .parts.fedet_model import Diary, LargeModel, Student, check_finite
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.participation import chosen_clients, cycled
 from .parts.pool import POOLS, client_architectures, larger
 from .parts.public import SOURCES, check_source, half_the_classes, public_samples
-from .parts.representation import HEADS, Represented, State, group_means, head_of, mean_head, with_head
+from .parts.representation import HEADS, State, drawn, group_means, head_of, mean_head, with_head
 
 FRAMES = 20  # about so many snapshots over a run
 VOTES = 256  # public samples that the teachers label before Stop can act
@@ -103,14 +99,14 @@ class FedET(Method):
         self.validate(ctx)
         up, down = self.up_down
         kinds = client_architectures(ctx, self.pool)
-        server = self._network(ctx, larger(ctx, kinds, self.server, self.server_width), "server")
+        large = larger(ctx, kinds, self.server, self.server_width)
+        server = self._network(ctx, large, "server")
         table = {kind: model_state(self._network(ctx, kind, "small")) for kind in dict.fromkeys(kinds)}
         x = public_samples(ctx, self.public, self.public_size, self.transform)
-        diary = Diary(kinds)
+        diary = Diary(kinds, large, (self.weighting, self.temperature, self.normalise))
         for t in range(self.rounds):
             # Clients: train, send the small model.
-            m = self.per_round if self.rounds > 1 else 0
-            chosen = chosen_clients(ctx.sizes, m, ctx.generator("fedet", "chosen", t))
+            chosen = chosen_clients(ctx.sizes, self.per_round * (self.rounds > 1), ctx.generator("fedet", "chosen", t))
             clients = yield from self._clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
@@ -118,24 +114,25 @@ class FedET(Method):
                 if up:
                     load_state(server, with_head(model_state(server), mean_head(states)))
                     if self._shown(t):
-                        yield self._progress(t, self.local_steps, "heads averaged", server)
+                        yield self._progress(t, self.local_steps, "heads averaged", diary.snapshot(server))
                 # Step 2: the ensemble loss on the public samples.
                 logits, teachers = [], FrozenEnsemble(clients, backend=ctx.backend)
                 for part in x.split(VOTES):
                     logits.append(teachers.remembered(part))
                     yield self._progress(t, self.local_steps)
-                said = consensus(torch.cat(logits, 1), self.weighting, self.temperature, self.normalise)
+                logits = torch.cat(logits, 1)
                 if self.public == "other-mix" and t == 0:
-                    rows = half_the_classes(said.labels)
-                    x, said = x[rows], said.of(rows)
-                losses = yield from self._distil(ctx, t, server, x, said)
+                    rows = half_the_classes(diary.consensus(logits).labels)
+                    x, logits = x[rows], logits[:, rows]
+                said = diary.hear(chosen, clients, logits, x)
+                losses = yield from self._distil(ctx, t, server, x, said, diary)
                 # Step 3: average by architecture, heads down.
                 means = group_means(table, states, [kinds[k] for k in chosen])
                 head = head_of(model_state(server)) if down else {}
                 table = {kind: with_head(state, head) for kind, state in means.items()}
-                diary.add(chosen, clients, said, losses)
+                diary.close(losses, means, table, shown=self._shown(t))
         small = [[self._network(ctx, kind, "small", of[kind]) for kind in table] for of in (means, table)]
-        return LargeModel(server, *map(ClientModels, small), diary, x)
+        return LargeModel(server, *map(ClientModels, small), diary)
 
     def _clients(
         self, ctx: Context, t: int, chosen: list[int], kinds: list[tuple], table: dict[tuple, State]
@@ -148,10 +145,9 @@ class FedET(Method):
         models = [self._network(ctx, kinds[k], "small", state) for k, state in zip(chosen, down, strict=True)]
         shards, recipe = [ctx.private.train(k) for k in chosen], ctx.recipe
         if self.rounds > 1:  # τ steps of batch b, however few samples a client has
-            count = self.local_steps * recipe.batch_size
+            recipe, count = replace(recipe, epochs=1), self.local_steps * recipe.batch_size
             streams = [ctx.generator("fedet", "local", t, k) for k in chosen]
             shards = [cycled(*own, count, stream) for own, stream in zip(shards, streams, strict=True)]
-            recipe = dataclasses.replace(recipe, epochs=1)
         options = {"seed": ctx.seed, "backend": ctx.backend, "ids": chosen, "stream": f"fedet batches {t}"}
         for tick in train_clients(models, shards, recipe, **options):
             if self.rounds == 1:
@@ -165,23 +161,23 @@ class FedET(Method):
         return ClientModels(models).with_states(received)
 
     def _distil(
-        self, ctx: Context, t: int, server: nn.Module, x: Tensor, said: Consensus
+        self, ctx: Context, t: int, server: nn.Module, x: Tensor, said: Consensus, diary: Diary
     ) -> Generator[Progress, None, list[Tensor]]:
         """τ_s steps on ℓ + λ KL, in shuffled passes over the public samples `x`; returns the loss at each step."""
-        steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
         recipe = Recipe(batch_size=self.server_batch, lr=self.server_lr, momentum=self.server_momentum, weight_decay=0)
 
         def loss(rows: Tensor, student: Tensor) -> Tensor:
             return ensemble_loss(student, said.labels[rows], said.diversity[rows], self.diversity)
 
         learner, rows = Learner(server, recipe, loss), torch.arange(len(x), device=x.device)
+        steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
         stream, losses = ctx.generator("fedet", "public batches", t), []
         while len(losses) < steps:
             for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
                 losses.append(value)
                 shown = self._shown(t) and len(losses) == steps
                 shown |= self.rounds == 1 and len(losses) % (steps // FRAMES or 1) == 0
-                yield self._progress(t, self.local_steps + len(losses), model=server if shown else None)
+                yield self._progress(t, self.local_steps + len(losses), model=diary.snapshot(server) if shown else None)
         check_finite(server, "Training the server's model", f"server_lr={self.server_lr:g}")
         return losses
 
@@ -189,20 +185,15 @@ class FedET(Method):
         """Whether the curve gets a point after round t."""
         return t + 1 == self.rounds or (t + 1) % (self.rounds // FRAMES or 1) == 0
 
-    def _progress(self, t: int, step: int, phase: str = "rounds", model: nn.Module | None = None) -> Progress:
+    def _progress(self, t: int, step: int, phase: str = "rounds", model: Student | None = None) -> Progress:
         """Where the run stands after `step` of round t's τ + τ_s steps; in one shot, after those of the server."""
-        snapshot = None if model is None else NetworkModel(copy.deepcopy(model))
+        told = model.told if model is not None and phase == "rounds" else {}
         if self.rounds == 1:
-            return Progress("distillation", step - self.local_steps, self.one_shot_steps, model=snapshot)
+            return Progress("distillation", step - self.local_steps, self.one_shot_steps, told, model)
         each = self.local_steps + self.server_steps
-        return Progress(phase, t * each + step, self.rounds * each, {"round": t + 1}, snapshot)
+        return Progress(phase, t * each + step, self.rounds * each, {"round": t + 1, **told}, model)
 
     def _network(self, ctx: Context, kind: tuple, role: str, state: State | None = None) -> nn.Module:
         """A network of that architecture, with a head if heads could travel; drawn, or with the weights `state`."""
-        stream = ctx.generator("fedet", role, kind[0], kind[3])
-        network = ctx.build(kind, stream)
-        if self.rounds > 1 or any(self.up_down):
-            network = Represented(network, self.width, self.head, generator=stream)
-        if state is not None:
-            load_state(network, state)
-        return network
+        head = (self.width, self.head) if self.rounds > 1 or any(self.up_down) else None
+        return drawn(ctx, kind, ctx.generator("fedet", role, kind[0], kind[3]), head, state)
