@@ -36,6 +36,8 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
             ax.set_ylim(0, 1.02)
         dress(axes[0], title="Against numbers sent", x="numbers, up and down (log)", y="accuracy", grid="y")
         dress(axes[1], title="Against rounds", x="round", grid="y")
+        last = max((point[0] for seeds in lines.values() for points in seeds.values() for point in points), default=1)
+        axes[1].set_xlim(0, max(last, 2) + 0.5)
         axes[0].set_xscale("log")
         axes[0].xaxis.set_major_formatter(FuncFormatter(lambda v, _: amount(v)))
         axes[0].xaxis.set_minor_locator(NullLocator())
