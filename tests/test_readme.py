@@ -1,5 +1,6 @@
 """The README's table of methods is the registry's: `python tests/test_readme.py` writes it anew."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -29,6 +30,26 @@ def test_pictures_and_files_exist():
     text = README.read_text()
     for path in re.findall(r"\]\((?!http|#)([^)\s]+\.\w+)\)", text):
         assert (README.parent / path).is_file(), path
+
+
+def test_every_lesson_has_its_row():
+    names = sorted(path.stem for path in (README.parent / "notebooks").glob("*.ipynb"))
+    assert re.findall(r"^\| `(\d\d_\w+)` \| \d+ \|", README.read_text(), re.MULTILINE) == names
+
+
+def test_badges_for_every_lesson():
+    spec = importlib.util.spec_from_file_location("badges", README.parent / "binder/badges.py")
+    badges = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(badges)
+    before = README.read_text()
+    after = badges.with_badges(before, "someone/course")
+    found = re.findall(
+        r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$", after, re.M
+    )
+    assert found == [f"notebooks/{path.name}" for path in sorted((README.parent / "notebooks").glob("*.ipynb"))]
+    assert badges.with_badges(after, "someone/course") == after
+    assert len(after.splitlines()) == len(before.splitlines())
+    assert badges.main([]) == badges.main(["https://github.com/a/b"]) == 2
 
 
 if __name__ == "__main__":

@@ -29,7 +29,19 @@ from . import (  # noqa: F401  (each registers itself)
     regmean,
     scaffold,
 )
-from .base import METHODS, PRESETS, GlobalModel, Info, Knob, Method, Progress, knob, register
+from .base import (
+    METHODS,
+    PRESETS,
+    EnsembleModel,
+    GlobalModel,
+    Info,
+    Knob,
+    Method,
+    NetworkModel,
+    Progress,
+    knob,
+    register,
+)
 
 # In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
 # upper bound.
@@ -65,4 +77,16 @@ METHODS_IN_ORDER = [*ORDER, *(name for name in METHODS if name not in ORDER)]
 for _name in METHODS_IN_ORDER:
     METHODS[_name] = METHODS.pop(_name)
 
-__all__ = ["METHODS", "PRESETS", "GlobalModel", "Info", "Knob", "Method", "Progress", "knob", "register"]
+__all__ = [
+    "METHODS",
+    "PRESETS",
+    "EnsembleModel",
+    "GlobalModel",
+    "Info",
+    "Knob",
+    "Method",
+    "NetworkModel",
+    "Progress",
+    "knob",
+    "register",
+]

@@ -17,7 +17,7 @@ from ..data import Federation
 from ..errors import RunError
 from ..models import build, load_state, model_state
 from ..rng import generator
-from ..training import ClientModels, Recipe, train_clients
+from ..training import ClientModels, Recipe, Tick, train_clients
 from .base import ClientsAlone, Progress
 
 
@@ -72,6 +72,7 @@ class Context:
         init: str = "same",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
+        train: Callable[[list[nn.Module], list[tuple[Tensor, Tensor]]], Iterator[Tick]] | None = None,
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
@@ -83,7 +84,7 @@ class Context:
         self.public = None if public is None or not len(public) else public.to(self.device, dtype)
         self.private = PrivateData(federation, holdout, self.device, dtype)
         self.link = Link(self.clients_count)
-        self._recall, self._remember = recall, remember
+        self._recall, self._remember, self._train = recall, remember, train or self.train_alone
         self.server_steps = 0
 
     # ------------------------------------------------------------------ what there is
@@ -160,13 +161,17 @@ class Context:
             return clients
         shards = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
-        for tick in train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend):
+        for tick in self._train(models, shards):
             snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
             yield Progress("local training", tick.done, tick.total, model=snapshot)
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
         return clients
+
+    def train_alone(self, models: list[nn.Module], shards: list[tuple[Tensor, Tensor]]) -> Iterator[Tick]:
+        """This run's clients by themselves, where no other way was given."""
+        return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""

@@ -22,7 +22,10 @@ Choices where the paper is open, and departures:
 - Classroom: one generator is kept through all epochs (reset=false, not in the paper): 15 steps are too few from fresh
   weights. On a validation part of the digits, five partitions, 0.33 against 0.23, where FedDF on real images gets
   0.39. And at most `passes` distillation steps an epoch, so that the cost is linear in T, not quadratic.
-- Rows of features (not in the paper) get a perceptron as generator.
+- Rows of features (not in the paper) get a perceptron as generator. weights=samples is DW-DENSE of Co-Boosting's paper.
+
+L_BN helps where it can act: with `cnn2` at every client (digits, M = 5, α = 0.3, seeds 0-2) the student has 77, without
+L_BN 68, the ensemble 87.
 """
 
 from __future__ import annotations
@@ -39,17 +42,7 @@ from ..training.distill import kl_each
 from .base import NetworkModel, Progress, knob, register
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import (
-    Diary,
-    GeneratorKnobs,
-    Pool,
-    intended_labels,
-    new_student,
-    random_crop,
-    search,
-    shows,
-    snapshot,
-)
+from .parts.synthesis import GeneratorKnobs, intended_labels, random_crop, search, weights_knob
 
 AUGMENT = ("none", "crop", "crop+flip")
 
@@ -76,11 +69,14 @@ class Dense(GeneratorKnobs):
     div_weight: float = knob(1.0, "Weight of L_div", "Student must disagree.", symbol="λ₂", low=0, high=100)
     augment: str = knob("none", "Augment", "What the generator's loss sees.", options=AUGMENT, paper="crop+flip")
     reset: bool = knob(False, "Fresh generator", "Draw the generator anew every epoch.", paper=True)
+    weights: str = weights_knob()
 
-    def loss(self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module) -> Tensor:
+    def loss(
+        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, weights: Tensor | None = None
+    ) -> Tensor:
         """L_CE + λ₁ L_BN + λ₂ L_div of images `x [b, ...]` with intended labels `y [b]`."""
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = combine(seen.logits)
+        teacher = combine(seen.logits, weights)
         similarity = F.cross_entropy(teacher, y)
         return similarity + self.bn_weight * seen.batch_norm + self.div_weight * boundary_loss(teacher, student(x))
 
@@ -95,31 +91,25 @@ class Dense(GeneratorKnobs):
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
         with ctx.server():
-            ensemble = FrozenEnsemble(clients.with_states(received))
-            student = new_student(ctx, "dense")
-            learner = self.learner(student)
-            pool, diary = Pool(self.epochs * self.images), Diary(self.epochs, ctx.classes)
-            draws, order = ctx.generator("dense", "synthesis"), ctx.generator("dense", "batches")
-            generator = self.generator(ctx, draws)
+            shop = self.workshop(ctx, clients.with_states(received))
+            generator = self.generator(ctx, shop.draws)
             for t in range(self.epochs):
                 # (a) Images.
                 if self.reset and t:
-                    initialise_generator(generator, draws)
-                z = self.noise(ctx, draws).requires_grad_()
-                y = intended_labels(self.images, ctx.classes, draws, ctx.device)
+                    initialise_generator(generator, shop.draws)
+                z = self.noise(ctx, shop.draws).requires_grad_()
+                y = intended_labels(self.images, ctx.classes, shop.draws, ctx.device)
                 x = yield from search(
                     lambda z=z: generator(z),
                     [*generator.parameters(), z],
-                    lambda x, y=y: self.loss(self.augmented(x, draws), y, ensemble, student),
+                    lambda x, y=y: self.loss(
+                        self.augmented(x, shop.draws), y, shop.ensemble, shop.student, shop.weights
+                    ),
                     steps=self.generator_steps,
                     lr=self.generator_lr,
                     progress=Progress("synthesis", t, self.epochs),
                 )
                 # (b) The pool, and (c) a pass over it.
-                pool.add(x, y, ensemble.remembered(x))
-                diary.batch(t + 1, x, y, combine(pool.logits[:, -len(x) :]), student)
-                loss = yield from self.distil(learner, pool.x, combine(pool.logits), order, t)
-                diary.note("distillation_loss", loss)
-                model = snapshot(student) if shows(t + 1, self.epochs) else None
-                yield Progress("distillation", t + 1, self.epochs, {"loss": float(loss)}, model=model)
-            return snapshot(student, artefacts=diary.artefacts())
+                shop.add(t, x, y)
+                yield from shop.distil(t)
+            return shop.result()

@@ -15,7 +15,8 @@ and the images once. They are counted as they are held here, 4 bytes a number; s
 a public set that the clients already have.
 
 Departures: all public images are used in every round (the paper draws 1,000 of 20,000). Distillation is the clients'
-recipe on soft labels, `distil_steps` batches rounded to whole epochs; local_epochs = 0 takes the recipe's epochs.
+recipe on soft labels, `distil_steps` batches rounded to whole epochs; local_epochs = 0 takes the recipe's epochs. Where
+Fed-ET compares with it, the server's model is larger than the clients'; here it is as large as the largest there.
 
 Few local epochs do not work on the digits: while most clients answer with their largest class whatever they
 see, the mean prediction is one class for nearly all images, and sharpening makes it everyone's target. On a
@@ -35,7 +36,8 @@ from torch import Tensor, nn
 from ..training import ClientModels, in_chunks, train_clients
 from .base import GlobalModel, Method, NetworkModel, Progress, knob, register
 from .context import Context
-from .parts.rounds import PHASE, Iterative, check_finite
+from .fedet import FedET
+from .parts.rounds import PHASE, check_finite
 
 
 @register(
@@ -67,8 +69,7 @@ class DSFL(Method):
     )
     share_images: bool = knob(True, "Send public images", "Count the public images, which every client needs, once.")
 
-    paper_recipe = Iterative.paper_recipe
-    paper_model = Iterative.paper_model
+    paper_recipe, paper_model = FedET.paper_recipe, FedET.paper_model  # Fed-ET's comparison
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         everyone = range(ctx.clients_count)

@@ -22,6 +22,7 @@ from torch import Tensor
 from ..training import ClientModels
 from .base import EnsembleModel, GlobalModel, Method, Progress, knob, register
 from .context import Context
+from .fens import Fens
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 
 
@@ -62,6 +63,8 @@ class Ensemble(Method):
         "Mean of logits (the paper's FedENS) or of probabilities; logits weighted by samples or class counts; votes.",
         options=RuledEnsemble.RULES,
     )
+
+    paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         clients = yield from ctx.local_training()

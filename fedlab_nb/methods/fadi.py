@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from .base import NetworkModel, Progress, knob, register
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import Diary, Pool, ServerKnobs, intended_labels, new_student, search, shows, snapshot
+from .parts.synthesis import ServerKnobs, intended_labels, search, weights_knob
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -76,14 +76,21 @@ class FAdi(ServerKnobs):
     l2: float = knob(0.0, "Norm", "Small pixels.", symbol="α_2", low=0, high=10)
     bn_weight: float = knob(10.0, "Weight of L_BN", "Batch-norm statistics.", symbol="α_f", low=0, high=1000)
     adaptive: float = knob(1.0, "Adaptive", "Teacher and student differ.", symbol="α_c", low=0, high=1000, paper=10)
+    weights: str = weights_knob()
 
     def loss(
-        self, u: Tensor, y: Tensor, shift: tuple[int, int], ensemble: FrozenEnsemble, student: nn.Module
+        self,
+        u: Tensor,
+        y: Tensor,
+        shift: tuple[int, int],
+        ensemble: FrozenEnsemble,
+        student: nn.Module,
+        weights: Tensor | None = None,
     ) -> Tensor:
         """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`, the networks seeing them rolled by `shift`."""
         x = torch.roll((1 + u) / 2, shift, (2, 3))
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = combine(seen.logits)
+        teacher = combine(seen.logits, weights)
         value = F.cross_entropy(teacher, y) + self.tv * total_variation(u) + self.l2 * u.norm()
         if self.adaptive:
             value = value + self.adaptive * (1 - jensen_shannon(teacher / 3, student(x) / 3))
@@ -94,26 +101,22 @@ class FAdi(ServerKnobs):
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
         with ctx.server():
-            ensemble = FrozenEnsemble(clients.with_states(received))
-            student = new_student(ctx, "fadi")
-            learner = self.learner(student)
-            pool, diary = Pool(self.epochs * self.images), Diary(self.epochs, ctx.classes)
-            draws, order = ctx.generator("fadi", "synthesis"), ctx.generator("fadi", "batches")
+            shop = self.workshop(ctx, clients.with_states(received))
             reach = max(1, min(ctx.input_shape[1:]) // 16)
 
             def shift() -> tuple[int, int]:
-                down, right = (torch.randint(2 * reach + 1, (2,), generator=draws) - reach).tolist()
+                down, right = (torch.randint(2 * reach + 1, (2,), generator=shop.draws) - reach).tolist()
                 return down, right
 
             for t in range(self.epochs):
                 # (a) Pixels.
-                u = torch.randn(self.images, *ctx.input_shape, generator=draws).to(ctx.device, ctx.dtype)
+                u = torch.randn(self.images, *ctx.input_shape, generator=shop.draws).to(ctx.device, ctx.dtype)
                 u = u.clamp(-1, 1).requires_grad_()
-                y = intended_labels(self.images, ctx.classes, draws, ctx.device)
+                y = intended_labels(self.images, ctx.classes, shop.draws, ctx.device)
                 best = yield from search(
                     lambda u=u: u,
                     [u],
-                    lambda x, y=y: self.loss(x, y, shift(), ensemble, student),
+                    lambda x, y=y: self.loss(x, y, shift(), shop.ensemble, shop.student, shop.weights),
                     steps=self.steps,
                     lr=self.image_lr,
                     betas=BETAS,
@@ -121,12 +124,7 @@ class FAdi(ServerKnobs):
                     after=lambda u=u: u.clamp_(-1, 1),
                     progress=Progress("synthesis", t, self.epochs),
                 )
-                x = (1 + best) / 2
                 # (b) The pool, and (c) a pass over it.
-                pool.add(x, y, ensemble.remembered(x))
-                diary.batch(t + 1, x, y, combine(pool.logits[:, -len(x) :]), student)
-                loss = yield from self.distil(learner, pool.x, combine(pool.logits), order, t)
-                diary.note("distillation_loss", loss)
-                model = snapshot(student) if shows(t + 1, self.epochs) else None
-                yield Progress("distillation", t + 1, self.epochs, {"loss": float(loss)}, model=model)
-            return snapshot(student, artefacts=diary.artefacts())
+                shop.add(t, (1 + best) / 2, y)
+                yield from shop.distil(t)
+            return shop.result()

@@ -25,10 +25,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..training.optim import Adam, clip
 from .base import NetworkModel, Progress, knob, register
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import BETAS, CLIP, Diary, GeneratorKnobs, new_student, shows, snapshot
+from .parts.synthesis import BETAS, CLIP, GeneratorKnobs, weights_knob
 
 
 def one_hot_loss(teacher: Tensor) -> Tensor:
@@ -66,11 +67,12 @@ class FDafl(GeneratorKnobs):
     one_hot: float = knob(1.0, "Weight of L_oh", "Sure answers.", symbol="λ_oh", low=0, high=100)
     entropy: float = knob(5.0, "Weight of L_ie", "All classes alike.", symbol="λ_ie", low=0, high=100)
     activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)
+    weights: str = weights_knob()
 
-    def loss(self, x: Tensor, ensemble: FrozenEnsemble) -> Tensor:
+    def loss(self, x: Tensor, ensemble: FrozenEnsemble, weights: Tensor | None = None) -> Tensor:
         """L_G of images `x [b, ...]`."""
         seen = ensemble.look(x)
-        teacher = combine(seen.logits)
+        teacher = combine(seen.logits, weights)
         value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
         return value + self.activation * activation_loss(seen.features)
 
@@ -79,37 +81,30 @@ class FDafl(GeneratorKnobs):
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
         with ctx.server():
-            ensemble = FrozenEnsemble(clients.with_states(received))
-            student = new_student(ctx, "fdafl")
-            learner, diary = self.learner(student), Diary(self.epochs, ctx.classes)
-            draws = ctx.generator("fdafl", "synthesis")
-            generator = self.generator(ctx, draws)
+            shop = self.workshop(ctx, clients.with_states(received))
+            generator = self.generator(ctx, shop.draws)
             weights = list(generator.parameters())
-            optimizer = torch.optim.Adam(weights, lr=self.generator_lr, betas=BETAS)
+            optimizer = Adam(weights, self.generator_lr, betas=BETAS)
             for t in range(self.epochs):
                 # (a) The generator.
                 for _ in range(self.generator_steps):
-                    value = self.loss(generator(self.noise(ctx, draws)), ensemble)
-                    for weight, gradient in zip(weights, torch.autograd.grad(value, weights), strict=True):
-                        weight.grad = gradient
-                    torch.nn.utils.clip_grad_norm_(weights, CLIP)
-                    optimizer.step()
+                    value = self.loss(generator(self.noise(ctx, shop.draws)), shop.ensemble, shop.weights)
+                    gradients = torch.autograd.grad(value, weights)
+                    clip(gradients, CLIP)
+                    optimizer.step(gradients)
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used once.
                 losses = []
                 for step in range(self.passes):
                     with torch.no_grad():
-                        x = generator(self.noise(ctx, draws, self.batch))
-                        teacher = ensemble(x)
+                        x = generator(self.noise(ctx, shop.draws, self.batch))
+                        teacher = shop.ensemble(x, shop.weights)
                     if step == 0:
-                        diary.batch(t + 1, x, teacher.argmax(1), teacher, student)
-                        learner.set_epoch(t)
-                        student.train()
-                    losses.append(learner.step(x, teacher))
+                        shop.diary.batch(t + 1, x, teacher.argmax(1), teacher, shop.student)
+                        shop.learner.set_epoch(t)
+                        shop.student.train()
+                    losses.append(shop.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)
-                student.eval()
-                loss = torch.stack(losses).mean()
-                diary.note("distillation_loss", loss)
-                model = snapshot(student) if shows(t + 1, self.epochs) else None
-                yield Progress("distillation", t + 1, self.epochs, {"loss": float(loss)}, model=model)
-            return snapshot(student, artefacts=diary.artefacts())
+                shop.student.eval()
+                yield shop.done(t, torch.stack(losses).mean())
+            return shop.result()

@@ -7,9 +7,9 @@ afresh each round. With R = 1 and the local epochs of the one-shot recipe this i
 Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
 change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
 (`sparse.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
-clients could decode. - ternary: STC, every kept entry as ±μ. The paper keeps 1/400 to 1/25; 1/25 is the default, and
-the best of 0.01, 0.04, 0.1
-  and 0.5 on a validation part of the digits' training images too (0.44, 0.63, 0.53, 0.35; seeds 100-103, α = 0.1).
+clients could decode.
+- ternary: STC, every kept entry as ±μ. The paper keeps 1/400 to 1/25; 1/25 is the default, and the best of 0.01, 0.04,
+  0.1 and 0.5 on a validation part of the digits' training images too (0.44, 0.63, 0.53, 0.35; seeds 100-103, α = 0.1).
 - half: kept entries at 16 bits. FENS' "FedAvg STC" is this with keep = 1/2, which it counts as a quarter of the
   bytes. The positions cost another bit a number, so a message has 9/32 of the bytes, not 8/32: 3.56 times less, not
   4. FENS says neither what is sparsified nor whether the rest is carried on; we take the change, and carry it on.
@@ -63,16 +63,7 @@ class FedAvgMulti(Iterative):
         rounds = Rounds(ctx, self)
         if self.compression != "none":
             return (yield from self._compressed(ctx, rounds))
-        state = rounds.start
-        for t in range(self.rounds):
-            # Clients: E epochs from the model they receive.
-            rounds.load(ctx.link.broadcast(state, phase=PHASE))
-            yield from rounds.train(t)
-            received = rounds.up(rounds.states())
-            # Server: the weighted average.
-            with ctx.server():
-                state = weighted_mean(received, ctx.sizes)
-            yield rounds.end(t, state)
+        yield from averaging(ctx, rounds, rounds.start)
         return rounds.result
 
     def _compressed(self, ctx: Context, rounds: Rounds) -> Generator[Progress, None, GlobalModel]:
@@ -94,6 +85,20 @@ class FedAvgMulti(Iterative):
                 held = moved(held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names))
             yield rounds.end(t, state)
         return rounds.result
+
+
+def averaging(ctx: Context, rounds: Rounds, state: State) -> Generator[Progress, None, State]:
+    """All of `rounds` from `state`, θ_0; returns θ_R. Methods that begin or go on with FedAvg call it, too."""
+    for t in range(rounds.rounds):
+        # Clients: E epochs from the model they receive.
+        rounds.load(ctx.link.broadcast(state, phase=PHASE))
+        yield from rounds.train(t)
+        received = rounds.up(rounds.states())
+        # Server: the weighted average.
+        with ctx.server():
+            state = weighted_mean(received, ctx.sizes)
+        yield rounds.end(t, state)
+    return state
 
 
 Message = dict[str, dict]

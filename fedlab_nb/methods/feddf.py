@@ -23,8 +23,8 @@ from ..models import load_state
 from ..training.distill import distil, distillation_loss
 from .base import NEEDS, Method, NetworkModel, Progress, knob, register, weighted_mean
 from .context import Context
-from .parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe
+from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
+from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe, weights_knob
 
 
 @register(
@@ -47,10 +47,11 @@ class FedDF(Method):
     temperature: float = knob(
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
-    weights: str = knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
+    weights: str = weights_knob()
     start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
 
-    paper_recipe = ServerKnobs.paper_recipe
+    convolutional = ServerKnobs.convolutional
+    paper_recipe, paper_model = ServerKnobs.paper_recipe, ServerKnobs.paper_model  # DENSE's comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

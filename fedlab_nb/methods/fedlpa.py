@@ -40,13 +40,14 @@ from typing import Any
 import torch
 
 from ..models import model_state
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Method, Progress, knob, register
 from .context import Context
+from .fedavg_multi import averaging
 from .parts.evidence import WEIGHTS, Evidence, PosteriorModel, systems
 from .parts.fedlpa_report import ClientNote, artefacts, numbers
 from .parts.kronecker import CONV_SCALES, PI_RULES, with_layers
 from .parts.posterior import CG_LIMIT, SOLVERS, Round, side_by_side
-from .parts.rounds import PHASE, Rounds
+from .parts.rounds import Rounds
 
 
 @register(
@@ -134,8 +135,9 @@ class FedLPA(Method):
         model.keep(evidence)
         if not self.rounds:
             return model
-        end = yield from self.averaging(ctx, model_state(model.module))
-        return PosteriorModel(end.module, evidence=evidence, artefacts=model.artefacts, numbers=model.numbers)
+        rounds = Rounds(ctx, self)
+        yield from averaging(ctx, rounds, model_state(model.module))
+        return PosteriorModel(rounds.result.module, evidence=evidence, artefacts=model.artefacts, numbers=model.numbers)
 
     # ------------------------------------------------------------------ server part
     def aggregate(
@@ -162,15 +164,3 @@ class FedLPA(Method):
     def fused(ctx: Context, average: dict, now: Round, **kept: Any) -> PosteriorModel:
         """The global model at an iterate: the solved layers, and the average of everything else."""
         return PosteriorModel(ctx.new_model(with_layers(average, now.matrices)), curves=now.curves, **kept)
-
-    def averaging(self, ctx: Context, state: dict) -> Generator[Progress, None, NetworkModel]:
-        """R rounds of FedAvg from `state`."""
-        rounds = Rounds(ctx, self)
-        for t in range(self.rounds):
-            rounds.load(ctx.link.broadcast(state, phase=PHASE))
-            yield from rounds.train(t)
-            received = rounds.up(rounds.states())
-            with ctx.server():
-                state = weighted_mean(received, ctx.sizes)
-            yield rounds.end(t, state)
-        return rounds.result

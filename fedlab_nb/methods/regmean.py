@@ -10,8 +10,15 @@ with squared loss, r = 0 and w_k = n_k/N it is pooled least squares, exactly. Co
 (c = 1 as in FedLPA here, sums over positions).
 
 Departures: the ridge r keeps the sum invertible and draws towards the average where no client has inputs; the paper
-shrinks A_k's off-diagonal entries by a factor instead. The bias is part of M, and A_k is a mean with w_k = n_k/N where
-the paper has sums. Parameters of other layers (batch norm) are averaged with w_k.
+has none, and shrinks A_k's off-diagonal entries by a factor instead (off_diagonal = 0.9, our paper preset). The bias is
+part of M, and A_k is a mean with w_k = n_k/N where the paper has sums. Parameters of other layers (batch norm) are
+averaged with w_k.
+
+With convolutions less is left of it than with perceptrons: each layer is exact for the inputs that it had at its
+client, but in the merged network it gets those of merged layers, and every layer adds to that. On a validation part of
+the digits (M = 10, alpha = 0.1, seeds 100 and 101) the mlp goes from 17 and 28 (average) to 86 and 83, the five-layer
+cnn from 9 and 10 to 47 and 44. Shrinking costs accuracy there (α = 0.9: 36 and 37; 0.5: 27 and 34; 0: 9 and 17), and
+to count a convolution's positions as a mean and not as a sum changes little (44 and 42).
 """
 
 from __future__ import annotations
@@ -52,6 +59,9 @@ class RegMean(Method):
         low=0,
         high=1e3,
     )
+    off_diagonal: float = knob(
+        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="α", low=0, high=1, paper=0.9
+    )
 
     def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
@@ -69,10 +79,15 @@ class RegMean(Method):
             matrices = {}
             for done, name in enumerate(received[0]["moments"], 1):
                 layers = [layer_matrix(r["state"], name) for r in received]
-                inputs = [from_upper_triangle(r["moments"][name]) for r in received]
+                inputs = [shrunk(from_upper_triangle(r["moments"][name]), self.off_diagonal) for r in received]
                 matrices[name] = merge(layers, inputs, shares, self.ridge)
                 yield Progress("merge", done, len(received[0]["moments"]))
             return NetworkModel(ctx.new_model(with_layers(average, matrices)))
+
+
+def shrunk(moments: Tensor, share: float) -> Tensor:
+    """A `[i, i]` with its off-diagonal entries times `share`."""
+    return moments if share == 1 else share * moments + (1 - share) * torch.diag(moments.diag())
 
 
 def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float) -> Tensor:

@@ -10,8 +10,18 @@ the table of names, `state.py` what is sent of a model. Pretrained weights, drop
 
 from __future__ import annotations
 
-from .build import MODELS, ModelInfo, build, default_model
+from .build import MODELS, ModelInfo, add_model, build, default_model
 from .network import Network
 from .state import load_state, model_state, parameter_count
 
-__all__ = ["MODELS", "ModelInfo", "Network", "build", "default_model", "load_state", "model_state", "parameter_count"]
+__all__ = [
+    "MODELS",
+    "ModelInfo",
+    "Network",
+    "add_model",
+    "build",
+    "default_model",
+    "load_state",
+    "model_state",
+    "parameter_count",
+]

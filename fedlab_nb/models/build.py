@@ -63,6 +63,24 @@ MODELS: dict[str, ModelInfo] = {
             plain.lenet5,
         ),
         ModelInfo(
+            "cnn2",
+            "Two-convolution CNN (DENSE)",
+            "Two 5x5 convolutions with batch norm, one linear layer; width = channels of the first convolution.",
+            16,
+            True,
+            (1, 256),
+            plain.cnn2,
+        ),
+        ModelInfo(
+            "cnn3",
+            "Three-convolution CNN (DENSE, Co-Boosting)",
+            "Three 3x3 convolutions, one linear layer, no normalisation; width = channels of every convolution.",
+            128,
+            True,
+            (1, 512),
+            plain.cnn3,
+        ),
+        ModelInfo(
             "resnet8",
             "ResNet-8 (FENS)",
             "Three residual blocks with batch norm; width = channels of the first convolution, 128 in the paper.",
@@ -109,6 +127,30 @@ MODELS: dict[str, ModelInfo] = {
         ),
     )
 }
+
+
+def add_model(
+    name: str,
+    layout: Callable[[tuple, int], tuple[list[nn.Module], int]],
+    *,
+    title: str = "",
+    help: str = "",
+    width: int = 32,
+    widths: tuple[int, int] = (1, 4096),
+    images_only: bool = False,
+) -> None:
+    """Add an architecture of your own to MODELS, for `model="name"` or `model="name:width"`.
+
+    layout: (input_shape, width) -> (blocks, D): modules that turn a batch `[N, *input_shape]` into features `[N, D]`,
+    which one linear layer then reads. UsageError if `name` is one of the package's own.
+
+    >>> add_model("one_layer", lambda shape, width: ([nn.Flatten(), nn.Linear(prod(shape), width), nn.ReLU()], width))
+    >>> build("one_layer", (1, 8, 8), 10).features(torch.zeros(5, 1, 8, 8)).shape
+    torch.Size([5, 32])
+    """
+    if name in MODELS and MODELS[name].layout.__module__.startswith(__name__.partition(".")[0] + "."):
+        raise UsageError(f"The model name {name!r} is taken by {MODELS[name].title}; choose another one.")
+    MODELS[name] = ModelInfo(name, title or name, help, width, images_only, widths, layout)
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:

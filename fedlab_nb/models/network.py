@@ -12,12 +12,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .pool import MaxPool2x2
+
 LEAVES = (
     nn.Linear,
     nn.Conv2d,
     nn.BatchNorm2d,
     nn.ReLU,
     nn.MaxPool2d,
+    MaxPool2x2,
     nn.AvgPool2d,
     nn.AdaptiveAvgPool2d,  # to 1x1 only
     nn.Flatten,  # from dimension 1 only

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from .pool import MaxPool2x2
+
 
 def vgg9(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
     """FedMA's VGG-9: pairs of convolutions of (w, 2w), (4w, 4w), (8w, 8w), 2x2 max-pool after each, two layers of 16w.
@@ -15,7 +17,7 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module]
     blocks: list[nn.Module] = []
     for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
         layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.ReLU()]
-        blocks.append(nn.Sequential(*layers, *([nn.MaxPool2d(2)] if pool else [])))
+        blocks.append(nn.Sequential(*layers, *([MaxPool2x2()] if pool else [])))
         channels = multiple * width
     places = (height // 8) * (breadth // 8)  # three pools, each rounding down
     wide = 16 * width

@@ -10,22 +10,27 @@ import functools
 import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..data import Federation, federate, load
 from ..errors import FedlabError, RunError, number, parsed
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
+from ..methods.results import ClientsAlone
 from ..rng import numpy_rng
-from ..training import ClientModels, class_accuracy, client_accuracy
+from ..training import ClientModels, Tick, class_accuracy, client_accuracy
+from ..training.loop import Shard
 from ..training.threads import suitable_threads
 from .outcome import Outcome
 from .settings import Plan, Settings, plan
 from .store import Store
+from .together import SEEDS, Party, companions, train_parties
 
 TEST_POINTS = 500
 LOCAL = "local training"
@@ -76,6 +81,11 @@ class _Clients:
             values = {"clients": len(entry["states"]), "history": entry["history"], "seconds": entry["seconds"]}
             store.put(key, values, arrays)
 
+    def unused(self, key: str) -> None:
+        """Say of the clients of `key` that they were trained in company and that the first run that asks has not been
+        yet: to that run they are its own."""
+        self._memory[key]["unused"] = True
+
     def _keep(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
         self._memory[key] = entry
         while len(self._memory) > self._limit:
@@ -102,8 +112,10 @@ def test_points(samples: int) -> np.ndarray:
 class _Run:
     """One method on one federation."""
 
-    def __init__(self, work: Plan, clients: _Clients, cache: bool) -> None:
+    def __init__(self, work: Plan, clients: _Clients, cache: bool, later: Sequence[Plan] = ()) -> None:
         self.plan, self.settings = work, work.settings
+        self.later = later  # the same with other seeds, to come
+        self.company: list[Party] = []
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         options = tuple(work.settings.federation_options().items())
@@ -125,41 +137,81 @@ class _Run:
             init=self.settings.init,
             recall=self._recall,
             remember=self._remember,
+            train=self._train,
         )
 
     def _recall(self) -> list[dict[str, torch.Tensor]] | None:
         entry = self.clients.get(self.plan.clients_key(), self.store)
         if entry is None:
             return None
-        self.clients_cached = True
+        self.clients_cached = not entry.pop("unused", False)
         self.history = [dict(point) for point in entry["history"]]
         self.seconds[LOCAL] = entry["seconds"]
         return entry["states"]
 
     def _remember(self, trained: ClientModels) -> None:
         states = [{name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))]
-        entry = {"states": states, "history": [dict(p) for p in self.history], "seconds": self.seconds.get(LOCAL, 0.0)}
-        self._waiting = entry  # kept once the phase's time is complete
+        self._waiting = {"states": states}  # kept once the phase's time is complete
 
-    def _point(self, step: Progress, model: GlobalModel, sent: int) -> dict[str, Any]:
+    def _keep(self) -> None:
+        """Put the trained clients away, and those of the seeds that were trained with them."""
+        if self._waiting is None:
+            return
+        self.seconds[LOCAL] = self.seconds.get(LOCAL, 0.0) / (1 + len(self.company))
+        entry = {
+            "states": self._waiting["states"],
+            "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
+            "seconds": self.seconds[LOCAL],
+        }
+        self.clients.put(self.plan.clients_key(), entry, self.store)
+        for party in self.company:
+            if party.finite:  # else its own run will tell
+                party.run._remember(ClientModels(party.models))
+                party.run.seconds[LOCAL] = self.seconds[LOCAL]
+                party.run._keep()
+                self.clients.unused(party.run.plan.clients_key())
+        self._waiting, self.company = None, []
+
+    def _train(self, models: list[nn.Module], shards: list[Shard]) -> Iterator[Tick]:
+        """Local training of this seed's clients and, where they fit into the stack, of later seeds' clients."""
+        context = self.ctx
+        parties = [Party(self, context, models, shards)]
+        for work in self.later[: companions(context, models, len(self.later))]:
+            if self.clients.get(work.clients_key(), self.store) is None:
+                with suppress(FedlabError):  # its own run will tell
+                    run = _Run(work, self.clients, self.cache)
+                    run.begin()
+                    own = run.ctx.send_initial_models()
+                    data = [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
+                    parties.append(Party(run, run.ctx, own, data))
+        self.company = parties[1:]
+        return train_parties(parties)
+
+    def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
         share = step.done / max(step.total, 1)
         progress = share / 2 if step.phase == LOCAL else (0.5 + share / 2 if self.starts_locally else share)
+        ledger = self.ctx.link.ledger
         return {
             "phase": step.phase,
             "progress": progress,
             "accuracy": model.accuracy(self.x_test, self.y_test),
-            "bytes": sent,
+            "bytes": ledger.up + ledger.down,
         }
 
-    def steps(self) -> Generator[Event, None, Outcome]:
+    def begin(self) -> None:
+        """Make the context, and the test images ready for curves."""
         self._waiting: dict[str, Any] | None = None
-        name, seed = self.plan.name, self.settings.seed
-        ctx = self.context()
-        self.plan.method.validate(ctx)
+        self.ctx = self.context()
         dataset = self.federation.dataset
-        self.x_test = dataset.x_test.to(ctx.device, ctx.dtype)
-        self.y_test = dataset.y_test.to(ctx.device)
+        self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
+        self.y_test = dataset.y_test.to(self.ctx.device)
+
+    def steps(self) -> Generator[Event, None, Outcome]:
+        name, seed = self.plan.name, self.settings.seed
+        self.begin()
+        ctx = self.ctx
+        self.plan.method.validate(ctx)
         generator = self.plan.method.run(ctx)
         phase, clock = "", time.perf_counter()
         while True:
@@ -172,22 +224,24 @@ class _Run:
                 now = time.perf_counter()
                 spent, clock = now - clock, now
             phase = step.phase
+            if phase != LOCAL:
+                self._keep()
             if not (phase == LOCAL and self.clients_cached):
                 self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
             self.starts_locally |= phase == LOCAL
             point, live = None, {}
             if step.model is not None:
                 live = dict(step.model.live)
-                ledger = ctx.link.ledger
-                point = self._point(step, step.model, ledger.up + ledger.down)
+                point = self._point(step, step.model)
                 self.history.append(point)
+                if phase == LOCAL:
+                    for party in self.company:
+                        snapshot = ClientsAlone(ClientModels(party.models))
+                        party.run.history.append(party.run._point(step, snapshot))
             yield Event(name, seed, phase, step.done, step.total, step.metrics, point, live)
             clock = time.perf_counter()  # what the caller and the live curve take is not the method's time
         self.seconds["server"] = self.seconds.get("server", 0.0) + spent
-        if self._waiting is not None:
-            self._waiting["history"] = [p for p in self.history if p["phase"] == LOCAL]
-            self._waiting["seconds"] = self.seconds.get(LOCAL, 0.0)
-            self.clients.put(self.plan.clients_key(), self._waiting, self.store)
+        self._keep()
         return self.evaluate(ctx, model)
 
     @torch.no_grad()
@@ -254,8 +308,8 @@ class _Run:
         )
 
 
-def _one(work: Plan, clients: _Clients, cache: bool) -> Iterator[Event]:
-    """Events of one plan, the last one with its outcome."""
+def _one(work: Plan, clients: _Clients, cache: bool, later: Sequence[Plan] = ()) -> Iterator[Event]:
+    """Events of one plan, the last one with its outcome. `later`: the same with other seeds, which will follow."""
     runs = Store("runs") if cache else None
     key = work.run_key()
     found = runs.get(key) if runs else None
@@ -263,7 +317,7 @@ def _one(work: Plan, clients: _Clients, cache: bool) -> Iterator[Event]:
         outcome = Outcome.from_entry(*found, model=lambda: _again(work))
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
         return
-    fresh = _Run(work, clients, cache)
+    fresh = _Run(work, clients, cache, [w for w in later if runs is None or not runs.has(w.run_key())])
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if runs:
@@ -289,6 +343,10 @@ def job(
 
     Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`,
     and the others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
+
+    Where clients are trained as a stack, those of up to 8 seeds are trained together (`together`), so that a band over
+    seeds costs less than so many runs; the results are those of single runs to rounding, and each seed's time is its
+    share.
     """
     names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if names == ["all"]:
@@ -300,12 +358,12 @@ def job(
 
 
 def _events(plans: Sequence[Sequence[Plan]], cache: bool) -> Generator[Event, None, list[Outcome]]:
-    clients = _remembered if cache else _Clients()
+    clients = _remembered if cache else _Clients(limit=4 * SEEDS)
     outcomes: list[Outcome] = []
-    for works in plans:
-        for work in works:
+    for i, works in enumerate(plans):
+        for j, work in enumerate(works):
             try:
-                for event in _one(work, clients, cache):
+                for event in _one(work, clients, cache, [later[j] for later in plans[i + 1 :]]):
                     yield event
                     if event.outcome is not None:
                         outcomes.append(event.outcome)

@@ -24,7 +24,8 @@ from ..training import BACKENDS, Recipe
 
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
-# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`.
+# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. Nobody crops or
+# mirrors training images, as some released codes do with CIFAR: the papers do not say so.
 PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
@@ -206,7 +207,6 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
     values = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
     values |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
-    method = cls.preset(settings.preset, **values)
     paper = settings.preset == "paper"
     model = settings.model
     if model == "auto":
@@ -214,8 +214,9 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
         if paper and len(about.input_shape) == 3:
             model = cls.model_in_paper(about.input_shape[0]) or "cnn"
     networks = architectures(model, settings.clients, about)
-    convolutional = any(MODELS[name].images_only for name, *_ in networks)
-    recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutional)
+    convolutions = any(MODELS[name].images_only for name, *_ in networks)
+    method = cls.preset(settings.preset, convolutions=convolutions, **values)
+    recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutions)
     changes = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
     recipe = dataclasses.replace(recipe, **changes)
     return Plan(settings, method, networks, recipe, about.digest)
@@ -244,7 +245,17 @@ def versions() -> dict[str, str]:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         part = path.relative_to(root).parts[0]
-        if part not in ("draw", "panels", "teach", "cli.py", "launch.py", "start.py", "__init__.py", "__main__.py"):
+        if part not in (
+            "draw",
+            "panels",
+            "teach",
+            "cli.py",
+            "launch.py",
+            "page.py",
+            "start.py",
+            "__init__.py",
+            "__main__.py",
+        ):
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return {"torch": metadata.version("torch"), "code": digest.hexdigest()[:16]}
 

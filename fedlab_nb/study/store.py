@@ -42,6 +42,10 @@ class Store:
     def __init__(self, kind: str, folder: Path | None = None) -> None:
         self.folder = (folder or store_folder()) / kind
 
+    def has(self, key: str) -> bool:
+        """Whether there is an entry of that key (which may turn out to be damaged)."""
+        return (self.folder / key).is_dir()
+
     def get(self, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """`(values, arrays)` of `key`, or None; an entry that cannot be trusted counts as none, with a StoreWarning."""
         entry = self.folder / key

@@ -1,37 +1,43 @@
 """Which backend trains a group of clients: a fixed rule, drawn from measurements, never a race at run time.
 
-The rule looks at the device, the architecture and the input size only, so the same call always takes the same way. Wall
-time of the loop over the stack's on one CPU thread, 10 clients, batches of 32 (medians of 3 in one run; larger than 1:
-stack wins):
+The rule looks at the device, the architecture, the input size and the number of cores given to torch only, so the same
+call always takes the same way. Wall time of the loop over the stack's on one CPU thread, 10 clients, batches of 32
+(one run; above 1 the stack wins; `tests/benchmarks` has more):
 
-    mlp  8x8 3.2, 14x14 3.0, 28x28 with 51,000 numbers 0.9, with 218,000 numbers 0.7
-    cnn  8x8 1.5, 16x16 2.2, 20x20 1.2, 28x28 0.96        resnet8  8x8 1.3-1.6, 3x32x32 0.5
+    mlp 8x8 4.0, 14x14 1.5, 28x28 0.7        cnn 8x8 2.7, 16x16 1.7, 28x28 0.9        lenet5 8x8 1.7
+    resnet8 8x8 1.4, 3x32x32 0.5             vgg9 8x8 0.8
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from torch import nn
 
 from ..errors import choose
 from ..models import parameter_count
+from .stack import stackable
+from .threads import SMALL_INPUT, cores
 
 BACKENDS = ("auto", "loop", "stacked")
 
-# On a CPU the stack wins up to this many pixels (with convolutions) or numbers in the model (without), above it the
-# loop does.
-CPU_CONV_PIXELS = 16 * 16
+# On a CPU the stack wins up to this many numbers in the model and, with convolutions, pixels; above, the loop does.
+CPU_CONV_PIXELS, CPU_CONV_NUMBERS = 16 * 16, 200_000
 CPU_LINEAR_NUMBERS = 40_000
+SMALLEST_STACK = {True: 5, False: 25}  # clients with convolutions, or without, that a core of its own pays for
 
 
 def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
     """`loop` or `stacked` for `clients` models like `model` on images of `input_shape` `(C, H, W)` or rows `(D,)`."""
-    if clients == 1:
+    if clients == 1 or not stackable(model):
         return "loop"
     if device != "cpu":
         return "stacked"
     if is_convolutional(model):
-        return "stacked" if input_shape[-1] * input_shape[-2] <= CPU_CONV_PIXELS else "loop"
-    return "stacked" if parameter_count(model) <= CPU_LINEAR_NUMBERS else "loop"
+        small = prod(input_shape[-2:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
+    else:
+        small = parameter_count(model) <= CPU_LINEAR_NUMBERS
+    return "stacked" if small else "loop"
 
 
 def is_convolutional(model: nn.Module) -> bool:
@@ -46,5 +52,18 @@ def choose_backend(backend: str, device: str, model: nn.Module, input_shape: tup
 
 
 def wants_channels_last(device: str, model: nn.Module, input_shape: tuple[int, ...]) -> bool:
-    """Whether the loop runs faster with channels-last images: convolutions on a CPU, above the stack's range."""
-    return device == "cpu" and is_convolutional(model) and input_shape[-1] * input_shape[-2] > CPU_CONV_PIXELS
+    """Whether the loop runs faster with channels-last images: batch norm on a CPU, above the stack's range."""
+    large = device == "cpu" and is_convolutional(model) and prod(input_shape[-2:]) > CPU_CONV_PIXELS
+    return large and any(isinstance(layer, nn.BatchNorm2d) for layer in model.modules())
+
+
+def pieces(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> int:
+    """In how many parts `clients` are trained side by side, at most one on each core: 1 where steps are short.
+
+    A stack has at least SMALLEST_STACK clients, or its steps would be too short to be worth a core.
+    """
+    if device != "cpu":
+        return 1
+    if auto_backend(device, model, input_shape, clients) == "stacked":
+        return max(1, min(cores(), clients // SMALLEST_STACK[is_convolutional(model)]))
+    return min(cores(), clients) if prod(input_shape) > SMALL_INPUT else 1

@@ -20,7 +20,7 @@ class ClientModels:
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.modules = [module.eval() for module in modules]
+        self.modules = [module.eval() if module.training else module for module in modules]
 
     def __len__(self) -> int:
         return len(self.modules)

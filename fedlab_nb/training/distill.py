@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from ..errors import choose
 from .local import Tick, curve_epochs
-from .loop import optimizer_for
+from .optim import clip as clip_gradients
+from .optim import optimizer_for
 from .recipe import Recipe
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -71,22 +72,20 @@ class Learner:
 
     def __init__(self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None) -> None:
         self.student, self.recipe, self.loss, self.clip = student, recipe, loss, clip
-        self.optimizer = optimizer_for(student, recipe)
+        self.optimizer = optimizer_for([p for p in student.parameters() if p.requires_grad], recipe)
 
     def set_epoch(self, epoch: int) -> None:
         """The learning rate of `epoch` (from 0), by the recipe's schedule."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.lr_at(epoch)
+        self.optimizer.lr = self.recipe.lr_at(epoch)
 
     def step(self, x: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i w_i ℓ_i (`weights [B]`; None: all 1)."""
         each = self.loss(target, self.student(x))
         value = (each if weights is None else each * weights).mean()
-        self.optimizer.zero_grad()
-        value.backward()
+        gradients = torch.autograd.grad(value, self.optimizer.parameters)
         if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.student.parameters(), self.clip)
-        self.optimizer.step()
+            clip_gradients(gradients, self.clip)
+        self.optimizer.step(gradients)
         return value.detach()
 
     def one_pass(

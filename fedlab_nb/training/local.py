@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from ..rng import generator
-from .backend import choose_backend, wants_channels_last
+from .backend import choose_backend, pieces, wants_channels_last
 from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
+from .side_by_side import side_by_side
 from .stacked import train_stacked
+from .threads import cores
 
 CURVE_POINTS = 12
 
@@ -37,7 +39,7 @@ def train_clients(
     shards: Sequence[Shard],
     recipe: Recipe,
     *,
-    seed: int,
+    seed: int | Sequence[int],
     backend: str = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
@@ -46,12 +48,13 @@ def train_clients(
 ) -> Iterator[Tick]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
-    Client k's shuffles come from the stream `(seed, stream, ids[k])`, so neither the order of the clients nor the
+    Client k's shuffles come from the stream `(seed, stream, ids[k])` (`seed` may be one a model), so neither the order of the clients nor the
     backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
     `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
     or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
+    seeds = [seed] * len(models) if isinstance(seed, int) else seed
     groups: dict[tuple, list[int]] = {}
     for k, model in enumerate(models):
         groups.setdefault(model.architecture, []).append(k)
@@ -62,21 +65,43 @@ def train_clients(
         first = models[members[0]]
         x = shards[members[0]][0]
         device, input_shape = x.device.type, tuple(x.shape[1:])
-        group = [models[k] for k in members]
-        data = [shards[k] for k in members]
-        streams = [generator(seed, stream, ids[k]) for k in members]
-        change = {"places": members, "loss": loss, "adjust": adjust}
-        if choose_backend(backend, device, first, input_shape, len(members)) == "stacked":
-            epochs = train_stacked(group, data, recipe, streams, snapshots=show, **change)
+        way = choose_backend(backend, device, first, input_shape, len(members))
+        plain = backend == "auto" and loss is None and adjust is None
+        parts = share_out(members, shards, way, pieces(device, first, input_shape, len(members)) if plain else 1)
+        trainings = []
+        for part in parts:
+            work = [models[k] for k in part], [shards[k] for k in part], recipe
+            streams = [generator(seeds[k], stream, ids[k]) for k in part]
+            change = {"places": part, "loss": loss, "adjust": adjust}
+            if way == "stacked":
+                trainings.append(train_stacked(*work, streams, snapshots=show, **change))
+            else:
+                layout = wants_channels_last(device, first, input_shape)
+                trainings.append(train_loop(*work, streams, channels_last=layout, **change))
+        if len(parts) == 1:
+            epochs = trainings[0]
         else:
-            layout = wants_channels_last(device, first, input_shape)
-            epochs = train_loop(group, data, recipe, streams, channels_last=layout, **change)
+            epochs = side_by_side(trainings, show or [recipe.epochs], cores())
         shown = 0
         for done in epochs:
             fresh = done > shown and done in show
             shown = max(shown, done)
             yield Tick(before + done, total, fresh)
         before += recipe.epochs
+
+
+def share_out(members: Sequence[int], shards: Sequence[Shard], way: str, parts: int) -> list[list[int]]:
+    """`members` in parts that can be trained side by side: stacks of like sizes, or single clients, largest first."""
+    if parts == 1:
+        return [list(members)]
+    largest_first = sorted(members, key=lambda k: -len(shards[k][0]))
+    if way == "loop":
+        return [[k] for k in largest_first]
+    there_and_back = [*range(parts), *reversed(range(parts))]
+    dealt: list[list[int]] = [[] for _ in range(parts)]
+    for place, k in enumerate(largest_first):
+        dealt[there_and_back[place % len(there_and_back)]].append(k)
+    return dealt
 
 
 def trained(models: Sequence[nn.Module], shards: Sequence[Shard], recipe: Recipe, **options) -> Sequence[nn.Module]:

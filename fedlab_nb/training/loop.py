@@ -1,4 +1,4 @@
-"""The plain backend: one module, one torch optimizer and one short loop a client. Readable, and the stack's oracle.
+"""The plain backend: one module, one optimizer and one short loop a client. Readable, and the stack's oracle.
 
 A method may change what a local step does in two places, alike in both backends:
 
@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .optim import optimizer_for
 from .recipe import Recipe
 
 Shard = tuple[Tensor, ...]
@@ -25,13 +26,53 @@ Loss = Callable[..., Tensor]
 Adjust = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
-def optimizer_for(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The torch optimizer that `recipe` names, over all parameters of `model`."""
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
-    return torch.optim.SGD(
-        model.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-    )
+class _Client:
+    """One client at work: its model, shard, optimizer and stream of shuffles."""
+
+    def __init__(
+        self,
+        place: int,
+        model: nn.Module,
+        shard: Shard,
+        recipe: Recipe,
+        stream: torch.Generator,
+        channels_last: bool,
+        loss: Loss | None,
+        adjust: Adjust | None,
+    ) -> None:
+        self.place, self.model, self.recipe, self.stream, self.loss, self.adjust = (
+            place, model, recipe, stream, loss, adjust,
+        )  # fmt: skip
+        self.x, *self.columns = shard
+        self.layout = torch.channels_last if channels_last else torch.preserve_format
+        model.to(memory_format=self.layout)
+        self.optimizer = optimizer_for(model.parameters(), recipe)
+
+    def epoch(self, epoch: int) -> Iterator[None]:
+        """One pass over the shard; yields after every step."""
+        self.model.train()
+        self.optimizer.lr = self.recipe.lr_at(epoch)
+        order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
+        for batch in order.split(self.recipe.batch_size):
+            gradients = torch.autograd.grad(self.batch_loss(batch), self.optimizer.parameters)
+            if self.adjust is not None:
+                with torch.no_grad():
+                    parameters = {name: p.unsqueeze(0) for name, p in self.model.named_parameters()}
+                    self.adjust((self.place,), parameters, [g.unsqueeze(0) for g in gradients])
+            self.optimizer.step(gradients)
+            yield
+
+    def batch_loss(self, rows: Tensor) -> Tensor:
+        """The mean loss of the samples `rows`."""
+        images = self.x.index_select(0, rows).to(memory_format=self.layout)
+        columns = [part.index_select(0, rows) for part in self.columns]
+        if self.loss is None:
+            return F.cross_entropy(self.model(images), columns[0])
+        features = self.model.features(images)
+        return self.loss(features, self.model.classifier(features), *columns).mean()
+
+    def finish(self) -> None:
+        self.model.eval().to(memory_format=torch.contiguous_format)
 
 
 def train_loop(
@@ -53,34 +94,14 @@ def train_loop(
     `places[k]` is what `adjust` knows client k by (None: k).
     """
     places = range(len(models)) if places is None else places
-    layout = torch.channels_last if channels_last else torch.preserve_format
-    for model in models:
-        model.to(memory_format=layout)
-    optimizers = [optimizer_for(model, recipe) for model in models]
+    clients = [
+        _Client(place, model, shard, recipe, stream, channels_last, loss, adjust)
+        for place, model, shard, stream in zip(places, models, shards, streams, strict=True)
+    ]
     for epoch in range(recipe.epochs):
-        for place, model, (x, *columns), optimizer, stream in zip(
-            places, models, shards, optimizers, streams, strict=True
-        ):
-            model.train()
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.lr_at(epoch)
-            order = torch.randperm(len(x), generator=stream).to(x.device)
-            for batch in order.split(recipe.batch_size):
-                images = x[batch]
-                if channels_last:
-                    images = images.contiguous(memory_format=torch.channels_last)
-                optimizer.zero_grad()
-                if loss is None:
-                    F.cross_entropy(model(images), columns[0][batch]).backward()
-                else:
-                    features = model.features(images)
-                    loss(features, model.classifier(features), *(part[batch] for part in columns)).mean().backward()
-                if adjust is not None:
-                    with torch.no_grad():
-                        parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
-                        adjust((place,), parameters, [p.grad.unsqueeze(0) for p in model.parameters()])
-                optimizer.step()
+        for client in clients:
+            for _ in client.epoch(epoch):
                 yield epoch
         yield epoch + 1
-    for model in models:
-        model.eval().to(memory_format=torch.contiguous_format)
+    for client in clients:
+        client.finish()

@@ -1,8 +1,9 @@
 """M models of one architecture as one: every leaf layer swapped for its twin on `[M, N, ...]`.
 
 A model of this package is a tree of leaf layers joined by element-wise operations, so its own `forward` also runs on
-twins: `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution, `BatchNorm2d` takes its statistics
-per model. Rows that only pad a short batch are named with `set_rows`, and batch norm leaves them out.
+twins: `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution or matrix product, `BatchNorm2d`
+takes its statistics per model. Rows that only pad a short batch are named with `set_share`, and batch norm leaves them
+out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import UsageError
+from . import small_maps
 
 
 class _Twin(nn.Module):
@@ -34,29 +36,51 @@ class StackedLinear(_Twin):
 
 
 class StackedConv2d(_Twin):
+    """One grouped convolution, or one matrix product where `small_maps` says so.
+
+    `pool`: a 2x2 max-pooling which it does as well, and the ReLU before that (`_swap` finds such triples).
+    """
+
     names = ("weight", "bias")
 
-    def __init__(self, leaf: nn.Conv2d) -> None:
+    def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
         super().__init__()
         if leaf.groups != 1 or leaf.padding_mode != "zeros" or isinstance(leaf.padding, str):
             raise UsageError(
                 f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'."
             )
-        self.kernel_size, self.stride = leaf.kernel_size, leaf.stride
-        self.padding, self.dilation = leaf.padding, leaf.dilation
+        self.__dict__["leaf"] = leaf  # its sizes; not a submodule
+        self.pool = None if pool is None else PerImage(pool)
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
-        m, n, c, h, w = x.shape
+        leaf, pool = self.leaf, self.pool
+        if small_maps.suits(leaf, x):
+            out = small_maps.convolve(x, self.weight, self.bias, leaf, pool is not None)
+            return out if pool is None else out.relu()
+        m, n = x.shape[:2]
+        alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
         y = F.conv2d(
-            x.transpose(0, 1).reshape(n, m * c, h, w),
+            x[0] if alike else x.transpose(0, 1).flatten(1, 2),
             self.weight.flatten(0, 1),
             None if self.bias is None else self.bias.flatten(),
-            self.stride,
-            self.padding,
-            self.dilation,
-            groups=m,
+            leaf.stride,
+            leaf.padding,
+            leaf.dilation,
+            groups=1 if alike else m,
         )
-        return y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
+        out = y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
+        return out if pool is None else pool(out.relu())
+
+
+def _pooled(layers: nn.Module) -> bool:
+    """Whether `layers` is convolution, ReLU, 2x2 max-pooling."""
+    if not isinstance(layers, nn.Sequential) or len(layers) != 3:
+        return False
+    conv, relu, pool = layers
+    return (
+        isinstance(conv, nn.Conv2d) and isinstance(relu, nn.ReLU) and isinstance(pool, nn.MaxPool2d)
+        and (pool.kernel_size, pool.stride, pool.padding, pool.dilation) == (2, 2, 0, 1) and not pool.ceil_mode
+    )  # fmt: skip
 
 
 class StackedBatchNorm2d(_Twin):
@@ -68,30 +92,37 @@ class StackedBatchNorm2d(_Twin):
         if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
             raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
         self.eps, self.momentum = leaf.eps, leaf.momentum
-        self.rows: Tensor | None = None  # [M] real rows of each model's batch; None: all are real
+        self.share: Tensor | None = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]
-        if not self.training:
-            mean, var = self.running_mean, self.running_var
-        else:
-            pixels = x.shape[-1] * x.shape[-2]
-            if self.rows is None:
-                count = x.shape[1] * pixels
-                var, mean = torch.var_mean(x, dim=(1, 3, 4), correction=0)
-                unbiased = var.detach() * (count / (count - 1))
-            else:
-                real = torch.arange(x.shape[1], device=x.device) < self.rows[:, None]  # [M, N]
-                real = real.to(x.dtype)[:, :, None, None, None]
-                count = (self.rows * pixels).to(x.dtype)[:, None]
-                mean = (x * real).sum((1, 3, 4)) / count
-                var = ((x - mean[:, None, :, None, None]).square() * real).sum((1, 3, 4)) / count
-                unbiased = var.detach() * (count / (count - 1))
-            with torch.no_grad():
-                self.running_mean.lerp_(mean.detach(), self.momentum)
-                self.running_var.lerp_(unbiased, self.momentum)
+        if self.training and self.share is not None:
+            return self._padded(x)
+        m, n = x.shape[:2]
+        y = F.batch_norm(
+            x.transpose(0, 1).flatten(1, 2),
+            self.running_mean.view(-1),
+            self.running_var.view(-1),
+            self.weight.flatten(),
+            self.bias.flatten(),
+            self.training,
+            self.momentum,
+            self.eps,
+        )
+        return y.unflatten(1, (m, -1)).transpose(0, 1)
+
+    def _padded(self, x: Tensor) -> Tensor:
+        """Mean and variance of each image, then of a model's real images: one pass over the maps."""
+        share, pixels = self.share.unsqueeze(2), x.shape[-1] * x.shape[-2]
+        own_var, own_mean = torch.var_mean(x, dim=(3, 4), correction=0)  # [M, N, C]
+        mean = (own_mean * share).sum(1)
+        var = ((own_var + (own_mean - mean.unsqueeze(1)).square()) * share).sum(1)
+        with torch.no_grad():
+            count = pixels / share.amax(1)  # [M, 1]
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * (count / (count - 1)), self.momentum)
         scale = self.weight / torch.sqrt(var + self.eps)
         shift = self.bias - mean * scale
-        return x * scale[:, None, :, None, None] + shift[:, None, :, None, None]
+        return torch.addcmul(shift[:, None, :, None, None], x, scale[:, None, :, None, None])
 
 
 class PerImage(nn.Module):
@@ -121,6 +152,21 @@ def _twin(leaf: nn.Module) -> nn.Module:
     raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
 
 
+def stackable(model: nn.Module) -> bool:
+    """Whether the stack can stand for `model`: every layer has a twin, and nothing but Sequential and the package's own
+    classes joins them (somebody else's `forward` may look at shapes)."""
+    own = __name__.partition(".")[0] + "."
+    try:
+        for module in model.modules():
+            if not list(module.children()):
+                _twin(module)
+            elif not isinstance(module, nn.Sequential) and not type(module).__module__.startswith(own):
+                return False
+    except UsageError:
+        return False
+    return True
+
+
 class Stack:
     """The stacked form of `models` (one architecture): tensors `[M, ...]` copied from them, and a forward on `[a, N,
     ...]`.
@@ -144,16 +190,23 @@ class Stack:
             )
             target = self.parameters if attribute in twin.names else self.buffers
             target[name] = torch.stack([row.detach() for row in rows])
+            if isinstance(twin, StackedLinear) and attribute == "weight":  # laid out as its gradient will be
+                target[name] = target[name].transpose(1, 2).contiguous().transpose(1, 2)
+        self._plain: list[Tensor] | None = None
         self._leaves: dict[int, dict[str, Tensor]] = {}
         self.norms = [twin for twin in self.net.modules() if isinstance(twin, StackedBatchNorm2d)]
 
     def _swap(self, module: nn.Module, prefix: str) -> None:
+        pooled = _pooled(module)
         for name, child in list(module.named_children()):
             path = f"{prefix}{name}"
             if list(child.children()):
                 self._swap(child, path + ".")
                 continue
-            twin = _twin(child)
+            if pooled:
+                twin = StackedConv2d(child, module[2]) if isinstance(child, nn.Conv2d) else nn.Identity()
+            else:
+                twin = _twin(child)
             setattr(module, name, twin)
             if isinstance(twin, _Twin):
                 for attribute in (*twin.names, *twin.buffers_):
@@ -178,20 +231,20 @@ class Stack:
             twin.__dict__[attribute] = value
         return leaves
 
-    def set_rows(self, rows: Tensor | None) -> None:
-        """`rows [a]`: how many of the N rows are real in each model's batch; None: all."""
+    def set_share(self, share: Tensor | None) -> None:
+        """`share [a, N]`: 1 / (real rows of each model's batch), 0 for its padding; None: all rows are real."""
         for norm in self.norms:
-            norm.rows = rows
+            norm.share = share
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x)
 
+    @torch.no_grad()
     def write_back(self) -> None:
         """Copy parameters and batch-norm statistics into the plain models."""
-        with torch.no_grad():
-            for name, tensor in self.parameters.items():
-                for model, row in zip(self.models, tensor, strict=True):
-                    model.get_parameter(name).copy_(row)
-            for name, tensor in self.buffers.items():
-                for model, row in zip(self.models, tensor, strict=True):
-                    model.get_buffer(name).copy_(row)
+        if self._plain is None:  # the plain models' tensors, one flat list in the order of the stack's
+            self._plain = [model.get_parameter(name).data for name in self.parameters for model in self.models]
+            self._plain += [model.get_buffer(name) for name in self.buffers for model in self.models]
+        stacked = [*self.parameters.values(), *self.buffers.values()]
+        if self._plain:
+            torch._foreach_copy_(self._plain, [row for tensor in stacked for row in tensor.contiguous().unbind()])

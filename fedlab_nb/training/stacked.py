@@ -1,8 +1,7 @@
 """The stacked backend: all clients of one architecture take their steps together, as one model.
 
 Clients are sorted by their number of batches, so the ones still at work in an epoch are always the first `a`: the set
-shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero. Updates are those of
-torch's SGD and Adam, written for a leading client axis.
+shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero.
 """
 
 from __future__ import annotations
@@ -10,65 +9,61 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .loop import Adjust, Loss, Shard
+from .optim import optimizer_for
 from .recipe import Recipe
 from .stack import Stack
 
 
-class _Sgd:
-    """SGD with momentum and coupled weight decay on stacked parameters `[M, ...]` (torch.optim.SGD, row by row)."""
+class _Order:
+    """The batches of every epoch: which rows of the pooled data each client at work sees at each step.
 
-    def __init__(self, stack: Stack, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.velocity = {name: torch.zeros_like(t) for name, t in stack.parameters.items()}
-        self._prefix: dict[int, list[Tensor]] = {}
+    `steps[j] = (active, weight [active, width], padded)` never changes: how many clients are at work, the weight of
+    each row (1 / length of its client's batch, 0 for padding; width is the longest batch) and whether there is padding.
+    `rows()` draws the next epoch: for each step the rows `[active * width]`.
+    """
 
-    def step(self, leaves: dict[str, Tensor], grads: Sequence[Tensor], active: int, lr: float, steps: Tensor) -> None:
-        parameters, grads = list(leaves.values()), list(grads)
-        if self.recipe.weight_decay:
-            torch._foreach_add_(grads, parameters, alpha=self.recipe.weight_decay)
-        if self.recipe.momentum:
-            if active not in self._prefix:
-                self._prefix[active] = [v[:active] for v in self.velocity.values()]
-            velocity = self._prefix[active]
-            torch._foreach_mul_(velocity, self.recipe.momentum)
-            torch._foreach_add_(velocity, grads)
-            grads = velocity
-        torch._foreach_add_(parameters, grads, alpha=-lr)
+    def __init__(self, sizes: Sequence[int], streams: Sequence[torch.Generator], batch: int, like: Tensor) -> None:
+        self.streams, self.device = streams, like.device
+        counts = torch.tensor(sizes)
+        starts = counts.cumsum(0) - counts
+        self.steps, slots = [], []
+        for j in range(-(-max(sizes) // batch)):
+            active = sum(n > j * batch for n in sizes)
+            lengths = (counts[:active] - j * batch).clamp(max=batch)
+            width = int(lengths.max())
+            real = torch.arange(width) < lengths[:, None]
+            slots.append((torch.where(real, j * batch + torch.arange(width), 0) + starts[:active, None]).flatten())
+            weight = (real.double() / lengths[:, None]).to(like.dtype).to(self.device)
+            self.steps.append((active, weight, not bool(real.all())))
+        self._slots = torch.cat(slots) if slots else starts[:0]
+        self._widths = [len(part) for part in slots]
+        self._order = torch.empty(sum(sizes), dtype=torch.long)
+        self._own = self._order.split(list(sizes))
+        self._starts = starts.repeat_interleave(counts)
 
-
-class _Adam:
-    """Adam with bias correction on stacked parameters; `steps [a]` counts each client's own steps."""
-
-    beta1, beta2, eps = 0.9, 0.999, 1e-8
-
-    def __init__(self, stack: Stack, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.first = {name: torch.zeros_like(t) for name, t in stack.parameters.items()}
-        self.second = {name: torch.zeros_like(t) for name, t in stack.parameters.items()}
-
-    def step(self, leaves: dict[str, Tensor], grads: Sequence[Tensor], active: int, lr: float, steps: Tensor) -> None:
-        for (name, parameter), grad in zip(leaves.items(), grads, strict=True):
-            if self.recipe.weight_decay:
-                grad = grad.add(parameter, alpha=self.recipe.weight_decay)
-            m, v = self.first[name][:active], self.second[name][:active]
-            m.lerp_(grad, 1 - self.beta1)
-            v.mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
-            t = steps.view(-1, *[1] * (grad.dim() - 1)).to(grad.dtype)
-            root = v.sqrt() / (1 - self.beta2**t).sqrt() + self.eps
-            parameter.sub_(lr * m / (1 - self.beta1**t) / root)
+    def rows(self) -> Sequence[Tensor]:
+        for own, stream in zip(self._own, self.streams, strict=True):
+            torch.randperm(len(own), generator=stream, out=own)
+        drawn = (self._order + self._starts).index_select(0, self._slots)
+        return drawn.to(self.device).split(self._widths)
 
 
-def _shuffles(sizes: Sequence[int], offsets: Sequence[int], streams, width: int, device) -> Tensor:
-    """One epoch's order of every client, `[M, width]`, as rows of the pooled data; tails repeat a client's first."""
-    table = torch.empty(len(sizes), width, dtype=torch.long)
-    for k, (n, offset, stream) in enumerate(zip(sizes, offsets, streams, strict=True)):
-        table[k, :n] = torch.randperm(n, generator=stream) + offset
-        table[k, n:] = offset
-    return table.to(device)
+def cross_entropy_slope(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """∂/∂logits of Σ_i weight_i ℓ_CE(logits_i, target_i): logits `[n, C]`, labels `[n]` or soft labels `[n, C]`.
+
+    weight_i (softmax(logits_i) Σ_c target_ic - target_i). Classes are taken along the first axis, where the processor
+    works on many samples at once.
+    """
+    slope = logits.detach().t().contiguous().softmax(0)
+    if target.dim() == 1:
+        slope.mul_(weight).scatter_add_(0, target.unsqueeze(0), -weight.unsqueeze(0))
+    else:
+        target = target.t()
+        slope.mul_(target.sum(0)).sub_(target).mul_(weight)
+    return slope.t()
 
 
 def train_stacked(
@@ -92,49 +87,35 @@ def train_stacked(
     models, shards, streams, places = ([values[k] for k in order] for values in (models, shards, streams, places))
     stack = Stack(models)
     stack.net.train()
-    size = recipe.batch_size
-    sizes = [len(x) for x, *_ in shards]
-    batches = [-(-n // size) for n in sizes]
     x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))
-    offsets = [0, *torch.tensor(sizes).cumsum(0).tolist()[:-1]]
-    device = x.device
-
-    # What never changes between epochs: who is at work at step j, how many rows each has, and the weight of each row.
-    plan = []
-    for j in range(max(batches)):
-        active = sum(b > j for b in batches)
-        rows = torch.tensor([min(size, n - j * size) for n in sizes[:active]])
-        width = int(rows.max())
-        weight = (torch.arange(width) < rows[:, None]).double() / rows[:, None]
-        ragged = bool((rows != width).any())
-        plan.append((active, width, weight.to(x.dtype).to(device).flatten(), rows.to(device) if ragged else None))
-    counts = torch.tensor(batches, device=device)
-    optimizer = (_Adam if recipe.optimizer == "adam" else _Sgd)(stack, recipe)
+    batches = _Order([len(own) for own, *_ in shards], streams, recipe.batch_size, x)
+    optimizer = optimizer_for(stack.parameters.values(), recipe, rows=len(models), fused=True)
+    optimizers = {active: optimizer.first(active) for active, *_ in batches.steps}
 
     at_work = None
     for epoch in range(recipe.epochs):
-        lr = recipe.lr_at(epoch)
-        table = _shuffles(sizes, offsets, streams, max(batches) * size, device)
-        for j, (active, width, weight, rows) in enumerate(plan):
+        for j, (rows, (active, weight, padded)) in enumerate(zip(batches.rows(), batches.steps, strict=True)):
             if active != at_work:
                 leaves = stack.use(active)
-                clients = tuple(places[:active])
+                parameters = list(leaves.values())
                 at_work = active
-            stack.set_rows(rows)
-            index = table[:active, j * size : j * size + width].reshape(-1)
-            images = x[index].unflatten(0, (active, width))
+            stack.set_share(weight if padded else None)
+            images, weight = x.index_select(0, rows).unflatten(0, weight.shape), weight.flatten()
             if loss is None:
-                losses = F.cross_entropy(stack.forward(images).flatten(0, 1), columns[0][index], reduction="none")
+                logits = stack.forward(images).flatten(0, 1)
+                slope = cross_entropy_slope(logits, columns[0].index_select(0, rows), weight)
+                gradients = torch.autograd.grad(logits, parameters, slope)
             else:
                 features = stack.net.features(images)
                 logits = stack.net.classifier(features).flatten(0, 1)
-                losses = loss(features.flatten(0, 1), logits, *(part[index] for part in columns))
-            grads = list(torch.autograd.grad(losses @ weight, list(leaves.values())))
-            with torch.no_grad():
-                if adjust is not None:
-                    adjust(clients, leaves, grads)
-                optimizer.step(leaves, grads, active, lr, counts[:active] * epoch + j + 1)
-            if j + 1 < len(plan):
+                losses = loss(features.flatten(0, 1), logits, *(part[rows] for part in columns))
+                gradients = torch.autograd.grad(losses @ weight, parameters)
+            if adjust is not None:
+                with torch.no_grad():
+                    adjust(tuple(places[:active]), leaves, list(gradients))
+            optimizers[active].lr = recipe.lr_at(epoch)
+            optimizers[active].step(gradients)
+            if j + 1 < len(batches.steps):
                 yield epoch
         if epoch + 1 in snapshots:
             stack.write_back()

@@ -7,6 +7,7 @@ goes on.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -15,6 +16,8 @@ import torch
 
 SMALL_INPUT = 1 * 16 * 16
 
+_given = threading.local()
+
 
 @contextmanager
 def suitable_threads(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
@@ -22,9 +25,16 @@ def suitable_threads(device: str, input_shape: tuple[int, ...]) -> Iterator[None
     before = torch.get_num_threads()
     small = device == "cpu" and prod(input_shape) <= SMALL_INPUT
     if small:
+        _given.cores = cores()
         torch.set_num_threads(1)
     try:
         yield
     finally:
         if small:
             torch.set_num_threads(before)
+            del _given.cores
+
+
+def cores() -> int:
+    """How many cores a run may use: torch's threads, as they were before `suitable_threads` took them away."""
+    return getattr(_given, "cores", 0) or torch.get_num_threads()

@@ -1,20 +1,34 @@
-"""What holds for every registered method: trip-wire, bytes, determinism, untouched clients, presets."""
+"""What holds for every registered method: trip-wire, bytes, determinism, untouched clients, needs, knobs."""
 
 import dataclasses
+import functools
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.comm import size
-from fedlab_nb.data import federate
+from fedlab_nb.comm import Ledger, Link, serialise, size
+from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
+from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.parts import phase2
+from fedlab_nb.study import compare, run
 from fedlab_nb.training import Recipe
 
-CHEAP = {"rounds": 2, "iterations": 5, "epochs": 2, "steps": 20}
+CHEAP = {
+    "rounds": 2,
+    "iterations": 5,
+    "epochs": 2,
+    "steps": 20,
+    "samples": 200,
+    "distil_steps": 20,
+    "one_shot_steps": 20,
+}
 NO_SERVER = {"local", "centralized"}
+STUDY = {"clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
 
 
 class Tripwire:
@@ -27,17 +41,37 @@ class Tripwire:
         raise AssertionError("a server step touched private data")
 
 
-def cheap(name):
+class Guarded(torch.Tensor):
+    """Samples that a client took: an ordinary tensor, but in a server step only its size may be asked for."""
+
+    locked = False
+    SIZES = {torch.Tensor.shape.__get__, torch.Tensor.device.__get__, torch.Tensor.dtype.__get__, torch.Tensor.__len__}
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if cls.locked and function not in cls.SIZES:
+            raise AssertionError(f"a server step touched a client's samples ({function})")
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*args, **(kwargs or {}))
+
+
+def cheap(name, **more):
     known = {k.name: k for k in METHODS[name].fields()}
-    return METHODS[name].preset(**{k: v for k, v in CHEAP.items() if k in known})
+    return METHODS[name].preset(**{k: v for k, v in CHEAP.items() if k in known}, **more)
 
 
-def context(clients=3, model="mlp", **options):
-    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
-    shape = federation.dataset.input_shape
-    return Context(
-        federation, architectures=[(model, shape, 10, None)] * clients, recipe=Recipe(epochs=2), seed=0, **options
-    )
+def in_study(*names):
+    """Settings of `study` that are cheap for these methods."""
+    fewer = {f"{name}.{k.name}": CHEAP[k.name] for name in names for k in METHODS[name].fields() if k.name in CHEAP}
+    return STUDY | fewer
+
+
+def context(clients=3, models=("mlp",), federation=None, **options):
+    federation = federation or federate("digits", alpha=0.5, clients=clients, seed=0)
+    kinds = [
+        (models[k % len(models)], federation.dataset.input_shape, federation.classes, None) for k in range(clients)
+    ]
+    return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **options)
 
 
 def finish(generator):
@@ -48,21 +82,37 @@ def finish(generator):
             return stop.value
 
 
+@functools.cache
+def once(name):
+    """The method's model in the usual setting, and its clients with their states right after local training."""
+    kept = {}
+
+    def remember(clients):
+        kept["clients"] = clients
+        kept["states"] = [clients.state(k) for k in range(len(clients))]
+
+    return finish(cheap(name).run(context(remember=remember))), kept
+
+
+# ------------------------------------------------------------------------------------------------ what the server sees
 @pytest.mark.parametrize("name", METHODS)
 def test_no_server_step_reads_private_samples(name, monkeypatch):
+    """Neither from the federation nor from what a client took of it before."""
     ctx = context()
     private, real = ctx.private, Context.server
-
-    from contextlib import contextmanager
+    rows = private._rows
+    monkeypatch.setattr(private, "_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted)))
 
     @contextmanager
     def server(self):
         kept = private._x, private._y
         with real(self):
             private._x = private._y = Tripwire()
+            Guarded.locked = True
             try:
                 yield
             finally:
+                Guarded.locked = False
                 private._x, private._y = kept
 
     monkeypatch.setattr(Context, "server", server)
@@ -70,57 +120,77 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
     assert name in NO_SERVER or ctx.server_steps > 0
 
 
-def test_the_trip_wire_trips():
+def test_the_trip_wire_trips(monkeypatch):
     ctx = context()
     with ctx.server(), pytest.raises(RuntimeError, match="server step touched"):
         ctx.private.train(0)
-    assert len(ctx.private.train(0)[1])
+    x, y = (t.as_subclass(Guarded) for t in ctx.private.train(0))
+    monkeypatch.setattr(Guarded, "locked", True)
+    assert len(x) == y.shape[0] == ctx.sizes[0]
+    for touch in (lambda: x[0], lambda: x.mean(), lambda: torch.bincount(y), lambda: float(x.sum()), x.tolist):
+        with pytest.raises(AssertionError, match="server step touched"):
+            touch()
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_ledger_counts_what_was_really_sent(name, monkeypatch):
-    """Every payload that passes, weighed by its serialised size, adds up to the ledger."""
-    from fedlab_nb.comm import Ledger, Link, serialise
-
+    """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
     ctx = context()
-    weighed = {"up": 0, "down": 0}
-    up, down, broadcast, add = Link.up, Link.down, Link.broadcast, Ledger.add
-    entered = {"up": 0, "down": 0}
+    weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
+    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, phase2._count_round
 
     def count(direction, times, payload):
         assert size(payload) == len(serialise(payload))
         weighed[direction] += times * len(serialise(payload))
 
-    monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
-    monkeypatch.setattr(Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1])
-    monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
+    def rounds(ledger, members, message):  # FENS enters a tiny round at once, for all clients that take part
+        for direction in ("down", "up"):
+            count(direction, len(members), message)
+        count_round(ledger, members, message)
 
     def counted(self, client, direction, phase, n, messages=1):
         entered[direction] += n
         return add(self, client, direction, phase, n, messages)
 
+    monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
+    monkeypatch.setattr(Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1])
+    monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
+    monkeypatch.setattr(phase2, "_count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
     finish(cheap(name).run(ctx))
     ledger = ctx.link.ledger
-    assert ledger.up == entered["up"] and ledger.down == entered["down"]
-    if (
-        name != "fens"
-    ):  # enters its aggregator rounds in bulk; tests/methods/test_fens.py compares them with the formula
-        assert ledger.up == weighed["up"] and ledger.down == weighed["down"]
+    assert (ledger.up, ledger.down) == (entered["up"], entered["down"]) == (weighed["up"], weighed["down"])
 
 
+# ------------------------------------------------------------------------------------------------ results
 @pytest.mark.parametrize("name", METHODS)
 def test_same_seed_same_digits_and_global_stream_untouched(name):
     state = torch.get_rng_state()
     x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    first, second = (finish(cheap(name).run(context())).logits(x) for _ in range(2))
-    assert torch.equal(first, second)
+    again = finish(cheap(name).run(context()))
+    assert torch.equal(once(name)[0].logits(x), again.logits(x))
     assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.fixture(scope="module")
+def in_company():
+    """All methods on one federation, the clients trained once for all of them."""
+    return {o.method: o for o in compare(list(METHODS), **in_study(*METHODS))}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_alone_in_company_cached_or_not_gives_the_same_digits(name, in_company):
+    setting = in_study(name)
+    there, alone, again = in_company[name], run(name, cache=False, **setting), run(name, **setting)
+    assert again.cached and not alone.cached
+    assert alone.accuracy == there.accuracy == again.accuracy and alone.ledger == there.ledger == again.ledger
+    assert np.array_equal(alone.test_features, there.test_features)
+    assert np.array_equal(again.test_features, there.test_features)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_results_predict_and_have_features(name):
-    model = finish(cheap(name).run(context()))
+    model, _ = once(name)
     x = torch.rand(5, 1, 8, 8)
     assert model.logits(x).shape == (5, 10) and model.features(x).shape[0] == 5 and model.features(x).dim() == 2
     assert isinstance(model.parameters, int) and model.parameters > 0
@@ -129,19 +199,52 @@ def test_results_predict_and_have_features(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_shared_clients_are_left_as_they_were(name):
-    kept = {}
-
-    def remember(clients):
-        kept["clients"] = clients
-        kept["states"] = [clients.state(k) for k in range(len(clients))]
-
-    finish(cheap(name).run(context(remember=remember)))
-    if kept:
-        for k, before in enumerate(kept["states"]):
-            after = kept["clients"].state(k)
-            assert all(torch.equal(before[n], after[n]) for n in before)
+    _, kept = once(name)
+    for k, before in enumerate(kept.get("states", [])):
+        after = kept["clients"].state(k)
+        assert all(torch.equal(before[n], after[n]) for n in before)
 
 
+# ------------------------------------------------------------------------------------------------ needs
+def rows_of_features():
+    stream = torch.Generator().manual_seed(0)
+    x, y = torch.randn(90, 7, generator=stream), torch.arange(90) % 3
+    data = Dataset("rows", x, y, x[:9], y[:9], x[:20], ("a", "b", "c"), "rows")
+    return Federation(data, tuple(torch.arange(90).split(30)), "dirichlet", 1.0, 0, 0, 1, "")
+
+
+def without(need):
+    """A setting that lacks `need`."""
+    if need == "images":
+        return context(federation=rows_of_features())
+    if need == "one architecture":
+        return context(models=("mlp", "cnn"))
+    ctx = context()
+    ctx.public = None
+    return ctx
+
+
+@pytest.mark.parametrize("need", NEEDS)
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
+    """One sentence before any work, or a run to its end."""
+    ctx, method = without(need), cheap(name)
+    assert not ctx.has(need)
+    try:
+        method.validate(ctx)
+    except UsageError as error:
+        sentence = str(error)
+        assert sentence.endswith(".") and ". " not in sentence and "\n" not in sentence and len(sentence) < 300
+        assert need not in METHODS[name].info.needs or METHODS[name].info.title in sentence
+        assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
+    else:
+        assert need not in METHODS[name].info.needs
+        model = finish(method.run(ctx))
+        x = torch.zeros(4, *ctx.input_shape)
+        assert model.logits(x).shape == (4, ctx.classes)
+
+
+# ------------------------------------------------------------------------------------------------ knobs
 @pytest.mark.parametrize("name", METHODS)
 def test_knobs_presets_and_words(name):
     cls = METHODS[name]
@@ -149,6 +252,9 @@ def test_knobs_presets_and_words(name):
     assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic and cls.info.leaks
     for preset in ("classroom", "paper"):
         cls.preset(preset)
+    assert cls.preset("paper", convolutions=True) == cls.preset("paper")
+    convolutional = cls.preset(convolutions=True)
+    assert {k.name for k in cls.fields() if getattr(convolutional, k.name) != k.default} == cls.convolutional.keys()
     for knob in cls.fields():
         assert knob.label and knob.help
         for value in (knob.default, knob.paper):

@@ -249,7 +249,8 @@ def test_weights_from_real_images_need_those_images_sent():
 
 
 def test_a_client_that_always_errs_loses_its_weight_on_real_images():
-    """Negated logits: a share of 0.2 falls to nearly 0. (An untrained client gains: it tempers an over-sure mean.)"""
+    """Negated logits: a share of 0.2 falls to nearly 0. An untrained client would be no such test: with logits near 0
+    it only tempers the sum of the others, and may gain (1 of 12 federations of the digits)."""
     ctx = context(epochs=20, clients=5)
     model, _ = run(ctx, ee=False, epochs=2)
     clients = model.ensemble.clients
@@ -296,8 +297,21 @@ def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
     assert curve == snapshots  # T = 4: every epoch is shown
 
 
+def test_while_it_runs_it_shows_its_diary_so_far():
+    model, steps = run()
+    live = [step.model.live for step in steps if step.phase == "distillation" and step.model is not None]
+    assert [len(now["weights"]) for now in live] == [1, 2, 3, 4] == [len(now["synthetic_images"]) for now in live]
+    for now in live:
+        for name, values in now.items():
+            assert np.array_equal(values, model.artefacts[name][: len(values)])
+    assert model.live == {}
+
+
 def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     server, ensemble = run()[0], run(answer="ensemble")[0]
+    x, y = x_test(), federation().dataset.y_test
+    assert ensemble.curves(x, y) == server.curves(x, y)
+    assert WeightedEnsemble(ensemble.clients, [1.0] * M).curves(x, y) == {}
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
     assert np.array_equal(server.artefacts["weights"], ensemble.artefacts["weights"])
     assert ensemble.parameters == sum(ensemble.clients.parameters) and server.parameters == ensemble.parameters // M

@@ -15,10 +15,12 @@ from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
 from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
+from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
 from fedlab_nb.models import build, model_state
+from fedlab_nb.study.settings import Settings, plan
 from fedlab_nb.training import ClientModels, Recipe
 
 M, C = 3, 10
@@ -56,6 +58,18 @@ def trained_clients(ctx):
             return stop.value
 
 
+# ------------------------------------------------------------------------------------------------ the student's rate
+@pytest.mark.parametrize("name", ["feddf", "dense", "fdafl", "fadi"])
+def test_a_student_with_convolutions_takes_smaller_steps(name):
+    """At 0.1 the cnn dies, and everything that it is taught with it."""
+
+    def rate(**setting):
+        return plan(Settings.make(**setting), [name])[0].method.server_lr
+
+    assert rate(model="mlp") == 0.1 and rate(model="cnn") == rate(model="mlp,cnn") == 0.02
+    assert rate(model="cnn", preset="paper") == 0.01 and rate(model="cnn", server_lr=0.3) == 0.3
+
+
 # ------------------------------------------------------------------------------------------------ DENSE
 def test_boundary_loss_of_hand_made_answers():
     """Two classes; teacher and student disagree on the first sample only, whose KL is 0.8 log 4 + 0.2 log(1/4)."""
@@ -90,10 +104,35 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
             if t.argmax() != s.argmax():
                 boundary -= float(F.kl_div(s.log_softmax(0), t.softmax(0), reduction="sum")) / 6
         assert stability > 0 and boundary < 0
+        w = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+        mixed = sum(share * module(x) for share, module in zip(w, modules, strict=True))
+        by_hand = float(-mixed.log_softmax(1)[torch.arange(6), y].mean())
+        plain = Dense(bn_weight=0, div_weight=0)
+        assert float(plain.loss(x, y, ensemble, student, w)) == pytest.approx(by_hand, rel=1e-12)
         for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
             method = Dense(bn_weight=l1, div_weight=l2)
             expected = similarity + l1 * stability + l2 * boundary
             assert float(method.loss(x, y, ensemble, student)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", DATA_FREE)
+def test_teacher_weighted_by_samples(name):
+    """Both teachers, of the images and of the student: every client's logits count n_k/N."""
+    ctx, seen = context(dtype=torch.float64), []
+    method = DATA_FREE[name](**{**SHORT, "epochs": 1}, weights="samples")
+    shares = (torch.tensor(ctx.sizes).double() / sum(ctx.sizes)).tolist()
+    real = type(method).loss
+
+    def loss(self, *args):
+        seen.append(args[-1].tolist())
+        return real(self, *args)
+
+    patched = type(f"Seen{name}", (type(method),), {"loss": loss})
+    model, _ = finish(patched(**{**SHORT, "epochs": 1}, weights="samples"), ctx)
+    assert seen and all(one == pytest.approx(shares, rel=1e-12) for one in seen)
+    assert model.artefacts["disagreement"].shape == (1,)
+    uniform, _ = finish(DATA_FREE[name](**{**SHORT, "epochs": 1}), context(dtype=torch.float64))
+    assert not torch.equal(uniform.logits(ctx.public), model.logits(ctx.public))
 
 
 def test_paper_preset_of_dense():
@@ -102,6 +141,7 @@ def test_paper_preset_of_dense():
     assert (method.images, method.batch, method.generator_lr, method.server_lr) == (128, 128, 1e-3, 0.01)
     assert (method.bn_weight, method.div_weight, method.temperature) == (1, 1, 4)
     assert method.reset and method.passes == 0 and method.augment == "crop+flip"
+    assert Dense.paper_model == {1: "cnn2", 3: "cnn3"}
 
 
 # ------------------------------------------------------------------------------------------------ F-DAFL
@@ -158,8 +198,26 @@ def test_data_free_runs_cost_one_upload_and_keep_a_diary(name, model):
     assert kept["teacher_classes"].shape == (2, C) and kept["teacher_classes"].sum() == 32
     assert kept["disagreement"].shape == kept["distillation_loss"].shape == (2,)
     assert {step.phase for step in steps} == {"local training", "synthesis", "distillation"}
-    assert sum(step.model is not None for step in steps if step.phase == "distillation") == 2
+    shown = [step.model for step in steps if step.phase == "distillation" and step.model is not None]
+    assert [len(now.live["synthetic_epochs"]) for now in shown] == [1, 2]
     assert not model.module.training
+
+
+@pytest.mark.parametrize("kind", [Dense, FAdi])
+def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
+    """It moves in distillation only: before the first step everything is as it was drawn."""
+    seen, name, real = [], kind.info.name, kind.distil
+
+    def distil(self, learner, *args):
+        seen.append(model_state(learner.student))
+        return (yield from real(self, learner, *args))
+
+    monkeypatch.setattr(kind, "distil", distil)
+    ctx = context("resnet8", 4)
+    finish(kind(**SHORT), ctx)
+    drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))
+    assert all(torch.equal(tensor, seen[0][key]) for key, tensor in drawn.items())
+    assert not all(torch.equal(tensor, seen[1][key]) for key, tensor in drawn.items())
 
 
 def test_dense_with_an_empty_generator_loss_still_distils_and_augments():
@@ -197,7 +255,7 @@ def test_clients_of_several_architectures():
         model, _ = finish(method, ctx)
         assert model.module.architecture[0] == "mlp"  # the first client's
     ctx = Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0)
-    for method in (FedDF(start="average"), FedKD(rounds_after=1)):
+    for method in (FedDF(start="average"), FedKD(rounds_after=1), FedKD(rounds_before=1)):
         with pytest.raises(UsageError, match="same architecture"):
             method.validate(ctx)
 
@@ -250,6 +308,22 @@ def test_fedkds_bytes_with_and_without_rounds_after():
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.one_shot_bytes(d) + 4 * C + formulas.iterative_bytes(d, 2)
     assert steps[-1].phase == "rounds" and not torch.equal(tuned.logits(ctx.public), model.logits(ctx.public))
+
+
+def test_fedkd_from_an_averaged_model():
+    """`rounds_before`: the clients go on from FedAvg's model, which costs its rounds; the student starts there, too."""
+    ctx = context(dtype=torch.float64)
+    finish(FedKD(epochs=1, rounds_before=2, local_epochs=1), ctx)
+    d = sum(t.numel() for t in model_state(ctx.initial_model()).values())
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == 2 * (formulas.one_shot_bytes(d) + formulas.iterative_bytes(d, 2)) + 4 * C
+    average, _ = finish(FedAvgMulti(rounds=2, local_epochs=1), context(dtype=torch.float64))
+    still = context(dtype=torch.float64)
+    still.recipe = Recipe(epochs=0, batch_size=64)  # no further training: rounds and local models are θ_2 alone
+    for first in (still, ctx):
+        student, _ = finish(FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first)
+        for name, tensor in model_state(student.module).items():
+            torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
 
 
 def test_public_samples_are_needed():

@@ -59,6 +59,17 @@ def test_without_any_unknown_it_is_the_mean_of_probabilities():
     torch.testing.assert_close(vote.logits(torch.rand(1, 3)).softmax(1), torch.tensor([[0.45, 0.55]]))
 
 
+def test_only_the_surest_vote():
+    """The two that call it unknown least: 0.3 + 0.1 for class 0, 0.2 + 0.6 for class 1; the third has 0.45, 0.05."""
+    models = [Says(0.3, 0.2, 0.5), Says(0.45, 0.05, 0.5001), Says(0.1, 0.6, 0.3)]
+    two = OpenSetVote(ClientModels(models), voters=2)
+    torch.testing.assert_close(two.logits(torch.rand(4, 3)).exp(), torch.tensor([[0.4, 0.8]]).expand(4, 2))
+    x = torch.rand(2, 3)
+    for voters in (0, 3, 9):
+        everyone = OpenSetVote(ClientModels(models), voters)
+        torch.testing.assert_close(everyone.logits(x), OpenSetVote(ClientModels(models)).logits(x))
+
+
 # ------------------------------------------------------------------------------------------------ outliers
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 13)])
 @pytest.mark.parametrize("way", outliers.WAYS)
@@ -107,7 +118,43 @@ def test_outliers_come_from_the_stream_alone():
     assert torch.equal(state, torch.get_rng_state()) and outliers.destroyed(x[:0], seeded()).shape == (0, 1, 8, 8)
 
 
+def test_harder_outliers_by_hand():
+    """A linear model: the gradient of -log p(unknown) to x is Σ_c p_c w_c - w_unknown, of which the sign counts."""
+    model = build("mlp", (6,), 4, dtype=torch.float64)
+    x = torch.randn(5, 6, generator=seeded(), dtype=torch.float64)
+    now = x.clone()
+    for _ in range(3):
+        now.requires_grad_()
+        (gradient,) = torch.autograd.grad(-model(now).log_softmax(1)[:, 3].sum(), now)
+        now = (now + 0.002 * gradient.sign()).detach()
+    model.train()
+    made = outliers.harder(model, x, 3, 3, chunk=2)
+    torch.testing.assert_close(made, now, rtol=0, atol=1e-12)
+    assert model.training and all(p.grad is None for p in model.parameters())
+    assert (made - x).abs().max() <= 3 * outliers.STEP + 1e-12
+
+    def unknown(x):
+        return model(x).softmax(1)[:, 3]
+
+    assert bool((unknown(made) < unknown(x)).all())
+    assert outliers.harder(model, x[:0], 3, 3).shape == (0, 6)
+
+
 # ------------------------------------------------------------------------------------------------ the method
+@pytest.mark.parametrize("options", [{"fresh": True}, {"adversarial": 2}, {"fresh": True, "adversarial": 1}])
+def test_new_outliers_every_epoch(options):
+    """As many epochs, the same bytes, the same digits again; and another model than with outliers drawn once."""
+    plain, ctx = context(), context()
+    before, after = finish(FedOV().run(plain)), finish(FedOV(**options).run(ctx))
+    assert plain.link.ledger.by_client() == ctx.link.ledger.by_client()
+    x = torch.rand(5, 1, 8, 8, generator=seeded())
+    assert not torch.equal(before.logits(x), after.logits(x))
+    assert torch.equal(after.logits(x), finish(FedOV(**options).run(context())).logits(x))
+    steps = list(FedOV(**options).run(context()))
+    shown = [(s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None]
+    assert shown == [(1, 2), (2, 2)]
+
+
 def test_bytes_are_two_models_with_one_output_more():
     ctx = context()
     out = finish(FedOV().run(ctx))

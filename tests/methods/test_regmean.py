@@ -7,7 +7,7 @@ from fedlab_nb import formulas
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.parts.kronecker import Factors, input_factors, kronecker_factors, layer_matrix
 from fedlab_nb.methods.parts.posterior import Posterior, solve
-from fedlab_nb.methods.regmean import RegMean, merge
+from fedlab_nb.methods.regmean import RegMean, merge, shrunk
 from fedlab_nb.models import build, model_state
 
 from .test_fisher_merge import EXACT, context, finish, samples
@@ -95,3 +95,29 @@ def test_batch_norm_is_averaged():
     average = weighted_mean(kept[0], ctx.sizes)
     names = [name for name in state if "running" in name]
     assert names and all(torch.equal(state[name], average[name]) for name in names)
+
+
+def test_one_convolution_is_the_nearest_to_all_clients_own():
+    """Over all convolutions, M̄ minimises Σ_k w_k (mean over client k's images of ‖conv(a) - conv_k(a)‖²)."""
+    stream = torch.Generator().manual_seed(0)
+    networks = [build("cnn", (1, 8, 8), 10, width=2, generator=stream, dtype=EXACT) for _ in range(3)]
+    images = [torch.rand(n, 1, 8, 8, generator=stream, dtype=EXACT) ** (k + 1) for k, n in enumerate((12, 20, 33))]
+    name, shares = "body.0.0", [0.2, 0.3, 0.5]
+    layers = [network.get_submodule(name) for network in networks]
+    own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
+    moments = [input_factors(network, x)[name] for network, x in zip(networks, images, strict=True)]
+    merged = merge([layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0)
+    weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
+    bias = merged[:, -1].clone().requires_grad_()
+    far = sum(
+        w * (torch.conv2d(x, weight, bias, padding=layers[0].padding) - y).square().sum() / len(x)
+        for w, x, y in zip(shares, images, own, strict=True)
+    )
+    far.backward()
+    assert far.item() > 0.01 and max(weight.grad.abs().max(), bias.grad.abs().max()) < 1e-8
+
+
+def test_off_diagonal_moments_shrink_by_the_factor():
+    moments = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
+    torch.testing.assert_close(shrunk(moments, 0.9), torch.tensor([[2.0, 0.9], [0.9, 3.0]]))
+    assert shrunk(moments, 1.0) is moments

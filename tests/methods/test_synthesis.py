@@ -146,7 +146,7 @@ def test_shown_epochs(total):
 
 def test_papers_learner():
     learner = GeneratorKnobs(epochs=4, batch=8, server_lr=0.01).learner(build("mlp", (1, 8, 8), 3))
-    group = learner.optimizer.param_groups[0]
-    assert (group["momentum"], group["weight_decay"], learner.clip) == (0.9, 1e-4, 10.0)
+    optimizer = learner.optimizer
+    assert (optimizer.momentum, optimizer.weight_decay, learner.clip) == (0.9, 1e-4, 10.0)
     learner.set_epoch(2)
-    assert group["lr"] == pytest.approx(0.005)
+    assert optimizer.lr == pytest.approx(0.005)

@@ -30,6 +30,8 @@ def seeded(seed=0):
         ("lenet5", (1, 32, 32), None, 61_706),
         ("lenet5", (1, 28, 28), None, 61_706),
         ("lenet5", (1, 8, 8), None, 61_706),
+        ("cnn2", (1, 28, 28), None, 416 + 32 + 12_832 + 64 + 1568 * 10 + 10),  # DENSE's for grey images
+        ("cnn3", (3, 32, 32), None, 3_584 + 2 * 147_584 + 2048 * 10 + 10),  # Co-Boosting's CNN1
         ("resnet8", (3, 32, 32), 128, 4_932_344 - 20_590),  # FENS' count less the layers its forward never uses
         ("resnet18", (3, 32, 32), 64, 11_173_962),
         ("resnet10", (3, 32, 32), 64, 4_903_242),

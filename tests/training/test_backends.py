@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import MODELS, build, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, trained
 
@@ -55,14 +55,41 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
     assert largest_difference(models, twins) < 1e-9
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_architecture(name, optimizer):
+    """Two epochs in float64 of clients of 1 to 40 samples."""
+    models, shards = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "sizes", [(32, 32, 32), (31, 32, 33), (1, 1, 1), (400, 2, 2, 2, 2), (1, 2, 3, 5, 8, 13, 21, 34, 55)]
+)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("cnn2", 4)])
+def test_every_distribution_of_sizes(name, width, optimizer, sizes):
+    models, shards = clients(name, (1, 8, 8), sizes=sizes, width=width)
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
-def test_float32_ten_steps(name):
+def test_float32_ten_steps(name, optimizer):
     models, shards = clients(
         name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None
     )
     start = copy.deepcopy(models)
     twins = copy.deepcopy(models)
-    recipe = Recipe(epochs=1, batch_size=16, lr=0.05)
+    recipe = Recipe(epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
     trained(models, shards, recipe, seed=3, backend="loop")
     trained(twins, shards, recipe, seed=3, backend="stacked")
     assert largest_difference(models, twins) < 1e-5 < largest_difference(models, start)
@@ -151,6 +178,9 @@ def test_auto_is_a_rule_not_a_race():
     assert auto_backend("cpu", build("mlp", (1, 28, 28), 10), (1, 28, 28), 10) == "loop"
     assert auto_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
     assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
+    assert auto_backend("cpu", build("vgg9", (1, 8, 8), 10), (1, 8, 8), 10) == "loop"
+    cnn.body.append(torch.nn.Dropout())
+    assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "loop"  # a layer that has no stacked form
 
 
 def test_zero_epochs_leave_the_models_as_they_were():

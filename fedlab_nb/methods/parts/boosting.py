@@ -160,19 +160,19 @@ class WeightedEnsemble(EnsembleModel):
     def logits(self, x: Tensor) -> Tensor:
         return combine(self.clients.logits(x), self.weights, normalise=self.normalise)
 
+    def curves(self, x: Tensor, y: Tensor) -> dict[str, list[float]]:
+        """`ensemble_curve` [T]: accuracy on `x, y` of A_w with each epoch's w, where a run has kept them."""
+        logits = self.clients.logits(x)
+        answers = [
+            combine(logits, torch.from_numpy(w).to(logits), normalise=self.normalise).argmax(1)
+            for w in self.artefacts.get("weights", ())
+        ]
+        return {"ensemble_curve": [float((answer == y).double().mean()) for answer in answers]} if answers else {}
+
 
 class BoostedModel(NetworkModel):
-    """The server model, with the `ensemble` that taught it beside it."""
+    """The server model, with the `ensemble` that taught it beside it, whose curve stands beside its own history."""
 
     def __init__(self, module: nn.Module, ensemble: WeightedEnsemble, **kept) -> None:
         super().__init__(module, **kept)
-        self.ensemble = ensemble
-
-    def curves(self, x: Tensor, y: Tensor) -> dict[str, list[float]]:
-        """`ensemble_curve` [T]: accuracy on `x, y` of A_w with each epoch's w, to draw beside the server's history."""
-        logits = self.ensemble.clients.logits(x)
-        answers = [
-            combine(logits, torch.from_numpy(w).to(logits), normalise=self.ensemble.normalise).argmax(1)
-            for w in self.artefacts["weights"]
-        ]
-        return {"ensemble_curve": [float((answer == y).double().mean()) for answer in answers]}
+        self.ensemble, self.curves = ensemble, ensemble.curves

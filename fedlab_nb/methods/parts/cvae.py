@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...models.build import initialise
+from ...training.optim import Adam
 from ...training.stack import Stack
 
 AHEAD = 64  # steps whose batches are drawn at once
@@ -74,7 +75,7 @@ def train_cvaes(
     images = len(first.input_shape) == 3
     encoders, decoders = Stack([c.encoder for c in cvaes]), Stack([c.decoder for c in cvaes])
     leaves = [*encoders.use(len(cvaes)).values(), *decoders.use(len(cvaes)).values()]
-    optimizer = torch.optim.Adam(leaves, lr=lr)
+    optimizer = Adam(leaves, lr)
     x, y = (torch.cat(part) for part in zip(*shards, strict=True))
     x, hot = x.flatten(1), F.one_hot(y, first.classes).to(x)
     sizes = [len(own) for own, _ in shards]
@@ -87,9 +88,7 @@ def train_cvaes(
             rows = torch.stack([own + start for own, start in zip(drawn, starts, strict=False)], 1).to(x.device)
             noise = torch.stack([torch.randn(ahead, batch, first.latent, generator=s) for s in streams], 1).to(x)
         losses = elbo(encoders.forward, decoders.forward, x[rows[at]], hot[rows[at]], noise[at], images=images).mean(1)
-        optimizer.zero_grad()
-        losses.sum().backward()
-        optimizer.step()
+        optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
     encoders.write_back()
     decoders.write_back()

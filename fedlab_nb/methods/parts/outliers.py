@@ -1,15 +1,18 @@
 """Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
 
 Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features are
-destroyed by taking each number from some sample of the client, whichever.
+destroyed by taking each number from some sample of the client, whichever. `harder` moves outliers towards what the
+client's model takes for known.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 LARGEST, SMALLEST = 0.6, 0.25  # sides of a patch, as shares of the image's
+STEP = 0.002  # of `harder`, in the samples' own units (FedOV's code)
 
 
 def destroyed(x: Tensor, stream: torch.Generator) -> Tensor:
@@ -18,6 +21,25 @@ def destroyed(x: Tensor, stream: torch.Generator) -> Tensor:
         return _mixed_columns(x, stream)
     way = torch.randint(len(WAYS), (len(x),), generator=stream).tolist()
     return torch.stack([WAYS[way[i]](x, i, stream) for i in range(len(x))]) if len(x) else x
+
+
+def harder(model: nn.Module, x: Tensor, unknown: int, steps: int, step: float = STEP, chunk: int = 1024) -> Tensor:
+    """Outliers `x [n, ...]` moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class
+    `unknown`: each number by steps * step at most. The model runs in eval mode and is left as it was."""
+    was = model.training
+    model.eval()
+    moved = []
+    for part in x.split(chunk):
+        now, label = part.clone(), torch.full((len(part),), unknown, device=x.device)
+        for _ in range(steps):
+            now.requires_grad_()
+            with torch.enable_grad():
+                loss = F.cross_entropy(model(now), label, reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, now)
+            now = now.detach() + step * gradient.sign()
+        moved.append(now)
+    model.train(was)
+    return torch.cat(moved) if moved else x
 
 
 def cut_paste(x: Tensor, i: int, stream: torch.Generator) -> Tensor:

@@ -1,0 +1,63 @@
+"""Seeds as a batch dimension: the clients of several seeds of one setting, trained as one stack.
+
+A band over five seeds needs five times as many clients of the same architecture and recipe. Where clients are stacked
+anyway, theirs join the stack: as many steps as one seed takes, each a little wider. Every client keeps its own stream
+of shuffles, so that it becomes what it would be alone, to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..methods.context import Context
+from ..training import Tick, auto_backend, train_clients
+from ..training.loop import Shard
+
+SEEDS = 8  # seeds that are trained together at most
+NUMBERS = 2**24  # and numbers in all their models
+
+
+@dataclass
+class Party:
+    """One seed's clients in a common training."""
+
+    run: Any  # the study's run, which draws the seed's curve and keeps its clients
+    context: Context
+    models: list[nn.Module]
+    shards: list[Shard]
+
+    @property
+    def finite(self) -> bool:
+        """Whether no client's training diverged."""
+        return all(bool(torch.isfinite(p).all()) for model in self.models for p in model.parameters())
+
+
+def companions(context: Context, models: Sequence[nn.Module], count: int) -> int:
+    """How many of `count` further seeds should be trained together with `models`: 0 where clients are not stacked."""
+    groups = Counter(model.architecture for model in models)
+    first = {model.architecture: model for model in models}
+    for architecture, members in groups.items():
+        way = auto_backend(context.device.type, first[architecture], context.input_shape, members * (count + 1))
+        if context.backend == "loop" or (context.backend == "auto" and way == "loop"):
+            return 0
+    numbers = sum(p.numel() for model in models for p in model.parameters())
+    return max(0, min(count, SEEDS - 1, NUMBERS // numbers - 1))
+
+
+def train_parties(parties: Sequence[Party]) -> Iterator[Tick]:
+    """Train all clients of all parties in place, by the first one's recipe."""
+    context = parties[0].context
+    return train_clients(
+        [model for party in parties for model in party.models],
+        [shard for party in parties for shard in party.shards],
+        context.recipe,
+        seed=[party.context.seed for party in parties for _ in party.models],
+        ids=[k for party in parties for k in range(len(party.models))],
+        backend=context.backend,
+    )

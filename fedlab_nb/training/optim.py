@@ -1,0 +1,157 @@
+"""SGD and Adam, step by step as torch.optim has them, on lists of tensors and given gradients.
+
+Why not torch.optim: its first use in a process imports torch's compiler (1-2 s), its bookkeeping costs more than a step
+on a small network, and Adam there counts one number of steps for a whole tensor, where in a stack of clients each row
+has its own. `step(gradients)` takes a gradient for each parameter, in order.
+
+`first(a)` is the same optimizer for the first `a` rows of every parameter; it shares the state.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from .recipe import Recipe
+
+# One pass over memory instead of four (CPU: torch >= 2.4). It reads raw storage, so layouts have to agree.
+_FUSED_SGD = getattr(torch, "_fused_sgd_", None)
+
+
+def _in_memory(tensor: Tensor) -> Tensor:
+    """The numbers of a dense tensor in the order in which they lie in memory, as one row."""
+    return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def _rows(tensors: Sequence[Tensor], active: int) -> list[Tensor]:
+    return [t.detach()[:active] for t in tensors]
+
+
+class Sgd:
+    """v ← μ v + g + λ p, p ← p - lr v (torch.optim.SGD: momentum μ, coupled weight decay λ, no dampening).
+
+    `fused`: the one-pass kernel where there is one; its rounding may differ in the last bit.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        *,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        fused: bool = False,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
+        self.velocity = [torch.zeros_like(p) for p in self.parameters] if momentum else []
+        self.fused = fused and _FUSED_SGD is not None and bool(momentum) and self.parameters[0].device.type == "cpu"
+        self._flat = self._in_memory() if self.fused else ([], [])
+
+    def first(self, active: int) -> Sgd:
+        part = copy.copy(self)
+        part.parameters, part.velocity = _rows(self.parameters, active), _rows(self.velocity, active)
+        part._flat = part._in_memory() if self.fused else ([], [])
+        return part
+
+    def _in_memory(self) -> tuple[list[Tensor], list[Tensor]]:
+        return [_in_memory(p.detach()) for p in self.parameters], [_in_memory(v) for v in self.velocity]
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """One step. May change `gradients`."""
+        if self.fused:
+            _FUSED_SGD(
+                self._flat[0],
+                [
+                    _in_memory(g if g.stride() == p.stride() else torch.empty_like(p).copy_(g))
+                    for p, g in zip(self.parameters, gradients, strict=True)
+                ],
+                self._flat[1],
+                lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, dampening=0.0, nesterov=False,
+                maximize=False, is_first_step=False,
+            )  # fmt: skip
+            return
+        change = list(gradients)
+        if self.weight_decay:
+            change = torch._foreach_add(change, self.parameters, alpha=self.weight_decay)
+        if self.momentum:
+            torch._foreach_mul_(self.velocity, self.momentum)
+            torch._foreach_add_(self.velocity, change)
+            change = self.velocity
+        torch._foreach_add_(self.parameters, change, alpha=-self.lr)
+
+
+class Adam:
+    """torch.optim.Adam: bias-corrected first and second moments, coupled weight decay.
+
+    `rows`: the first axis of every parameter is the client's, and each row counts its own steps, so that rows may
+    stop at different times (None: one count for all).
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        rows: int | None = None,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.mean = [torch.zeros_like(p) for p in self.parameters]
+        self.square = [torch.zeros_like(p) for p in self.parameters]
+        device = self.parameters[0].device
+        self.steps = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
+        self.count = 0
+
+    def first(self, active: int) -> Adam:
+        part = copy.copy(self)
+        part.parameters, part.steps = _rows(self.parameters, active), self.steps[:active]
+        part.mean, part.square = _rows(self.mean, active), _rows(self.square, active)
+        return part
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """One step."""
+        first, second = self.betas
+        gradients = list(gradients)
+        if self.weight_decay:
+            gradients = torch._foreach_add(gradients, self.parameters, alpha=self.weight_decay)
+        torch._foreach_lerp_(self.mean, gradients, 1 - first)
+        torch._foreach_mul_(self.square, second)
+        torch._foreach_addcmul_(self.square, gradients, gradients, 1 - second)
+        roots = torch._foreach_sqrt(self.square)
+        if self.steps is None:
+            self.count += 1
+            torch._foreach_div_(roots, (1 - second**self.count) ** 0.5)
+            torch._foreach_add_(roots, self.eps)
+            torch._foreach_addcdiv_(self.parameters, self.mean, roots, -self.lr / (1 - first**self.count))
+            return
+        self.steps += 1
+        size = self.lr / (1 - first**self.steps)
+        spread = (1 - second**self.steps).sqrt()
+        for parameter, mean, root in zip(self.parameters, self.mean, roots, strict=True):
+            rows = (-1, *[1] * (root.dim() - 1))
+            root.div_(spread.to(root.dtype).view(rows)).add_(self.eps)
+            parameter.addcdiv_(mean * size.to(root.dtype).view(rows), root, value=-1)
+
+
+def optimizer_for(
+    parameters: Iterable[Tensor], recipe: Recipe, *, rows: int | None = None, fused: bool = False
+) -> Sgd | Adam:
+    """The optimizer that `recipe` names, at its first learning rate."""
+    if recipe.optimizer == "adam":
+        return Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay, rows=rows)
+    return Sgd(parameters, recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay, fused=fused)
+
+
+def clip(gradients: Sequence[Tensor], largest: float) -> None:
+    """Scale `gradients` in place so that their joint norm is at most `largest` (nn.utils.clip_grad_norm_)."""
+    norm = torch.stack(torch._foreach_norm(gradients)).norm()
+    torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1.0))

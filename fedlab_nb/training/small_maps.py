@@ -1,0 +1,149 @@
+"""Convolutions on small maps as matrix products: for the stack on a CPU.
+
+On an 8x8 map a convolution kernel spends its time on borders and bookkeeping. Here the convolution along the width is
+written out as a matrix, and k rows of the map side by side are what it multiplies: `[k C W, O W']` for each client, one
+batched product for all. That takes more multiplications, but they are done at the processor's full rate. A 2x2
+max-pooling that follows is the maximum of four blocks of columns.
+
+Maps keep their shape `[M, N, C, H, W]`, but lie in memory as `[M, N, H, C, W]`, from one convolution to the next.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+LARGEST = 2**15  # numbers in one client's matrix, above which a convolution is the better way
+
+
+def output_sides(leaf: nn.Conv2d, sides: tuple[int, int]) -> list[int]:
+    """H' and W' of `leaf` on maps of `sides` (H, W), for dilation 1."""
+    return [
+        (side + 2 * p - k) // s + 1
+        for side, k, s, p in zip(sides, leaf.kernel_size, leaf.stride, leaf.padding, strict=True)
+    ]
+
+
+def suits(leaf: nn.Conv2d, x: Tensor) -> bool:
+    """Whether `leaf` on stacked maps `x [M, N, C, H, W]` is better done as a matrix product."""
+    if x.device.type != "cpu" or leaf.dilation != (1, 1):
+        return False
+    width = output_sides(leaf, x.shape[-2:])[1]
+    return leaf.kernel_size[0] * x.shape[2] * x.shape[4] * leaf.out_channels * width <= LARGEST
+
+
+class _Places(NamedTuple):
+    """How a kernel is written out. Rows are `[k, C, W]`, columns `[O, W']` or, pooled, `[2, O, W'/2]`.
+
+    `index`: which number of the kernel `[O, C, k, k']` stands at each place, one past the last for a zero; `used`: the
+    places that hold one, `numbers`: which; `owner`: the output channel of each column.
+    """
+
+    index: Tensor
+    used: Tensor
+    numbers: Tensor
+    owner: Tensor
+
+
+@functools.lru_cache(maxsize=64)
+def _places(channels: int, width: int, outputs: int, kernel: tuple, wide: int, step: int, pad: int, pooled: bool):
+    tall, k = kernel
+    tap = torch.arange(width)[:, None] - step * torch.arange(wide) + pad  # [W, W']: which column of the kernel, if any
+    inside = (tap >= 0) & (tap < k)
+    o, c, row = torch.arange(outputs), torch.arange(channels), torch.arange(tall)
+    number = (o * channels + c[:, None]) * tall + row[:, None, None]  # [k, C, O]
+    index = number[:, :, None, :, None] * k + tap[:, None, :]  # [k, C, W, O, W']
+    index = torch.where(inside[:, None, :], index, outputs * channels * tall * k)
+    owner = o[:, None].expand(outputs, wide)
+    if pooled:
+        index, owner = (t[..., : wide // 2 * 2].unflatten(-1, (-1, 2)).movedim(-1, -3) for t in (index, owner))
+    index = index.reshape(-1).clone()
+    used = (index < outputs * channels * tall * k).nonzero().squeeze(1)
+    return _Places(index, used, index[used], owner.reshape(-1).clone())
+
+
+class _Written(torch.autograd.Function):
+    """Kernels `[M, numbers]` written out as matrices, `[M, places]`; 0 where no number of the kernel stands."""
+
+    @staticmethod
+    def forward(ctx, kernels: Tensor, places: _Places) -> Tensor:
+        ctx.size, ctx.places = kernels.shape[1], places
+        return torch.cat([kernels, kernels.new_zeros(len(kernels), 1)], 1).index_select(1, places.index)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        total = gradient.new_zeros(len(gradient), ctx.size)
+        return total.index_add_(1, ctx.places.numbers, gradient.index_select(1, ctx.places.used)), None
+
+
+class _RowsTogether(torch.autograd.Function):
+    """Maps `[R, H, L]` -> `[R, H', k L]`: for each row of the output the k rows of the (zero-padded) map it reads."""
+
+    @staticmethod
+    def forward(ctx, maps: Tensor, kernel: int, step: int, pad: int, high: int) -> Tensor:
+        count, _, length = maps.shape
+        padded = nn.functional.pad(maps, (0, 0, pad, pad)).contiguous()
+        ctx.how = kernel, step, pad, padded.shape
+        # Rows that follow each other in memory are one long row already.
+        windows = padded.as_strided((count, high, kernel * length), (padded.stride(0), step * length, 1))
+        return windows.contiguous()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
+        kernel, step, pad, shape = ctx.how
+        total = gradient.new_zeros(shape)
+        high = gradient.shape[1]
+        for row, part in enumerate(gradient.split(shape[2], dim=2)):
+            total[:, row : row + step * (high - 1) + 1 : step] += part
+        return total[:, pad : shape[1] - pad], None, None, None, None
+
+
+class _LargestOfFour(torch.autograd.Function):
+    """`[..., 4, D] -> [..., D]`; the gradient goes to the first of the largest, as with nn.MaxPool2d."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor) -> Tensor:
+        a, b, c, d = z.unbind(-2)
+        largest = torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
+        ctx.save_for_backward(z, largest)
+        return largest
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        z, largest = ctx.saved_tensors
+        hit = torch.sub(z, largest.unsqueeze(-2)).sign_().add_(1)  # 1 where largest, else 0, without a mask of bools
+        a, b, c, d = hit.unbind(-2)
+        left = 1 - a
+        b.mul_(left)
+        left -= b
+        c.mul_(left)
+        left -= c
+        d.mul_(left)
+        return hit.mul_(gradient.unsqueeze(-2))
+
+
+def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, leaf: nn.Conv2d, pooled: bool = False) -> Tensor:
+    """`leaf` with weights `[M, O, C, k, k']`, biases `[M, O]` on `[M, N, C, H, W]`; `pooled`: then 2x2 max-pooling."""
+    m, n, channels, height, width = x.shape
+    outputs = weight.shape[1]
+    high, wide = output_sides(leaf, (height, width))
+    high = high // 2 * 2 if pooled else high
+    how = (leaf.kernel_size, wide, leaf.stride[1], leaf.padding[1])
+    places = _places(channels, width, outputs, *how, pooled)
+    maps = x.transpose(2, 3).reshape(m * n, height, channels * width)
+    rows = _RowsTogether.apply(maps, leaf.kernel_size[0], leaf.stride[0], leaf.padding[0], high).view(m, n * high, -1)
+    matrix = _Written.apply(weight.flatten(1), places).unflatten(1, (rows.shape[2], -1))
+    if bias is None:
+        out = torch.bmm(rows, matrix)
+    else:
+        out = torch.baddbmm(bias.index_select(1, places.owner).unsqueeze(1), rows, matrix)
+    if pooled:  # rows two by two, columns [2, O, W'/2]: four blocks
+        high, wide = high // 2, wide // 2
+        out = _LargestOfFour.apply(out.view(m, n, high, 4, outputs * wide))
+    return out.view(m, n, high, outputs, wide).transpose(2, 3)

@@ -1,0 +1,87 @@
+"""The other figures of the table: growth with M, comparisons, single phases, every method, dragging, importing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from statistics import median
+
+from fedlab_nb.panels import playground
+from fedlab_nb.study import compare, run
+
+FOUR = ["fedavg", "ensemble", "fens", "fedlpa"]
+
+
+def seconds_of(action) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def figures(seed: int, rounds: int, device: str) -> Iterator[tuple[str, str, str, bool]]:
+    """(what, value, target, met) one after the other."""
+    same = {"seed": seed, "cache": False, "device": device}
+    run("fens", epochs=1, **same)  # first uses, imports
+    five, fifty = (median(run("local", clients=m, **same).seconds_local for _ in range(rounds)) for m in (5, 50))
+    yield "local training from M = 5 to M = 50, digits", f"{fifty / five:.2f}×", "≤ 1.5×", fifty / five <= 1.5
+    ratios = []
+    for _ in range(rounds):
+        together = seconds_of(lambda: compare(FOUR, **same))
+        alone = max(seconds_of(lambda method=method: run(method, **same)) for method in FOUR)
+        ratios.append(together / alone)
+    yield "compare of four methods against the slowest alone", f"{median(ratios):.2f}×", "≤ 1.5×", median(ratios) <= 1.5
+    fens = median(run("fens", rounds=500, **same).seconds["aggregator"] for _ in range(rounds))
+    yield "FENS phase 2, 500 rounds, M = 10, digits", f"{fens:.2f} s", "≤ 0.5 s", fens <= 0.5
+    spent = [run("fedlpa", **same).seconds for _ in range(rounds)]
+    lpa = median(sum(s.get(p, 0) for p in ("factor pass", "solve", "server")) for s in spent)
+    yield "FedLPA factors and exact solve, M = 10, digits", f"{lpa:.2f} s", "≤ 0.3 s", lpa <= 0.3
+    one = median(seconds_of(lambda: compare(["local"], seeds=1, **same)) for _ in range(rounds))
+    band = median(seconds_of(lambda: compare(["local"], seeds=5, **same)) for _ in range(rounds))
+    yield "clients of five seeds against five times one seed", f"{band / one / 5:.2f}×", "far below 1", band < 4 * one
+    yield from every_method(seed, device)
+    yield drag(rounds)
+    yield importing()
+
+
+def every_method(seed: int, device: str) -> Iterator[tuple[str, str, str, bool]]:
+    """`run all --no-cache` in a fresh process: the whole call, and the slowest method in it."""
+    with tempfile.TemporaryDirectory() as store:
+        command = [sys.executable, "-m", "fedlab_nb", "run", "all", "--no-cache", "--json", "--seed", str(seed)]
+        start = time.perf_counter()
+        answer = subprocess.run(
+            [*command, "--device", device],
+            env={**os.environ, "FEDLAB_NB_STORE": store},
+            capture_output=True,
+            check=True,
+        )
+        whole = time.perf_counter() - start
+    rows = [json.loads(line) for line in answer.stdout.splitlines()]
+    slow = max(rows, key=lambda row: row["seconds_total"])
+    name = f"every method ({len(rows)}), digits, M = 10, one after the other, cold, start of Python included"
+    yield name, f"{whole:.1f} s", "≤ 60 s", whole <= 60
+    told = f"{slow['seconds_total']:.1f} s ({slow['method']})"
+    yield "the slowest of them, its share of local training included", told, "≤ 8 s", slow["seconds_total"] <= 8
+
+
+def drag(rounds: int) -> tuple[str, str, str, bool]:
+    """α moved in a playground without a browser: partition, stored results, PNG."""
+    panel = playground()
+    spent = []
+    for turn in range(4 * rounds):
+        alpha = 10 ** (-2 + 4 * ((turn * 7) % 20) / 20)
+        spent.append(seconds_of(lambda alpha=alpha: setattr(panel.controls.alpha, "value", alpha)))
+    panel.close()
+    value = 1000 * median(spent[1:])
+    return "partition picture while dragging, kernel's part", f"{value:.0f} ms", "≤ 150 ms in the browser", value <= 120
+
+
+def importing() -> tuple[str, str, str, bool]:
+    """`import fedlab_nb` after torch, in a fresh process."""
+    code = "import torch, time; t = time.perf_counter(); import fedlab_nb; print(time.perf_counter() - t)"
+    value = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
+    return "import fedlab_nb beyond torch", f"{value:.3f} s", "< 0.3 s", value < 0.3

@@ -1,0 +1,101 @@
+"""SGD and Adam against torch.optim, to the last digits of float64, one tensor and stacked, plain and fused."""
+
+import pytest
+import torch
+
+from fedlab_nb.training import Recipe
+from fedlab_nb.training.optim import Adam, Sgd, clip, optimizer_for
+
+SHAPES = [(5, 3, 4), (5, 3), (5, 2, 3, 2, 2)]
+
+
+def draw(seed, dtype=torch.float64):
+    g = torch.Generator().manual_seed(seed)
+    return [torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype) for shape in SHAPES]
+
+
+def close(these, those, tolerance=1e-14):
+    return all(float((a - b).abs().max()) <= tolerance for a, b in zip(these, those, strict=True))
+
+
+def both(mine, theirs, parameters, steps=6):
+    """Take the same steps with ours on copies and with torch's on `parameters`; both lists."""
+    for t in range(steps):
+        gradients = draw(100 + t)
+        for p, g in zip(parameters, gradients, strict=True):
+            p.grad = g.clone()
+        mine.lr = theirs.param_groups[0]["lr"] = 0.1 / (t + 1)
+        mine.step([g.clone() for g in gradients])
+        theirs.step()
+    return mine.parameters, parameters
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_is_torchs(momentum, decay, fused):
+    parameters = draw(0)
+    mine = Sgd(draw(0), 0.1, momentum=momentum, weight_decay=decay, fused=fused)
+    assert close(*both(mine, torch.optim.SGD(parameters, 0.1, momentum=momentum, weight_decay=decay), parameters))
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
+def test_adam_is_torchs(betas, decay, rows):
+    parameters = draw(0)
+    mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, rows=rows)
+    assert close(*both(mine, torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay), parameters))
+
+
+@pytest.mark.parametrize("recipe", [Recipe(lr=0.1), Recipe(lr=0.1, optimizer="adam", weight_decay=0.1)])
+def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
+    """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
+    whole, few, once = draw(0), [p[:2].clone() for p in draw(0)], [p[2:].clone() for p in draw(0)]
+    optimizer = optimizer_for(whole, recipe, rows=5, fused=True)
+    alone = optimizer_for(few, recipe, rows=2)
+    for t in range(3):
+        gradients = draw(10 + t)
+        (optimizer.first(2) if t else optimizer).step([g[:2] if t else g for g in gradients])
+        alone.step([g[:2] for g in gradients])
+    optimizer_for(once, recipe, rows=3).step([g[2:] for g in draw(10)])
+    assert close([p[:2] for p in whole], few) and close([p[2:] for p in whole], once)
+
+
+def test_a_gradient_may_lie_otherwise_in_memory():
+    parameters, gradients = draw(0), draw(1)
+    turned = [g.transpose(0, 1).contiguous().transpose(0, 1) for g in gradients]
+    assert turned[0].stride() != gradients[0].stride()
+    one, other = Sgd(draw(0), 0.1, momentum=0.9, fused=True), Sgd(draw(0), 0.1, momentum=0.9, fused=True)
+    one.step(turned), other.step(gradients)
+    assert close(one.parameters, other.parameters, 0) and not close(one.parameters, parameters)
+
+
+@pytest.mark.parametrize("largest", [0.5, 100.0])
+def test_clip_is_torchs(largest):
+    parameters, gradients = draw(0), draw(1)
+    for p, g in zip(parameters, gradients, strict=True):
+        p.grad = g.clone()
+    torch.nn.utils.clip_grad_norm_(parameters, largest)
+    clip(gradients, largest)
+    assert close(gradients, [p.grad for p in parameters])
+
+
+def test_training_does_not_import_the_compiler():
+    """torch.optim does at its first use, and takes a second or two for it."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, torch\n"
+        "from fedlab_nb.models import build\n"
+        "from fedlab_nb.training import Recipe, trained\n"
+        "for optimizer in ('sgd', 'adam'):\n"
+        "    for backend in ('loop', 'stacked'):\n"
+        "        models = [build('mlp', (8,), 2) for _ in range(2)]\n"
+        "        shards = [(torch.zeros(3, 8), torch.zeros(3, dtype=torch.long))] * 2\n"
+        "        trained(models, shards, Recipe(epochs=1, optimizer=optimizer), seed=0, backend=backend)\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
