@@ -16,8 +16,8 @@ LESSON = (
     "After",
     "Minutes",
     "You need",
-    "Predict",
-    "Your turn",
+    "predict(",
+    ".form(",  # an exercise
     "Reality check",
     "What you have learned",
     "References",
