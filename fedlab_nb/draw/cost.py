@@ -44,8 +44,9 @@ def times(series: Sequence[Series], seconds: Mapping[str, tuple[float, float]]) 
         alt=f"Bars of wall time ({settings_of(done)}): {alt}.",
         sentence=text,
         table=[
-            {"method": s.name, "local training, s": round(seconds[s.name][0], 2), "the rest, s": round(seconds[s.name][1], 2)}
+            {"method": s.name, "local training, s": round(local, 2), "the rest, s": round(rest, 2)}
             for s in done
+            for local, rest in [seconds[s.name]]
         ],
     )  # fmt: skip
 
