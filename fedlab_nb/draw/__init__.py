@@ -13,7 +13,7 @@ from .features import Map, features
 from .handout import handout
 from .partition import Partition, partition
 from .series import Series
-from .style import Picture, png
+from .style import Picture, png, svg
 
 __all__ = [
     "Map",
@@ -29,6 +29,7 @@ __all__ = [
     "partition",
     "pca",
     "png",
+    "svg",
     "tsne",
     "verdict",
 ]

@@ -74,6 +74,15 @@ def png(picture: Picture | Figure) -> bytes:
         return out.getvalue()
 
 
+def svg(picture: Picture) -> bytes:
+    """The picture as SVG, its letters as text, for slides and papers."""
+    png(picture)  # settles the layout
+    out = io.BytesIO()
+    with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
+        picture.figure.savefig(out, format="svg", facecolor="white")
+    return out.getvalue()
+
+
 def lighten(figure: Figure) -> None:
     """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside"
     count.

@@ -51,7 +51,7 @@ class Drawer:
             tooltip="Where to write; an existing export is never overwritten",
             layout={"width": "320px"}, style={"description_width": "50px"},
         )  # fmt: skip
-        self.export = widgets.Button(description="Export CSV, JSON, PNG", layout={"width": "auto"})
+        self.export = widgets.Button(description="Export CSV, JSON, PNG, SVG", layout={"width": "auto"})
         self.export.add_class("fl-export")
         self.written = widgets.HTML()
         self.written.add_class("fl-written")

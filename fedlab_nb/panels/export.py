@@ -1,4 +1,4 @@
-"""Write a panel's results to a folder: runs.csv, runs.json, one PNG a picture, and the Python lines."""
+"""Write a panel's results to a folder: runs.csv, runs.json, each picture as PNG and SVG, and the Python lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..draw import Picture, png
+from ..draw import Picture, png, svg
 from ..errors import RunError
 from .record import Record
 
@@ -36,6 +36,7 @@ def write(folder: str | Path, record: Record, pictures: Mapping[str, Picture], c
             if picture.figure is None:
                 continue
             (place / f"{name}.png").write_bytes(png(picture))
+            (place / f"{name}.svg").write_bytes(svg(picture))
     except OSError as error:
         raise RunError(
             f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."

@@ -201,7 +201,7 @@ class Panel(widgets.VBox):
         return "\n".join([*lines, "outs.table()"])
 
     def export(self, folder: str | Path | None = None) -> Path:
-        """Write runs.csv, runs.json, reproduce.py and a PNG of each picture; returns the folder (a fresh one, if it has
+        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if it has
         files).
         """
         with self._guard:

@@ -146,6 +146,7 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
     assert float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
     for name in (*VIEWS, "handout"):
         assert (tmp_path / f"mine/{name}.png").read_bytes().startswith(PNG)
+        assert b"<svg" in (tmp_path / f"mine/{name}.svg").read_bytes()[:600]
     assert panel.export(tmp_path / "mine") == tmp_path / "mine-2"
     (tmp_path / "file").write_text("here already")
     panel.drawer.folder.value = str(tmp_path / "file" / "below")
