@@ -201,8 +201,8 @@ class Panel(widgets.VBox):
         return "\n".join([*lines, "outs.table()"])
 
     def export(self, folder: str | Path | None = None) -> Path:
-        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if it has
-        files).
+        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if
+        this one has files).
         """
         with self._guard:
             client, klass = self.views.chosen, self.views.chosen_class
