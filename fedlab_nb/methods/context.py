@@ -16,6 +16,7 @@ from ..comm import Link
 from ..data import Federation
 from ..errors import RunError
 from ..models import build, load_state, model_state
+from ..models.state import copied
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from .base import ClientsAlone, Progress
@@ -86,6 +87,7 @@ class Context:
         self.link = Link(self.clients_count)
         self._recall, self._remember, self._train = recall, remember, train or self.train_alone
         self.server_steps = 0
+        self._initial: dict[tuple, nn.Module] = {}
 
     # ------------------------------------------------------------------ what there is
     def has(self, need: str) -> bool:
@@ -119,8 +121,11 @@ class Context:
     def initial_model(self, k: int = 0) -> nn.Module:
         """The untrained model of client k: the server's common one, or, with init="different", the client's own."""
         architecture = self.architectures[k]
-        who = () if self.init == "same" else (k,)
-        return self.build(architecture, self.generator("init", architecture[0], *who))
+        if self.init != "same":
+            return self.build(architecture, self.generator("init", architecture[0], k))
+        if architecture not in self._initial:
+            self._initial[architecture] = self.build(architecture, self.generator("init", architecture[0]))
+        return copied(self._initial[architecture])
 
     def build(self, architecture: tuple, stream: torch.Generator) -> nn.Module:
         name, input_shape, classes, width = architecture

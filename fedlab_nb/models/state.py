@@ -5,6 +5,7 @@ Batch normalisation's step counters (`num_batches_tracked`, integers that nothin
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import torch
@@ -35,6 +36,24 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
             raise UsageError(f"The state does not fit the model: {name!r} is {sent}, but the model's is {wanted}.")
     for name, tensor in own.items():
         tensor.copy_(state[name])
+
+
+def copied(model: nn.Module) -> nn.Module:
+    """`copy.deepcopy(model)` in a fifth of its time; layers of other origin than PyTorch or this package as it does."""
+    if not type(model).__module__.startswith(("torch.nn.", __name__.partition(".")[0] + ".")):
+        return copy.deepcopy(model)
+    twin = model.__class__.__new__(model.__class__)
+    twin.__dict__ = {key: value.copy() if isinstance(value, dict) else value for key, value in vars(model).items()}
+    for name, parameter in model._parameters.items():
+        if parameter is not None:
+            twin._parameters[name] = nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+    for name, buffer in model._buffers.items():
+        if buffer is not None:
+            twin._buffers[name] = buffer.clone()
+    for name, child in model._modules.items():
+        if child is not None:
+            twin._modules[name] = copied(child)
+    return twin
 
 
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:

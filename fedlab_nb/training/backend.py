@@ -24,7 +24,7 @@ BACKENDS = ("auto", "loop", "stacked")
 # On a CPU the stack wins up to this many numbers in the model and, with convolutions, pixels; above, the loop does.
 CPU_CONV_PIXELS, CPU_CONV_NUMBERS = 16 * 16, 200_000
 CPU_LINEAR_NUMBERS = 40_000
-SMALLEST_STACK = {True: 5, False: 25}  # clients with convolutions, or without, that a core of its own pays for
+SMALLEST_STACK = {True: 5, False: 25}  # with convolutions, or without: larger ones take hardly less time a client
 
 
 def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
@@ -58,12 +58,13 @@ def wants_channels_last(device: str, model: nn.Module, input_shape: tuple[int, .
 
 
 def pieces(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> int:
-    """In how many parts `clients` are trained side by side, at most one on each core: 1 where steps are short.
+    """In how many parts `clients` are trained, each on a core of its own if there are so many.
 
-    A stack has at least SMALLEST_STACK clients, or its steps would be too short to be worth a core.
+    Stacks of at least SMALLEST_STACK clients of like sizes need less padding than one for all. In the loop, single
+    clients where there are several cores and steps are long enough.
     """
     if device != "cpu":
         return 1
     if auto_backend(device, model, input_shape, clients) == "stacked":
-        return max(1, min(cores(), clients // SMALLEST_STACK[is_convolutional(model)]))
-    return min(cores(), clients) if prod(input_shape) > SMALL_INPUT else 1
+        return max(1, clients // SMALLEST_STACK[is_convolutional(model)])
+    return clients if prod(input_shape) > SMALL_INPUT and cores() > 1 else 1

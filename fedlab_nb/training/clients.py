@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from ..models import load_state, model_state, parameter_count
+from ..models.state import copied
 from .evaluate import in_chunks
 
 
@@ -58,7 +58,7 @@ class ClientModels:
         """The same architectures with other weights (e.g. as they were received)."""
         modules = []
         for module, state in zip(self.modules, states, strict=True):
-            twin = copy.deepcopy(module)
+            twin = copied(module)
             load_state(twin, state)
             modules.append(twin)
         return ClientModels(modules)

@@ -48,10 +48,10 @@ def train_clients(
 ) -> Iterator[Tick]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
-    Client k's shuffles come from the stream `(seed, stream, ids[k])` (`seed` may be one a model), so neither the order of the clients nor the
-    backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
-    `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
-    or `(x, y, ...)` with more for the loss.
+    Client k's shuffles come from the stream `(seed, stream, ids[k])`, where `seed` may be one a model, so neither the
+    order of the clients nor the backend changes a result beyond rounding. Closing the generator stops the training
+    between two steps. `loss` and `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels
+    `[n]` or soft labels `[n, C]`, or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
@@ -67,7 +67,7 @@ def train_clients(
         device, input_shape = x.device.type, tuple(x.shape[1:])
         way = choose_backend(backend, device, first, input_shape, len(members))
         plain = backend == "auto" and loss is None and adjust is None
-        parts = share_out(members, shards, way, pieces(device, first, input_shape, len(members)) if plain else 1)
+        parts = share_out(members, shards, pieces(device, first, input_shape, len(members)) if plain else 1)
         trainings = []
         for part in parts:
             work = [models[k] for k in part], [shards[k] for k in part], recipe
@@ -90,18 +90,13 @@ def train_clients(
         before += recipe.epochs
 
 
-def share_out(members: Sequence[int], shards: Sequence[Shard], way: str, parts: int) -> list[list[int]]:
-    """`members` in parts that can be trained side by side: stacks of like sizes, or single clients, largest first."""
+def share_out(members: Sequence[int], shards: Sequence[Shard], parts: int) -> list[list[int]]:
+    """`members` in `parts` lists of like lengths, the clients with the most samples first."""
     if parts == 1:
         return [list(members)]
     largest_first = sorted(members, key=lambda k: -len(shards[k][0]))
-    if way == "loop":
-        return [[k] for k in largest_first]
-    there_and_back = [*range(parts), *reversed(range(parts))]
-    dealt: list[list[int]] = [[] for _ in range(parts)]
-    for place, k in enumerate(largest_first):
-        dealt[there_and_back[place % len(there_and_back)]].append(k)
-    return dealt
+    ends = [len(members) * i // parts for i in range(parts + 1)]
+    return [largest_first[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
 
 def trained(models: Sequence[nn.Module], shards: Sequence[Shard], recipe: Recipe, **options) -> Sequence[nn.Module]:

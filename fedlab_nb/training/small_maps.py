@@ -65,85 +65,109 @@ def _places(channels: int, width: int, outputs: int, kernel: tuple, wide: int, s
     return _Places(index, used, index[used], owner.reshape(-1).clone())
 
 
-class _Written(torch.autograd.Function):
-    """Kernels `[M, numbers]` written out as matrices, `[M, places]`; 0 where no number of the kernel stands."""
-
-    @staticmethod
-    def forward(ctx, kernels: Tensor, places: _Places) -> Tensor:
-        ctx.size, ctx.places = kernels.shape[1], places
-        return torch.cat([kernels, kernels.new_zeros(len(kernels), 1)], 1).index_select(1, places.index)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        total = gradient.new_zeros(len(gradient), ctx.size)
-        return total.index_add_(1, ctx.places.numbers, gradient.index_select(1, ctx.places.used)), None
+def _written(kernels: Tensor, places: _Places) -> Tensor:
+    """Kernels `[M, numbers]` as matrices, `[M, places]`; 0 where no number of the kernel stands."""
+    return torch.cat([kernels, kernels.new_zeros(len(kernels), 1)], 1).index_select(1, places.index)
 
 
-class _RowsTogether(torch.autograd.Function):
+def _read_back(matrices: Tensor, places: _Places, like: Tensor) -> Tensor:
+    """The transpose of `_written`: for each number of the kernel the sum over its places, shaped as `like`."""
+    total = matrices.new_zeros(len(matrices), like[0].numel())
+    return total.index_add_(1, places.numbers, matrices.flatten(1).index_select(1, places.used)).view_as(like)
+
+
+def _rows_together(maps: Tensor, kernel: int, step: int, pad: int, high: int) -> Tensor:
     """Maps `[R, H, L]` -> `[R, H', k L]`: for each row of the output the k rows of the (zero-padded) map it reads."""
+    count, height, length = maps.shape
+    padded = maps.new_zeros(count, height + 2 * pad, length)
+    padded[:, pad : pad + height] = maps
+    # Rows that follow each other in memory are one long row already.
+    windows = padded.as_strided((count, high, kernel * length), (padded.stride(0), step * length, 1))
+    return windows.contiguous()
+
+
+def _rows_apart(windows: Tensor, height: int, length: int, step: int, pad: int) -> Tensor:
+    """The transpose of `_rows_together`: `[R, H', k L]` -> `[R, H, L]`, what overlaps added up."""
+    count, high, _ = windows.shape
+    total = windows.new_zeros(count, height + 2 * pad, length)
+    for row, part in enumerate(windows.split(length, dim=2)):
+        total[:, row : row + step * (high - 1) + 1 : step] += part
+    return total[:, pad : pad + height]
+
+
+def _largest_of_four(z: Tensor) -> Tensor:
+    """`[..., 4, D] -> [..., D]`."""
+    a, b, c, d = z.unbind(-2)
+    return torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
+
+
+def _to_the_largest(gradient: Tensor, z: Tensor, largest: Tensor) -> Tensor:
+    """The gradient `[..., D]` of `_largest_of_four(z)`, to the first of the largest as with nn.MaxPool2d."""
+    hit = torch.sub(z, largest.unsqueeze(-2)).sign_().add_(1)  # 1 where largest, else 0, without a mask of bools
+    a, b, c, d = hit.unbind(-2)
+    left = 1 - a
+    b.mul_(left)
+    left -= b
+    c.mul_(left)
+    left -= c
+    d.mul_(left)
+    return hit.mul_(gradient.unsqueeze(-2))
+
+
+class _Convolution(torch.autograd.Function):
+    """Maps `[M, N, H, C, W]`, weights `[M, O, C, k, k']`, biases `[M, O]` or None -> `[M, N, H', O, W']`.
+
+    `pooled`: then 2x2 max-pooling and ReLU. One function for all, since calling many costs more than what they do.
+    """
 
     @staticmethod
-    def forward(ctx, maps: Tensor, kernel: int, step: int, pad: int, high: int) -> Tensor:
-        count, _, length = maps.shape
-        padded = nn.functional.pad(maps, (0, 0, pad, pad)).contiguous()
-        ctx.how = kernel, step, pad, padded.shape
-        # Rows that follow each other in memory are one long row already.
-        windows = padded.as_strided((count, high, kernel * length), (padded.stride(0), step * length, 1))
-        return windows.contiguous()
+    def forward(ctx, maps: Tensor, weight: Tensor, bias: Tensor | None, leaf: nn.Conv2d, pooled: bool) -> Tensor:
+        m, n, height, channels, width = maps.shape
+        outputs = weight.shape[1]
+        high, wide = output_sides(leaf, (height, width))
+        high = high // 2 * 2 if pooled else high
+        places = _places(channels, width, outputs, leaf.kernel_size, wide, leaf.stride[1], leaf.padding[1], pooled)
+        flat = maps.reshape(m * n, height, channels * width)
+        rows = _rows_together(flat, leaf.kernel_size[0], leaf.stride[0], leaf.padding[0], high).view(m, n * high, -1)
+        matrix = _written(weight.flatten(1), places).view(m, rows.shape[2], -1)
+        if bias is None:
+            out = torch.bmm(rows, matrix)
+        else:
+            out = torch.baddbmm(bias.index_select(1, places.owner).unsqueeze(1), rows, matrix)
+        z = None
+        if pooled:  # rows two by two, columns [2, O, W'/2]: four blocks
+            high, wide = high // 2, wide // 2
+            z = out.view(m, n, high, 4, outputs * wide)
+            out = _largest_of_four(z)
+            largest, out = out, out.relu()
+        ctx.save_for_backward(rows, matrix, weight, z, largest if pooled else None)
+        ctx.how = places, leaf, maps.shape
+        return out.view(m, n, high, outputs, wide)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
-        kernel, step, pad, shape = ctx.how
-        total = gradient.new_zeros(shape)
-        high = gradient.shape[1]
-        for row, part in enumerate(gradient.split(shape[2], dim=2)):
-            total[:, row : row + step * (high - 1) + 1 : step] += part
-        return total[:, pad : shape[1] - pad], None, None, None, None
-
-
-class _LargestOfFour(torch.autograd.Function):
-    """`[..., 4, D] -> [..., D]`; the gradient goes to the first of the largest, as with nn.MaxPool2d."""
-
-    @staticmethod
-    def forward(ctx, z: Tensor) -> Tensor:
-        a, b, c, d = z.unbind(-2)
-        largest = torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
-        ctx.save_for_backward(z, largest)
-        return largest
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        z, largest = ctx.saved_tensors
-        hit = torch.sub(z, largest.unsqueeze(-2)).sign_().add_(1)  # 1 where largest, else 0, without a mask of bools
-        a, b, c, d = hit.unbind(-2)
-        left = 1 - a
-        b.mul_(left)
-        left -= b
-        c.mul_(left)
-        left -= c
-        d.mul_(left)
-        return hit.mul_(gradient.unsqueeze(-2))
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, matrix, weight, z, largest = ctx.saved_tensors
+        places, leaf, (m, n, height, channels, width) = ctx.how
+        gradient = gradient.flatten(3)
+        if z is not None:
+            gradient = _to_the_largest(torch.ops.aten.threshold_backward(gradient, largest, 0), z, largest)
+        gradient = gradient.reshape(m, rows.shape[1], -1)
+        to_maps = to_weight = to_bias = None
+        if ctx.needs_input_grad[0]:
+            windows = torch.bmm(gradient, matrix.transpose(1, 2)).view(m * n, -1, rows.shape[2])
+            to_maps = _rows_apart(windows, height, channels * width, leaf.stride[0], leaf.padding[0])
+            to_maps = to_maps.unflatten(0, (m, n)).unflatten(3, (channels, width))
+        if ctx.needs_input_grad[1]:
+            to_weight = _read_back(torch.bmm(rows.transpose(1, 2), gradient), places, weight)
+        if ctx.needs_input_grad[2]:
+            to_bias = gradient.new_zeros(weight.shape[:2]).index_add_(1, places.owner, gradient.sum(1))
+        return to_maps, to_weight, to_bias, None, None
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, leaf: nn.Conv2d, pooled: bool = False) -> Tensor:
-    """`leaf` with weights `[M, O, C, k, k']`, biases `[M, O]` on `[M, N, C, H, W]`; `pooled`: then 2x2 max-pooling."""
-    m, n, channels, height, width = x.shape
-    outputs = weight.shape[1]
-    high, wide = output_sides(leaf, (height, width))
-    high = high // 2 * 2 if pooled else high
-    how = (leaf.kernel_size, wide, leaf.stride[1], leaf.padding[1])
-    places = _places(channels, width, outputs, *how, pooled)
-    maps = x.transpose(2, 3).reshape(m * n, height, channels * width)
-    rows = _RowsTogether.apply(maps, leaf.kernel_size[0], leaf.stride[0], leaf.padding[0], high).view(m, n * high, -1)
-    matrix = _Written.apply(weight.flatten(1), places).unflatten(1, (rows.shape[2], -1))
-    if bias is None:
-        out = torch.bmm(rows, matrix)
-    else:
-        out = torch.baddbmm(bias.index_select(1, places.owner).unsqueeze(1), rows, matrix)
-    if pooled:  # rows two by two, columns [2, O, W'/2]: four blocks
-        high, wide = high // 2, wide // 2
-        out = _LargestOfFour.apply(out.view(m, n, high, 4, outputs * wide))
-    return out.view(m, n, high, outputs, wide).transpose(2, 3)
+    """`leaf` with weights `[M, O, C, k, k']`, biases `[M, O]` on `[M, N, C, H, W]`.
+
+    `pooled`: then 2x2 max-pooling and ReLU, whose order does not matter.
+    """
+    return _Convolution.apply(x.transpose(2, 3), weight, bias, leaf, pooled).transpose(2, 3)

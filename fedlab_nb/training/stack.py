@@ -55,8 +55,7 @@ class StackedConv2d(_Twin):
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
         leaf, pool = self.leaf, self.pool
         if small_maps.suits(leaf, x):
-            out = small_maps.convolve(x, self.weight, self.bias, leaf, pool is not None)
-            return out if pool is None else out.relu()
+            return small_maps.convolve(x, self.weight, self.bias, leaf, pool is not None)
         m, n = x.shape[:2]
         alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
         y = F.conv2d(

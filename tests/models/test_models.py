@@ -10,6 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
 from fedlab_nb.models.network import LEAVES, Network
 from fedlab_nb.models.resnet import Residual
+from fedlab_nb.models.state import copied
 
 CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
@@ -240,3 +241,31 @@ def test_widths_at_both_ends_of_the_range_are_built(name):
     low = MODELS[name].widths[0]
     assert build(name, (1, 8, 8), 2, width=low)(torch.rand(2, 1, 8, 8)).shape == (2, 2)
     assert MODELS[name].default_width is None or low <= MODELS[name].default_width <= MODELS[name].widths[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_copy_is_a_deep_copy(name):
+    model = build(name, (1, 8, 8), 3, width=SLIM.get(name)).eval()
+    next(model.parameters()).requires_grad_(False)
+    twin = copied(model)
+    assert repr(twin) == repr(model) and twin.architecture == model.architecture
+    assert [m.training for m in twin.modules()] == [m.training for m in model.modules()]
+    assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in model.parameters()]
+    own, others = twin.state_dict(), model.state_dict()
+    assert own.keys() == others.keys() and all(torch.equal(own[n], others[n]) for n in own)
+    assert not {t.data_ptr() for t in own.values()} & {t.data_ptr() for t in others.values()}
+    twin.body[0].register_forward_hook(lambda *_: None)
+    twin.train()
+    assert not model.body[0]._forward_hooks and not model.training
+
+
+def test_a_copy_of_a_foreign_layer():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+    model = nn.Sequential(Counter(), nn.Linear(2, 2))
+    twin = copied(model)
+    twin[0].seen.append(1)
+    assert model[0].seen == [] and torch.equal(twin[1].weight, model[1].weight)

@@ -22,7 +22,7 @@ def alike(conv, x, pooled):
             y = nn.functional.conv2d(
                 x[k], weight[k], None if bias is None else bias[k], conv.stride, conv.padding, conv.dilation
             )
-            out.append(nn.functional.max_pool2d(y, 2) if pooled else y)
+            out.append(nn.functional.max_pool2d(y.relu(), 2) if pooled else y)
         return torch.stack(out)
 
     results = []

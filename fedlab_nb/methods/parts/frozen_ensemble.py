@@ -17,7 +17,6 @@ architectures may be mixed.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import choose
+from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.stack import Stack, StackedBatchNorm2d
@@ -130,7 +130,7 @@ class _Loop:
     """Models one after the other."""
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.modules = [copy.deepcopy(module).eval().requires_grad_(False) for module in modules]
+        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
         self.distances: list[Tensor] | None = None
         norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         for layer in norms:

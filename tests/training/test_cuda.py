@@ -1,0 +1,91 @@
+"""On a CUDA device: the stack against the loop, and every method. `pytest -m gpu`; skipped where there is none."""
+
+import copy
+
+import pytest
+import torch
+
+from fedlab_nb.methods import METHODS
+from fedlab_nb.models import MODELS, model_state
+from fedlab_nb.study import compare, run
+from fedlab_nb.training import Recipe, trained
+from tests.training.test_backends import clients, largest_difference
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device on this machine"),
+]
+QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5, "cache": False}
+MOMENTUM = Recipe(epochs=2, batch_size=16, lr=0.05, momentum=0.9, weight_decay=1e-3)
+ADAM = Recipe(epochs=2, batch_size=16, lr=1e-3, optimizer="adam")
+
+
+@pytest.fixture(autouse=True)
+def exact():
+    """Float32 as it is written: no TF32 in products and convolutions."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def on_card(models, shards):
+    return [model.cuda() for model in models], [tuple(part.cuda() for part in shard) for shard in shards]
+
+
+@pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize("name", MODELS)
+def test_stacked_equals_loop_in_float64(name, recipe):
+    models, shards = on_card(*clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4))
+    twins = copy.deepcopy(models)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+@pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize(("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 32, 32))])
+def test_float32_ten_steps(name, shape, recipe):
+    """Within 1e-5, or, where ten steps in float32 are not worth that, within the loop's own distance from float64."""
+    sizes = {"sizes": (80, 80, 19), "dtype": torch.float32, "width": 4 if name == "resnet8" else None}
+    models, shards = on_card(*clients(name, shape, **sizes))
+    twins, exact = copy.deepcopy(models), [copy.deepcopy(model).double() for model in models]
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    trained(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
+    own = largest_difference(models, [model.float() for model in exact])
+    assert largest_difference(models, twins) < max(1e-5, 2 * own)
+
+
+def test_the_card_and_the_processor_agree():
+    models, shards = clients("cnn", (1, 8, 8))
+    twins, same = on_card(copy.deepcopy(models), shards)
+    for group, data in ((models, shards), (twins, same)):
+        trained(group, data, MOMENTUM, seed=0)
+    gap = max(
+        float((a[n] - b[n].cpu()).abs().max())
+        for a, b in zip(map(model_state, models), map(model_state, twins), strict=True)
+        for n in a
+    )
+    assert gap < 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs(method):
+    """And sends the bytes that it sends from a processor."""
+    needs = {"model": "mlp"}
+    card, processor = (run(method, device=device, **needs, **QUICK) for device in ("cuda", "cpu"))
+    assert 0 <= card.accuracy <= 1 and card.setting["device"] == "cuda"
+    assert card.ledger == processor.ledger and card.parameters == processor.parameters
+
+
+def test_the_same_call_gives_the_same_digits():
+    first, second = (run("ensemble", device="cuda", model="cnn", **QUICK) for _ in range(2))
+    assert first.accuracy == second.accuracy and (first.test_features == second.test_features).all()
+
+
+def test_seeds_together_are_seeds_alone():
+    together = compare(["ensemble"], seeds=3, device="cuda", **QUICK)
+    for there in together:
+        alone = run("ensemble", seed=there.setting["seed"], device="cuda", **QUICK)
+        assert abs(alone.test_features - there.test_features).max() < 1e-4
