@@ -16,8 +16,8 @@ from torch import nn
 
 from ..errors import choose
 from ..models import parameter_count
-from .stack import stackable
 from .threads import SMALL_INPUT, cores
+from .twins import stackable
 
 BACKENDS = ("auto", "loop", "stacked")
 

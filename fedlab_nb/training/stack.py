@@ -1,9 +1,7 @@
-"""M models of one architecture as one: every leaf layer swapped for its twin on `[M, N, ...]`.
+"""M models of one architecture as one: every leaf layer swapped for its twin on `[M, N, ...]` (`twins`).
 
 A model of this package is a tree of leaf layers joined by element-wise operations, so its own `forward` also runs on
-twins: `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution or matrix product, `BatchNorm2d`
-takes its statistics per model. Rows that only pad a short batch are named with `set_share`, and batch norm leaves them
-out.
+twins. Rows that only pad a short batch are named with `set_share`, and batch norm leaves them out.
 """
 
 from __future__ import annotations
@@ -12,158 +10,9 @@ import copy
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import UsageError
-from . import small_maps
-
-
-class _Twin(nn.Module):
-    """Base of the twins: tensors are plain attributes `[a, ...]` that `Stack.use` sets for the `a` models now at
-    work."""
-
-    names: tuple[str, ...] = ()  # parameters, in the order of the leaf's own
-    buffers_: tuple[str, ...] = ()
-
-
-class StackedLinear(_Twin):
-    names = ("weight", "bias")
-
-    def forward(self, x: Tensor) -> Tensor:  # [M, N, D] -> [M, N, D']
-        weight = self.weight.transpose(1, 2)
-        return torch.bmm(x, weight) if self.bias is None else torch.baddbmm(self.bias.unsqueeze(1), x, weight)
-
-
-class StackedConv2d(_Twin):
-    """One grouped convolution, or one matrix product where `small_maps` says so.
-
-    `pool`: a 2x2 max-pooling which it does as well, and the ReLU before that (`_swap` finds such triples).
-    """
-
-    names = ("weight", "bias")
-
-    def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
-        super().__init__()
-        if leaf.groups != 1 or leaf.padding_mode != "zeros" or isinstance(leaf.padding, str):
-            raise UsageError(
-                f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'."
-            )
-        self.__dict__["leaf"] = leaf  # its sizes; not a submodule
-        self.pool = None if pool is None else PerImage(pool)
-
-    def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
-        leaf, pool = self.leaf, self.pool
-        if small_maps.suits(leaf, x):
-            return small_maps.convolve(x, self.weight, self.bias, leaf, pool is not None)
-        m, n = x.shape[:2]
-        alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
-        y = F.conv2d(
-            x[0] if alike else x.transpose(0, 1).flatten(1, 2),
-            self.weight.flatten(0, 1),
-            None if self.bias is None else self.bias.flatten(),
-            leaf.stride,
-            leaf.padding,
-            leaf.dilation,
-            groups=1 if alike else m,
-        )
-        out = y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
-        return out if pool is None else pool(out.relu())
-
-
-def _pooled(layers: nn.Module) -> bool:
-    """Whether `layers` is convolution, ReLU, 2x2 max-pooling."""
-    if not isinstance(layers, nn.Sequential) or len(layers) != 3:
-        return False
-    conv, relu, pool = layers
-    return (
-        isinstance(conv, nn.Conv2d) and isinstance(relu, nn.ReLU) and isinstance(pool, nn.MaxPool2d)
-        and (pool.kernel_size, pool.stride, pool.padding, pool.dilation) == (2, 2, 0, 1) and not pool.ceil_mode
-    )  # fmt: skip
-
-
-class StackedBatchNorm2d(_Twin):
-    names = ("weight", "bias")
-    buffers_ = ("running_mean", "running_var")
-
-    def __init__(self, leaf: nn.BatchNorm2d) -> None:
-        super().__init__()
-        if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
-            raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
-        self.eps, self.momentum = leaf.eps, leaf.momentum
-        self.share: Tensor | None = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
-
-    def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]
-        if self.training and self.share is not None:
-            return self._padded(x)
-        m, n = x.shape[:2]
-        y = F.batch_norm(
-            x.transpose(0, 1).flatten(1, 2),
-            self.running_mean.view(-1),
-            self.running_var.view(-1),
-            self.weight.flatten(),
-            self.bias.flatten(),
-            self.training,
-            self.momentum,
-            self.eps,
-        )
-        return y.unflatten(1, (m, -1)).transpose(0, 1)
-
-    def _padded(self, x: Tensor) -> Tensor:
-        """Mean and variance of each image, then of a model's real images: one pass over the maps."""
-        share, pixels = self.share.unsqueeze(2), x.shape[-1] * x.shape[-2]
-        own_var, own_mean = torch.var_mean(x, dim=(3, 4), correction=0)  # [M, N, C]
-        mean = (own_mean * share).sum(1)
-        var = ((own_var + (own_mean - mean.unsqueeze(1)).square()) * share).sum(1)
-        with torch.no_grad():
-            count = pixels / share.amax(1)  # [M, 1]
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(var * (count / (count - 1)), self.momentum)
-        scale = self.weight / torch.sqrt(var + self.eps)
-        shift = self.bias - mean * scale
-        return torch.addcmul(shift[:, None, :, None, None], x, scale[:, None, :, None, None])
-
-
-class PerImage(nn.Module):
-    """A leaf without parameters that looks at one image at a time (pooling): models and samples share one axis."""
-
-    def __init__(self, leaf: nn.Module) -> None:
-        super().__init__()
-        self.leaf = leaf
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.leaf(x.flatten(0, 1)).unflatten(0, x.shape[:2])
-
-
-def _twin(leaf: nn.Module) -> nn.Module:
-    if isinstance(leaf, nn.Linear):
-        return StackedLinear()
-    if isinstance(leaf, nn.Conv2d):
-        return StackedConv2d(leaf)
-    if isinstance(leaf, nn.BatchNorm2d):
-        return StackedBatchNorm2d(leaf)
-    if isinstance(leaf, nn.Flatten):
-        return nn.Flatten(leaf.start_dim + 1)
-    if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
-        return PerImage(leaf)
-    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity):
-        return leaf
-    raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
-
-
-def stackable(model: nn.Module) -> bool:
-    """Whether the stack can stand for `model`: every layer has a twin, and nothing but Sequential and the package's own
-    classes joins them (somebody else's `forward` may look at shapes)."""
-    own = __name__.partition(".")[0] + "."
-    try:
-        for module in model.modules():
-            if not list(module.children()):
-                _twin(module)
-            elif not isinstance(module, nn.Sequential) and not type(module).__module__.startswith(own):
-                return False
-    except UsageError:
-        return False
-    return True
+from .twins import StackedBatchNorm2d, StackedConv2d, StackedLinear, Twin, pooled, twin_of
 
 
 class Stack:
@@ -177,7 +26,7 @@ class Stack:
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self.models = list(models)
         self.net = copy.deepcopy(models[0])
-        self._slots: list[tuple[_Twin, str, str]] = []  # twin, attribute, name in the state dict
+        self._slots: list[tuple[Twin, str, str]] = []  # twin, attribute, name in the state dict
         self._swap(self.net, "")
         self.parameters: dict[str, Tensor] = {}
         self.buffers: dict[str, Tensor] = {}
@@ -196,18 +45,18 @@ class Stack:
         self.norms = [twin for twin in self.net.modules() if isinstance(twin, StackedBatchNorm2d)]
 
     def _swap(self, module: nn.Module, prefix: str) -> None:
-        pooled = _pooled(module)
+        together = pooled(module)
         for name, child in list(module.named_children()):
             path = f"{prefix}{name}"
             if list(child.children()):
                 self._swap(child, path + ".")
                 continue
-            if pooled:
+            if together:
                 twin = StackedConv2d(child, module[2]) if isinstance(child, nn.Conv2d) else nn.Identity()
             else:
-                twin = _twin(child)
+                twin = twin_of(child)
             setattr(module, name, twin)
-            if isinstance(twin, _Twin):
+            if isinstance(twin, Twin):
                 for attribute in (*twin.names, *twin.buffers_):
                     if getattr(child, attribute) is None:
                         setattr(twin, attribute, None)

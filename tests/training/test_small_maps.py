@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from fedlab_nb.training import small_maps
-from fedlab_nb.training.stack import Stack, stackable
+from fedlab_nb.training.stack import Stack
+from fedlab_nb.training.twins import stackable
 
 M, N = 3, 4
 

@@ -27,7 +27,8 @@ from ...errors import choose
 from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
-from ...training.stack import Stack, StackedBatchNorm2d
+from ...training.stack import Stack
+from ...training.twins import StackedBatchNorm2d
 from ..context import Context
 from .aggregators import weighted_averaging
 
