@@ -48,9 +48,9 @@ class Workload:
 WORKLOADS = [
     *(Workload("digits", model, m, a, 40) for model in ("mlp", "cnn") for m in (5, 20, 50) for a in (0.1, 1)),
     *(
-        Workload("glyphs", model, m, a, 1, size, channels)
+        Workload("glyphs", model, m, a, epochs, size, channels)
         for size, channels in ((28, 1), (32, 3))
-        for model in ("cnn", "resnet8")
+        for model, epochs in (("cnn", 5), ("resnet8", 1))
         for m in (10, 20)
         for a in (0.1, 1)
     ),
