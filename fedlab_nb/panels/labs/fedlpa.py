@@ -115,7 +115,7 @@ LAB = LabSpec(
         Extra(
             "model",
             "Network",
-            (("perceptron, or CNN for large images", "auto"), ("five-layer CNN", "cnn"), ("perceptron", "mlp")),
+            (("by the size of the images", "auto"), ("five-layer CNN", "cnn"), ("perceptron", "mlp")),
             "The clients' network; factors of a convolution are those of its patches",
         ),
     ),
