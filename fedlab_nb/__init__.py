@@ -8,36 +8,28 @@
 Names are imported when they are first used, so that `import fedlab_nb` costs little.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "run": "study",
-    "compare": "study",
-    "job": "study",
-    "sweep": "study",
-    "Outcome": "study",
-    "Outcomes": "study",
-    "federate": "data",
-    "load": "data",
-    "METHODS": "methods",
-    "add_model": "models",
-    "playground": "panels",
-    "lab": "panels",
-    "comparison": "panels",
-    "race": "panels",
-    "FedlabError": "errors",
-    "UsageError": "errors",
-    "RunError": "errors",
+_ROOMS = {
+    "study": ("run", "compare", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
+    "plots.study": ("plot_study",),
+    "data": ("federate", "load"),
+    "methods": ("METHODS",),
+    "models": ("add_model",),
+    "panels": ("playground", "comparison", "race"),
+    "labs": ("lab",),
+    "errors": ("FedlabError", "UsageError", "RunError"),
 }
-__all__ = ["__version__", *_WHERE]
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+__all__ = ["__version__", "study", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "study":  # the room itself, which can be called
+        return importlib.import_module(".study", __name__)
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)

@@ -1,19 +1,18 @@
-"""The command line: `fedlab-nb` opens the course, `voila` a panel; `run`, `sweep`, `list`, `doctor` need no notebook.
+"""The command line: `fedlab-nb` opens the course, `voila` a panel; the other commands need no notebook.
 
 `run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a
 run failed, 2 wrong use.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
 import sys
 import warnings
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from .errors import FedlabError, UsageError
+from .errors import FedlabError, UsageError, choose, number, parsed, reason
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,14 +45,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--preset", default="classroom", help="classroom (seconds on a CPU) or paper")
     run.add_argument("--device", default="auto", help="auto, cpu or cuda")
     run.add_argument("--backend", default="auto", help="auto, loop or stacked: how clients are trained (for measuring)")
-    run.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...",
-    )
+    settable(run, "a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
     run.add_argument("--no-cache", action="store_true", help="neither read nor write the store (for measuring)")
     run.add_argument("--json", action="store_true", help="one JSON object a method, one a line")
 
@@ -65,20 +57,44 @@ def parser() -> argparse.ArgumentParser:
     for name, default in (("dataset", "digits"), ("seed", 0), ("partition", "dirichlet"), ("model", "auto"),
                           ("preset", "classroom"), ("device", "auto")):  # fmt: skip
         grid.add_argument(f"--{name}", default=default)
-    grid.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE")
-    grid.add_argument("--out", default="results", help="folder for results.csv and results.json")
+    settable(grid)
+    common(grid)
+
+    whole = commands.add_parser("study", help="any grid, declared in a TOML file; interrupted, it resumes")
+    whole.add_argument("file", help="TOML: methods, seeds, settings; a list is an axis (README)")
+    whole.add_argument("--table", default="text", help="how the table is printed: text, markdown or latex")
+    whole.add_argument("--plot", help="also draw against an axis, bytes, differences, or 'alpha x clients'")
+    common(whole)
+
+    store = commands.add_parser("store", help="what is remembered: list, size, prune, verify")
+    store.add_argument("task", choices=("list", "size", "prune", "verify"))
+    store.add_argument("--days", help="prune: what was not used for so many days")
+    store.add_argument("--version", dest="other", action="store_true", help="prune: what another version has made")
+    store.add_argument("--size", help="prune: the oldest, until the rest is no larger than this, such as 500MB")
 
     page = commands.add_parser("voila", help="a panel as a page of its own, for a classroom screen (needs Voilà)")
     page.add_argument("panel", nargs="?", default="playground", help="playground (default), or a method: its lab")
     page.add_argument("--theme", default="light", help="light or dark")
-    page.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
-                      help="a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")  # fmt: skip
+    settable(page, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")
     page.add_argument("--no-browser", action="store_true", default=argparse.SUPPRESS, help="only print the address")
 
     show = commands.add_parser("list", help="methods, data sets, models, partitions")
     show.add_argument("--json", action="store_true")
     commands.add_parser("doctor", help="device, versions, what works here")
     return main
+
+
+def settable(command: argparse.ArgumentParser, help: str | None = None) -> None:
+    """The option that sets anything else; `settings_from` reads it."""
+    command.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=help)
+
+
+def common(command: argparse.ArgumentParser) -> None:
+    """Options of every grid."""
+    command.add_argument("--out", default="results", help="folder for results.csv, results.json and results.parquet")
+    command.add_argument("--workers", default=1, help="processes on this machine (needs fedlab-nb[cluster])")
+    command.add_argument("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")
+    command.add_argument("--dry-run", action="store_true", help="say how many cells, how long and how large; no more")
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -92,68 +108,118 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
+    """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
+    names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
+    return {name: getattr(options, name) for name in names} | settings_from(options.settings)
+
+
 def run_command(options: argparse.Namespace) -> int:
     from .study import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)
-    settings = {
-        "dataset": options.dataset,
-        "alpha": options.alpha,
-        "clients": options.clients,
-        "seed": options.seed,
-        "partition": options.partition,
-        "model": options.model,
-        "preset": options.preset,
-        "device": options.device,
-        "backend": options.backend,
-    }
-    settings |= settings_from(options.settings)
+    settings = given(options, "alpha", "clients", "backend")
     failed: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
             print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
         if event.error is not None:
             failed.append(event.error)
-            print(f"fedlab-nb: {event.method} failed: {one_line(event.error)}", file=sys.stderr)
+            print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
     if not failed:
         return 0
     return 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
 def sweep_command(options: argparse.Namespace) -> int:
-    from .study import sweep
+    from .study.results import COLUMNS
 
-    def watch(event: Any) -> None:
-        if event.outcome is not None:
-            s = event.outcome.setting
-            where = f"alpha {s['alpha']:<7g} M {s['clients']:<4d} seed {event.seed}"
-            print(f"{where}  {line(event.outcome)}", flush=True)
-        if event.error is not None:
-            print(f"fedlab-nb: {event.method} failed: {one_line(event.error)}", file=sys.stderr)
-
-    names = ("dataset", "seed", "partition", "model", "preset", "device")
-    settings = {name: getattr(options, name) for name in names} | settings_from(options.settings)
     parts = {name: [p.strip() for p in str(getattr(options, name)).split(",") if p.strip()]
              for name in ("methods", "alphas", "clients")}  # fmt: skip
-    sweep(**parts, seeds=options.seeds, out=options.out, watch=watch, **settings)
-    print(f"written to {options.out}/results.csv and results.json")
+    axes = {"alpha": parts["alphas"], "clients": parts["clients"]}
+    return grid_command(options, parts["methods"], "text", None, COLUMNS, seeds=options.seeds, **axes, **given(options))
+
+
+def study_command(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    return grid_command(options, Path(options.file), options.table, options.plot)
+
+
+def grid_command(
+    options: argparse.Namespace,
+    methods: Any,
+    table: str,
+    plot: str | None = None,
+    columns: Sequence[str] = (),
+    **settings: Any,
+) -> int:
+    """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
+    from .study import engine
+    from .study.results import FORM
+
+    choose("form of a table", table, FORM)
+    study = engine.declared(methods, settings.pop("seeds", 1), settings)
+    if options.dry_run:
+        print(engine.estimate(study))
+        return 0
+    ways = {"workers": options.workers, "scheduler": options.scheduler}
+    results = engine.study(study, out=options.out, columns=columns, **ways)
+    print(results.table(table))
+    for row in results.failed:
+        axes = ", ".join(f"{name} = {row[name]}" for name in (*results.axes, "seed") if row.get(name) is not None)
+        print(f"fedlab-nb: {row['method']} failed ({axes}): {row['error']}", file=sys.stderr)
+    if plot:
+        from pathlib import Path
+
+        from .plots import svg
+
+        path = Path(options.out) / "results.svg"
+        path.write_bytes(svg(results.plot(plot)))
+    print(f"written to {options.out}")
+    return 1 if results.failed else 0
+
+
+def store_command(options: argparse.Namespace) -> int:
+    from .study import housekeeping
+    from .study.store import store_folder
+
+    here = housekeeping.entries()
+    if options.task == "list":
+        for entry in here:
+            about = entry.head().get("values", {}).get("about", {})
+            what = " ".join(str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed"))
+            day = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d %H:%M")
+            print(
+                f"{entry.kind:8s} {entry.path.name[:12]}  {day}  {in_words(entry.bytes):>9s}  {what.strip()}".rstrip()
+            )
+    elif options.task == "size":
+        for kind in housekeeping.KINDS:
+            own = [entry for entry in here if entry.kind == kind]
+            print(f"{kind:8s} {len(own):6d} entries  {in_words(sum(entry.bytes for entry in own)):>9s}")
+        print(f"in {store_folder()}; the bound is {in_words(housekeeping.limit())}")
+    elif options.task == "verify":
+        damaged = housekeeping.verify()
+        for entry in damaged:
+            print(f"damaged: {entry.path}")
+        print(f"{len(here) - len(damaged)} of {len(here)} entries are whole.")
+        return 1 if damaged else 0
+    else:
+        if options.days is None and not options.other and options.size is None:
+            raise UsageError("store prune needs to know what may go: --days N, --version or --size 500MB.")
+        days = None if options.days is None else number("days", parsed(options.days), 0)
+        count, freed = housekeeping.prune(days=days, version=options.other, size=options.size)
+        print(f"{count} entries taken out, {in_words(freed)} free.")
     return 0
 
 
 def page_command(options: argparse.Namespace) -> int:
-    from .errors import parsed
-    from .page import open_page
+    from .voila import open_page
 
     lists = ("methods", "hide")
-    given = settings_from(options.settings)
-    settings = {k: [p.strip() for p in v.split(",")] if k in lists else parsed(v) for k, v in given.items()}
-    return open_page(options.panel, options.theme, not options.no_browser, settings)
-
-
-def one_line(error: Exception) -> str:
-    """The error's message on one line; other people's errors with their type before it."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, FedlabError) else f"{type(error).__name__}: {text}"
+    texts = settings_from(options.settings)
+    settings = {k: [p.strip() for p in v.split(",")] if k in lists else parsed(v) for k, v in texts.items()}
+    return open_page(options.panel, options.theme, not options.no_browser, settings) or 0
 
 
 def line(outcome: Any) -> str:
@@ -210,6 +276,16 @@ def list_command(options: argparse.Namespace) -> int:
     return 0
 
 
+COMMANDS = {
+    "run": run_command,
+    "sweep": sweep_command,
+    "study": study_command,
+    "store": store_command,
+    "list": list_command,
+    "voila": page_command,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     try:
@@ -222,29 +298,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             print(f"fedlab-nb {__version__}")
             return 0
-        if options.command == "run":
-            return run_command(options)
-        if options.command == "sweep":
-            return sweep_command(options)
-        if options.command == "list":
-            return list_command(options)
-        if options.command == "voila":
-            return page_command(options) or 0
+        if options.command in COMMANDS:
+            return COMMANDS[options.command](options)
         if options.command == "doctor":
             from .doctor import doctor
 
             return doctor()
-        from .launch import open_course
+        from .jupyter import open_course
 
         return open_course(options.folder, browser=not options.no_browser) or 0
-    except UsageError as error:
-        print(f"fedlab-nb: {one_line(error)}", file=sys.stderr)
-        return 2
     except FedlabError as error:
-        print(f"fedlab-nb: {one_line(error)}", file=sys.stderr)
-        return 1
+        print(f"fedlab-nb: {reason(error)}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print("fedlab-nb: stopped; finished runs are kept.", file=sys.stderr)
+        print("fedlab-nb: stopped; finished runs are kept, the same command goes on.", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1

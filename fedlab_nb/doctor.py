@@ -1,7 +1,5 @@
 """`fedlab-nb doctor`: device, versions, and what works here, each shown by trying it."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import platform
@@ -48,7 +46,7 @@ def doctor() -> int:
     outcome = run("fedavg", clients=2, epochs=1, cache=False)
     print(
         f"  training       works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s "
-        f"on {outcome.setting['device']}"
+        f"on {outcome.settings.device}"
     )
     return 0
 

@@ -4,12 +4,11 @@ A wrong input gets one sentence: the value, what is allowed, what to do. `UsageE
 2 on the command line); `RunError` is a run that could not be completed (exit code 1).
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import numbers
 from collections.abc import Iterable
+from typing import Any
 
 
 class FedlabError(Exception):
@@ -22,6 +21,14 @@ class UsageError(FedlabError, ValueError):
 
 class RunError(FedlabError, RuntimeError):
     """A correct request that could not be carried out: no network, no room on the disk, numbers that diverged."""
+
+
+def reason(error: Exception | None) -> str:
+    """An error on one line ("" for none); other people's errors with their type before it."""
+    if error is None:
+        return ""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, FedlabError) else f"{type(error).__name__}: {text}"
 
 
 def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
@@ -56,15 +63,24 @@ def number(
     low: float | None = None,
     high: float | None = None,
     *,
-    integer: bool = False,
     open_low: bool = False,
     hint: str = "",
-) -> float | int:
-    """Return `value` as a float (or an int) within `[low, high]` (`(low, high]` with `open_low`), or raise UsageError.
+) -> float:
+    """Return `value` as a float within `[low, high]` (`(low, high]` with `open_low`), or raise UsageError.
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    kind = "a whole number" if integer else "a number"
+    return float(_checked("a number", name, value, low, high, open_low, hint))
+
+
+def whole(name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = "") -> int:
+    """The same for a whole number, as an int."""
+    return int(_checked("a whole number", name, value, low, high, False, hint))
+
+
+def _checked(
+    kind: str, name: str, value: Any, low: float | None, high: float | None, open_low: bool, hint: str
+) -> float | int:
     if low is not None and high is not None:
         allowed = f"{kind} {'above' if open_low else 'from'} {low:g} {'and up to' if open_low else 'to'} {high:g}"
     elif low is not None:
@@ -74,13 +90,9 @@ def number(
     else:
         allowed = f"a finite {kind.removeprefix('a ')}"
     good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if good and integer:
-        good = float(value).is_integer()
-    if good and low is not None:
-        good = value > low if open_low else value >= low
-    if good and high is not None:
-        good = value <= high
+    good = good and (kind == "a number" or float(value).is_integer())
+    good = good and (low is None or (value > low if open_low else value >= low)) and (high is None or value <= high)
     if not good:
         shown = repr(value) if isinstance(value, str) else value
         raise UsageError(f"{name} is {shown}, but it must be {allowed}{'; ' + hint if hint else ''}.")
-    return int(value) if integer else float(value)
+    return value

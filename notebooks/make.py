@@ -4,43 +4,31 @@
     python notebooks/make.py 01          # only those whose name starts with 01
     python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source
 
-In a source, a ```python fence is a code cell and the Markdown between fences is one cell; `---` on a line of its own
-starts a new cell; words after ```python are cell tags (```python raises-exception). Exercises and solutions are not
-written out here: notebooks ask fedlab_nb.teach for both, which makes them from one definition.
+A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown between fences is one cell, two blank
+lines start a new one, and tags stand behind the fence (```python tags=["raises-exception"]). With Jupytext installed,
+JupyterLab opens a source as a notebook (right click, Open With, Notebook). Exercises and solutions are not written out
+here: notebooks ask for both, which are made from one definition.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
 
+import jupytext
 import nbformat
 
 FOLDER = Path(__file__).parent
-FENCE = re.compile(r"^```python(?P<tags>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def cells(source: str) -> list[nbformat.NotebookNode]:
     """The cells that a source stands for, in order, with ids that depend on the position only."""
-    found = []
-    place = 0
-    for fence in FENCE.finditer(source):
-        found += _markdown(source[place : fence.start()])
-        tags = fence["tags"].split()
-        found.append(nbformat.v4.new_code_cell(fence["code"].strip("\n"), metadata={"tags": tags} if tags else {}))
-        place = fence.end()
-    found += _markdown(source[place:])
-    for number, cell in enumerate(found):
+    parsed = jupytext.reads(source, fmt="md").cells
+    for number, cell in enumerate(parsed):
         cell["id"] = f"cell-{number:02d}"
-    return found
-
-
-def _markdown(text: str) -> list[nbformat.NotebookNode]:
-    parts = (part.strip() for part in re.split(r"^---$", text, flags=re.MULTILINE))
-    return [nbformat.v4.new_markdown_cell(part) for part in parts if part]
+    return parsed
 
 
 def notebook(source: str) -> nbformat.NotebookNode:
@@ -52,7 +40,10 @@ def notebook(source: str) -> nbformat.NotebookNode:
 
 
 def execute(made: nbformat.NotebookNode) -> None:
-    """Run all cells in place with an empty store, as on a first visit; pictures and text stay, widgets do not."""
+    """Run all cells in place with an empty store, as on a first visit; pictures and text stay, widgets do not.
+
+    On one thread, as in the tests: sums in another order round otherwise, and a few saved numbers would differ.
+    """
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as store:
@@ -63,7 +54,7 @@ def execute(made: nbformat.NotebookNode) -> None:
             record_timing=False,
             resources={"metadata": {"path": str(FOLDER)}},
         )
-        client.execute(env={**os.environ, "FEDLAB_NB_STORE": store})
+        client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
     made.metadata["language_info"] = {"name": "python"}  # without the exact version, which differs between machines
 
 

@@ -7,3 +7,6 @@ import tempfile
 _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
 os.environ["FEDLAB_NB_STORE"] = _store.name  # notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+pytest_plugins = ["panel_fixtures"]  # a stand-in for `study.job`, and panels on it
+collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them

@@ -1,12 +1,15 @@
 """All tests, as the README's command runs them: `python tests/everything.py`.
 
-Two calls of pytest. The first takes unit tests, claims over seeds and the notebooks (`tests/everything.txt`), a file at
-a time on each core. The second takes the browser scenarios alone, because they watch the clock.
+First the checks of `checks.py` (lint, format, import rules, types). Then two calls of pytest. The first takes unit
+tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core. The second
+takes the browser scenarios alone, because they watch the clock.
 """
 
 import subprocess
 import sys
 from pathlib import Path
+
+import checks
 
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
@@ -16,9 +19,10 @@ CALLS = (
 
 
 def main() -> int:
-    """Run both, also if the first fails; the exit code is the first that is not 0."""
+    """Run all of it, also after a failure; the exit code is the first that is not 0."""
     root = Path(__file__).resolve().parents[1]
-    codes = [subprocess.call([sys.executable, "-m", "pytest", *call], cwd=root) for call in CALLS]
+    codes = [checks.main()]
+    codes += [subprocess.call([sys.executable, "-m", "pytest", *call], cwd=root) for call in CALLS]
     return next((code for code in codes if code), 0)
 
 

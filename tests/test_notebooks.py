@@ -40,13 +40,25 @@ def outputs(source: Path):
 
 
 def test_cells_of_a_source():
-    found = make().cells("# A\n\ntext\n---\nmore\n```python raises-exception\nx = 1\n```\n")
-    assert [(c.cell_type, c.source) for c in found] == [
+    source = '# A\n\ntext\n\n\nmore\n\n```python tags=["raises-exception"]\nx = 1\n```\n'
+    cells = make().cells(source)
+    assert [(c.cell_type, c.source) for c in cells] == [
         ("markdown", "# A\n\ntext"),
         ("markdown", "more"),
         ("code", "x = 1"),
     ]
-    assert found[2].metadata["tags"] == ["raises-exception"]
+    assert cells[2].metadata["tags"] == ["raises-exception"]
+    assert [c.id for c in cells] == ["cell-00", "cell-01", "cell-02"]
+
+
+def test_the_course_is_whole():
+    """Each lesson of the README's table has a source, a notebook and a teacher's page, and there is no other."""
+    readme = (FOLDER.parent / "README.md").read_text()
+    lessons = re.findall(r"^\| `(\d\d_\w+)` \|", readme, re.MULTILINE)
+    assert len(lessons) >= 10
+    assert [source.stem for source in SOURCES] == lessons
+    assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == lessons
+    assert [path.stem for path in sorted((FOLDER / "instructor").glob("*.md"))] == lessons
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)

@@ -24,6 +24,7 @@ class Dataset:
     x_test, y_test:  the same for the test set
     x_public: float32 like x_train, without labels, or None
     digest:   equal for equal content, so that stored results find their data again
+    y_public: labels of x_public where they are known: for choosing settings, never for a method
     note:     what was done to the data on the way in, in a sentence for the reader
 
     Raises UsageError where the parts do not fit together.
@@ -38,6 +39,7 @@ class Dataset:
     class_names: tuple[str, ...]
     digest: str
     note: str = ""
+    y_public: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         import torch

@@ -4,8 +4,6 @@ The split is part of the dataset: it does not depend on a run's seed, so every r
 Samples are ordered by a hash of their number, not by a random generator, so that no library's version can change it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description
@@ -26,7 +24,7 @@ def load() -> Dataset:
     y = torch.from_numpy(np.asarray(bunch.target, dtype=np.int64))
     test, public, train = (torch.from_numpy(i) for i in split(y.numpy()))
     names = tuple(str(c) for c in range(10))
-    return Dataset("digits", x[train], y[train], x[test], y[test], x[public], names, DIGEST)
+    return Dataset("digits", x[train], y[train], x[test], y[test], x[public], names, DIGEST, y_public=y[public])
 
 
 def describe() -> Description:

@@ -17,7 +17,7 @@ from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.partition import cut
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background
-from fedlab_nb.errors import UsageError, number
+from fedlab_nb.errors import UsageError, number, whole
 from fedlab_nb.rng import numpy_rng
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def federate(
 
     if not isinstance(dataset, Dataset):
         dataset = registry.load(dataset)
-    seed = number("seed", seed, integer=True)
+    seed = whole("seed", seed)
     labels = dataset.y_train.numpy()
     result = cut(
         labels, dataset.classes, clients, numpy_rng(seed, "partition"),
@@ -158,7 +158,7 @@ def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
     """The named clients, sorted and without repetition."""
     if isinstance(spurious, int | str) or not isinstance(spurious, Iterable):
         raise UsageError(f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1).")
-    return tuple(sorted({number("A client in spurious", k, 0, clients - 1, integer=True) for k in spurious}))
+    return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
 
 
 def tinted(dataset: Dataset, indices: torch.Tensor, strength: float) -> Dataset:

@@ -10,14 +10,15 @@ however many are asked for.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
 from fedlab_nb.data.tint import tint_background
-from fedlab_nb.errors import choose, number
+from fedlab_nb.errors import choose, number, whole
 from fedlab_nb.rng import generator
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ CELL, HEIGHT, BLOCK = 64, 36, 256  # grid of a letter, height of the letter in i
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3, "tint": 0.0}
 
 
-def load(**options: float) -> Dataset:
+def load(**options: Any) -> Dataset:
     """x [N, channels, size, size] in [0, 1]; sample i shows letter i mod 10.
 
     Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (16 to 128), channels=3 (or 1,
@@ -44,9 +45,8 @@ def load(**options: float) -> Dataset:
     import torch
 
     o = checked(options)
-    parts = {
-        part: draw(o[f"n_{part}"], part, o["seed"], o["size"], o["channels"]) for part in ("train", "test", "public")
-    }
+    look = o["seed"], o["size"], o["channels"]
+    parts = {part: draw(o[f"n_{part}"], part, *look) for part in ("train", "test", "public")}
     labels = {part: torch.arange(len(x)) % len(LETTERS) for part, x in parts.items()}
     note = ""
     if o["tint"]:
@@ -54,25 +54,30 @@ def load(**options: float) -> Dataset:
         note = f"The background of every training image is tinted by label (strength {o['tint']:g})."
     return Dataset(
         "glyphs", parts["train"], labels["train"], parts["test"], labels["test"],
-        parts["public"] if o["n_public"] else None, tuple(LETTERS), describe(**options).digest, note,
+        parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o), note,
+        labels["public"] if o["n_public"] else None,
     )  # fmt: skip
 
 
-def describe(**options: float) -> Description:
+def describe(**options: Any) -> Description:
     o = checked(options)
     shape = (o["channels"], o["size"], o["size"])
-    digest = digest_of("glyphs", VERSION, sorted(o.items()))
-    return Description("glyphs", shape, len(LETTERS), o["n_train"], o["n_test"], o["n_public"], digest)
+    return Description("glyphs", shape, len(LETTERS), o["n_train"], o["n_test"], o["n_public"], digest(o))
 
 
-def checked(options: dict[str, float]) -> dict[str, float]:
+def digest(checked: Mapping[str, Any]) -> str:
+    """Id of the content that all these options give."""
+    return digest_of("glyphs", VERSION, sorted(checked.items()))
+
+
+def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """All options, with defaults for those left out; UsageError for unknown names and values out of range."""
     for name in options:
         choose("option of glyphs", name, OPTIONS)
     o = {**OPTIONS, **options}
     for name, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 16, 128)):
-        o[name] = number(name, o[name], low, high, integer=True)
-    o["seed"] = number("seed", o["seed"], integer=True)
+        o[name] = whole(name, o[name], low, high)
+    o["seed"] = whole("seed", o["seed"])
     o["tint"] = number("tint", o["tint"], 0, 1)
     o["channels"] = int(choose("number of channels", str(o["channels"]), ("1", "3")))
     return o
@@ -103,9 +108,7 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
     font, other_font = (torch.randint(len(FONTS), (BLOCK,), generator=random) for _ in range(2))
     other = torch.randint(len(LETTERS), (BLOCK,), generator=random)
     paper = uniform(0, 0.65, 3)
-    ink = lighter(
-        brightest(uniform(0.25, 1, 3, 3)), paper
-    )  # always light on dark: two polarities need far more samples
+    ink = lighter(brightest(uniform(0.25, 1, 3, 3)), paper)  # light on dark: two polarities need far more samples
     faint = paper + uniform(0.2, 0.6, 1) * (uniform(0, 1, 3) - paper)
     line = uniform(0, 1, 3)
 

@@ -1,4 +1,5 @@
-"""A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test`, and `x_public` for unlabelled samples.
+"""A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test`, and `x_public` for unlabelled samples;
+`y_public`, their labels, serve to choose settings (validation accuracy) and are shown to no method.
 
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
 3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
@@ -6,13 +7,11 @@ Nothing pickled is ever read. Every file that cannot be used gets one sentence: 
 to do. No torch until the arrays are right.
 """
 
-from __future__ import annotations
-
 import zipfile
 import zlib
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +22,6 @@ REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 SMALLEST, MAX_CLASSES = 8, 1000
 
 
-@dataclass(frozen=True)
-class Content:
-    """Checked arrays: x float32 [N, C, H, W] or [N, D], y int64 [N]."""
-
-    arrays: dict[str, np.ndarray]
-    classes: int
-    note: str
-
-
 def load(path: str | Path) -> Dataset:
     """Dataset of a file. uint8 images are divided by 255; others are used as they are if they lie in [0, 1], and
     otherwise scaled by the training set's least and greatest value (and clipped). Features are standardised by the
@@ -40,29 +30,19 @@ def load(path: str | Path) -> Dataset:
     import torch
 
     path = existing(path)
-    content = read(path)
-    a = {key: torch.from_numpy(value) for key, value in content.arrays.items()}
-    names = tuple(str(c) for c in range(content.classes))
-    return Dataset(
-        path.name,
-        a["x_train"],
-        a["y_train"],
-        a["x_test"],
-        a["y_test"],
-        a.get("x_public"),
-        names,
-        digest(path),
-        content.note,
-    )
+    arrays, classes, note = read(path)
+    tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
+    x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
+    names = tuple(str(c) for c in range(classes))
+    public, labels_ = tensors.get("x_public"), tensors.get("y_public")
+    return Dataset(path.name, x, y, x_test, y_test, public, names, digest(path), note, labels_)
 
 
 def describe(path: str | Path) -> Description:
     path = existing(path)
-    content = read(path)
-    a = content.arrays
-    public = len(a["x_public"]) if "x_public" in a else 0
-    shape = a["x_train"].shape[1:]
-    return Description(path.name, shape, content.classes, len(a["x_train"]), len(a["x_test"]), public, digest(path))
+    arrays, classes, _ = read(path)
+    train, test, public = (len(arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
+    return Description(path.name, arrays["x_train"].shape[1:], classes, train, test, public, digest(path))
 
 
 def existing(path: str | Path) -> Path:
@@ -88,23 +68,26 @@ def _digest(path: Path, time: int, size: int) -> str:
     return file_digest(path)
 
 
-def read(path: Path) -> Content:
-    """The checked and scaled content of a file."""
+def read(path: Path) -> tuple[dict[str, np.ndarray], int, str]:
+    """The checked and scaled arrays of a file, x float32 [N, C, H, W] or [N, D], y int64 [N]; classes; a note."""
     raw, ignored = open_arrays(path)
-    raw["y_train"], raw["y_test"] = labels("y_train", raw["y_train"]), labels("y_test", raw["y_test"])
-    for part in ("train", "test"):
-        x, y = raw[f"x_{part}"], raw[f"y_{part}"]
-        if x.ndim == 0 or len(x) != len(y):
+    if "y_public" in raw and "x_public" not in raw:
+        raise UsageError("The file has y_public but no x_public; add the samples that these labels are of.")
+    y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
+    raw |= y
+    for part in (key.removeprefix("y_") for key in y):
+        shape, count = raw[f"x_{part}"].shape, len(raw[f"y_{part}"])
+        if shape[:1] != (count,):
             raise UsageError(
-                f"x_{part} has shape {x.shape} but y_{part} has {len(y)} labels; each sample needs one label."
+                f"x_{part} has shape {shape} but y_{part} has {count} labels; each sample needs one label."
             )
-    classes = count_classes(raw["y_train"], raw["y_test"])
+    classes = count_classes(y)
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
-    for key in x:
-        if x[key].shape[1:] != x["x_train"].shape[1:]:
+    shape = x["x_train"].shape[1:]
+    for key, value in x.items():
+        if value.shape[1:] != shape:
             raise UsageError(
-                f"{key} has samples of shape {shape_of(x[key])}, but those of x_train have {shape_of(x['x_train'])}; "
-                "they must be alike."
+                f"{key} has samples of shape {value.shape[1:]}, but those of x_train have {shape}; they must be alike."
             )
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
@@ -114,7 +97,7 @@ def read(path: Path) -> Content:
         )
     if ignored:
         note += f" Ignored in the file: {listed(ignored)}."
-    return Content({**x, "y_train": raw["y_train"], "y_test": raw["y_test"]}, classes, note)
+    return {**x, **y}, classes, note
 
 
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -127,9 +110,9 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
             if missing:
                 raise UsageError(
                     f"{path.name} has no array {', '.join(missing)} (it has: {listed(file.files) or 'nothing'}); "
-                    f"it must hold {', '.join(REQUIRED)} and may hold x_public."
+                    f"it must hold {', '.join(REQUIRED)} and may hold x_public and y_public."
                 )
-            wanted = [key for key in (*REQUIRED, "x_public") if key in file.files]
+            wanted = [key for key in (*REQUIRED, "x_public", "y_public") if key in file.files]
             arrays = {}
             for key in wanted:
                 try:
@@ -162,9 +145,9 @@ def labels(key: str, y: np.ndarray) -> np.ndarray:
         raise UsageError(f"{key} is empty; there must be at least one sample.")
     if y.dtype.kind not in "biuf":
         raise UsageError(f"{key} holds {y.dtype}, but labels must be whole numbers 0..C-1; number the classes.")
-    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
-        bad = y[~(np.isfinite(y) & (y == np.floor(y)))][0]
-        raise UsageError(f"{key} holds the label {bad:g}, but labels must be whole numbers 0..C-1.")
+    broken = y[~(np.isfinite(y) & (y == np.floor(y)))]
+    if len(broken):
+        raise UsageError(f"{key} holds the label {broken[0]:g}, but labels must be whole numbers 0..C-1.")
     low, high = y.min(), y.max()
     if low < 0:
         raise UsageError(
@@ -178,16 +161,17 @@ def labels(key: str, y: np.ndarray) -> np.ndarray:
     return y.astype(np.int64)
 
 
-def count_classes(y_train: np.ndarray, y_test: np.ndarray) -> int:
-    """C = greatest training label + 1."""
-    classes = int(y_train.max()) + 1
+def count_classes(y: dict[str, np.ndarray]) -> int:
+    """C = greatest training label + 1; no other labels of `y` may be greater."""
+    classes = int(y["y_train"].max()) + 1
     if classes < 2:
         raise UsageError("y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
-    if y_test.max() >= classes:
-        raise UsageError(
-            f"y_test holds the label {y_test.max()}, but the greatest label of y_train is {classes - 1}; "
-            "every class must occur in the training set."
-        )
+    for key, own in y.items():
+        if own.max() >= classes:
+            raise UsageError(
+                f"{key} holds the label {own.max()}, but the greatest label of y_train is {classes - 1}; "
+                "every class must occur in the training set."
+            )
     return classes
 
 
@@ -235,25 +219,17 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
         )
     if train.dtype == np.uint8:
         # the division in float32, array by array, so that a large file needs no 64-bit copy
-        return {
-            key: value.astype(np.float32) / np.float32(255) for key, value in x.items()
-        }, "Pixels are divided by 255."
+        result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}
+        return result, "Pixels are divided by 255."
     low, high = float(train.min()), float(train.max())
     if 0 <= min(float(v.min()) for v in x.values()) and max(float(v.max()) for v in x.values()) <= 1:
-        return {
-            key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()
-        }, "Pixels are used as they are."
+        result = {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}
+        return result, "Pixels are used as they are."
     span = high - low if high > low else 1.0
-    return (
-        {key: np.clip((value.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, value in x.items()},
-        f"Pixels are scaled by the training set's range {low:g} to {high:g}.",
-    )
+    result = {key: np.clip((v.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, v in x.items()}
+    return result, f"Pixels are scaled by the training set's range {low:g} to {high:g}."
 
 
 def listed(texts: list[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
     return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (", …" if len(texts) > 10 else "")
-
-
-def shape_of(x: np.ndarray) -> str:
-    return str(tuple(x.shape[1:]))

@@ -6,14 +6,13 @@ moving the few samples needed (`repair="move"`: one draw, always answers) or by 
 the papers' codes do, bounded here). Only numpy, and no images: a slider may call this while it is dragged.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, choose, number
+from fedlab_nb.errors import RunError, choose, number, whole
 
 PARTITIONS: dict[str, str] = {
     "dirichlet": "each class is dealt to the clients in shares drawn from a Dirichlet; smaller alpha is more skewed",
@@ -64,14 +63,12 @@ def cut(
     choose("partition", partition, PARTITIONS)
     choose("repair", repair, REPAIRS)
     alpha = number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed, 0.1 is a strong skew")
-    clients = number("clients", clients, 1, n, integer=True, hint="every client needs one training sample or more")
-    kept = number("classes_per_client", classes_per_client, 1, classes, integer=True)
-    max_draws = number("max_draws", max_draws, 1, integer=True)
+    clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
+    kept = whole("classes_per_client", classes_per_client, 1, classes)
+    max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
-    minimum = number(
-        "minimum", minimum, 1, n // clients, integer=True, hint=f"{clients} clients share {n} training samples"
-    )
+    minimum = whole("minimum", minimum, 1, n // clients, hint=f"{clients} clients share {n} training samples")
 
     note = ""
     for draws in range(1, (max_draws if repair == "redraw" else 1) + 1):
@@ -93,10 +90,8 @@ def cut(
             "fewer clients or a smaller minimum."
         )
     shards, moved = top_up(group(owner, clients), minimum, rng)
-    note = " ".join(
-        filter(None, [note, f"{moved} of {n} samples were moved so that every client has at least {minimum}."])
-    )
-    return Cut(shards, minimum, moved, 1, note)
+    note += f" {moved} of {n} samples were moved so that every client has at least {minimum}."
+    return Cut(shards, minimum, moved, 1, note.strip())
 
 
 def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
@@ -130,7 +125,7 @@ def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, kept:
     kept = min(kept, len(present))
     holds = np.zeros((clients, len(present)), dtype=bool)
     holds[np.arange(clients), np.arange(clients) % len(present)] = True
-    held = holds.any(axis=0)
+    held: Any = holds.any(axis=0)
     for k in range(clients):
         for _ in range(kept - 1):
             free = np.flatnonzero(~holds[k] if held.all() else ~held)
@@ -146,8 +141,9 @@ def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, kept:
         )
     owner = np.empty(len(labels), dtype=np.int64)
     for c, members in enumerate(members_of_classes(labels, rng)):
-        for k, part in zip(np.flatnonzero(holds[:, c]), np.array_split(members, holds[:, c].sum()), strict=True):
-            owner[part] = k
+        holders = np.flatnonzero(holds[:, c])
+        for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
+            owner[part] = holder
     return owner, note
 
 

@@ -1,9 +1,8 @@
 """The datasets by name, and `load`, which remembers what it has loaded."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,40 +17,22 @@ from fedlab_nb.errors import UsageError, choose
 class DatasetInfo:
     """One line of a menu. offline: needs no download."""
 
-    name: str
     title: str
     help: str
-    offline: bool
-    input_shape: tuple[int, ...]
-    classes: int
+    offline: bool = False
 
 
 DATASETS: dict[str, DatasetInfo] = {
-    info.name: info
-    for info in (
-        DatasetInfo("digits", "Digits", "scikit-learn's 1,797 handwritten digits, bundled", True, (1, 8, 8), 10),
-        DatasetInfo(
-            "glyphs", "Glyphs", "ten letters drawn on the fly in many fonts, poses and colours", True, (3, 32, 32), 10
-        ),
-        DatasetInfo("mnist", "MNIST", "70,000 handwritten digits, downloaded once", False, (1, 28, 28), 10),
-        DatasetInfo(
-            "fashion-mnist", "Fashion-MNIST", "70,000 pictures of clothes, downloaded once", False, (1, 28, 28), 10
-        ),
-        DatasetInfo("cifar10", "CIFAR-10", "60,000 small photographs, downloaded once", False, (3, 32, 32), 10),
-        DatasetInfo(
-            "cifar100", "CIFAR-100", "60,000 small photographs of 100 classes, downloaded once", False, (3, 32, 32), 100
-        ),
-        DatasetInfo(
-            "svhn",
-            "SVHN",
-            "99,289 house-number digits from street photographs, downloaded once",
-            False,
-            (3, 32, 32),
-            10,
-        ),
-    )
+    "digits": DatasetInfo("Digits", "scikit-learn's 1,797 handwritten digits, bundled", offline=True),
+    "glyphs": DatasetInfo("Glyphs", "ten letters drawn on the fly in many fonts, poses and colours", offline=True),
+    "mnist": DatasetInfo("MNIST", "70,000 handwritten digits, downloaded once"),
+    "fashion-mnist": DatasetInfo("Fashion-MNIST", "70,000 pictures of clothes, downloaded once"),
+    "cifar10": DatasetInfo("CIFAR-10", "60,000 small photographs, downloaded once"),
+    "cifar100": DatasetInfo("CIFAR-100", "60,000 small photographs of 100 classes, downloaded once"),
+    "svhn": DatasetInfo("SVHN", "99,289 house-number digits from street photographs, downloaded once"),
 }
 
+OWN = {"digits": digits, "glyphs": glyphs}  # the package's own
 KEPT = 4  # datasets remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
 _lock = threading.RLock()
@@ -68,23 +49,16 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     >>> load("glyphs", n_train=100, n_test=20, n_public=0, size=28, channels=1)
     Dataset('glyphs', 1x28x28, 10 classes, train 100, test 20, public none)
     """
-    name = resolve(name_or_path, options)
+    name, module, arguments = resolve(name_or_path, options)
     if isinstance(name, Path):
-        key = (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
+        key: tuple = (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
     elif name == "glyphs":
         key = (name, *sorted(glyphs.checked(options).items()))
-    elif name == "digits":
-        key = (name,)
     else:
         key = (name, vision.data_folder())
     with _lock:
         if key not in _loaded:
-            if isinstance(name, Path):
-                _loaded[key] = npz.load(name)
-            elif name == "glyphs":
-                _loaded[key] = glyphs.load(**options)
-            else:
-                _loaded[key] = digits.load() if name == "digits" else vision.load(name)
+            _loaded[key] = module.load(*arguments, **options)
             while len(_loaded) > KEPT:
                 _loaded.popitem(last=False)
         _loaded.move_to_end(key)
@@ -97,25 +71,20 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     >>> describe("digits").n_train, describe("digits").input_shape
     (1237, (1, 8, 8))
     """
-    name = resolve(name_or_path, options)
-    if isinstance(name, Path):
-        return npz.describe(name)
-    if name == "glyphs":
-        return glyphs.describe(**options)
-    return digits.describe() if name == "digits" else vision.describe(name)
+    _, module, arguments = resolve(name_or_path, options)
+    return module.describe(*arguments, **options)
 
 
-def resolve(name_or_path: str | PathLike, options: dict[str, Any]) -> str | Path:
-    """A known name, or a path: whatever is no plain text, ends in .npz or has a folder in it."""
-    text = name_or_path
-    if isinstance(text, PathLike) or (
-        isinstance(text, str) and (text.lower().endswith(".npz") or "/" in text or "\\" in text)
-    ):
-        name: str | Path = Path(text)
-    else:
-        name = choose("dataset", text, [*DATASETS, "PATH.npz"])
+def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[str | Path, Any, tuple]:
+    """A known name, or a path (whatever is no plain text, ends in .npz or has a folder in it); the module whose `load`
+    and `describe` know that data set; what they take beside `options`."""
+    is_text = isinstance(text, str) and not (text.lower().endswith(".npz") or "/" in text or "\\" in text)
+    is_path = isinstance(text, str | PathLike) and not is_text
+    name = Path(text) if is_path else choose("dataset", text, [*DATASETS, "PATH.npz"])
     if options and name != "glyphs":
         raise UsageError(
             f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some."
         )
-    return name
+    if name in OWN:
+        return name, OWN[name], ()
+    return name, npz if is_path else vision, (name,)

@@ -12,8 +12,6 @@ one class exists). Since I(K; Y) is at most H(K), which is at most log M, it can
 cannot be fully skewed over many classes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A fixed part of the training set, evenly spaced through it, is held back as unla
 5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says; none is downloaded twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
@@ -72,6 +70,7 @@ def load(name: str) -> Dataset:
         name, tensor(x[private]), torch.from_numpy(y[private]), tensor(x_test), torch.from_numpy(y_test),
         tensor(x[public]), names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
         f"{len(public):,} of {len(x):,} training images are held back as unlabelled public data.",
+        torch.from_numpy(y[public]),
     )  # fmt: skip
 
 

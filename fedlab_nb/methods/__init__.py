@@ -1,35 +1,15 @@
 """The methods, by name. Importing this package registers them all; `METHODS` is what panels, command line and docs
-are made from."""
+are made from.
 
-from . import (  # noqa: F401  (each registers itself)
-    centralized,
-    coboosting,
-    dense,
-    dsfl,
-    ensemble,
-    fadi,
-    fdafl,
-    fedadam,
-    fedavg,
-    fedavg_multi,
-    fedcvae,
-    feddf,
-    fedet,
-    fedkd,
-    fedlpa,
-    fednova,
-    fedov,
-    fedprox,
-    fedyogi,
-    fens,
-    fisher_merge,
-    fusefl,
-    local,
-    moon,
-    regmean,
-    scaffold,
-)
-from .base import (
+Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
+or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`)
+and `parts`, what several methods share.
+"""
+
+import importlib
+import pkgutil
+
+from .base import (  # noqa: F401
     METHODS,
     PRESETS,
     EnsembleModel,
@@ -39,6 +19,7 @@ from .base import (
     Method,
     NetworkModel,
     Progress,
+    Report,
     knob,
     register,
 )
@@ -46,47 +27,11 @@ from .base import (
 # In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
 # upper bound.
 ORDER = (
-    "local",
-    "fedavg",
-    "ensemble",
-    "fens",
-    "fedlpa",
-    "fusefl",
-    "fedet",
-    "coboosting",
-    "feddf",
-    "fedkd",
-    "fadi",
-    "fdafl",
-    "dense",
-    "fisher_merge",
-    "regmean",
-    "fedcvae",
-    "fedov",
-    "fedavg_multi",
-    "fedprox",
-    "scaffold",
-    "fednova",
-    "fedadam",
-    "fedyogi",
-    "moon",
-    "dsfl",
-    "centralized",
-)
-METHODS_IN_ORDER = [*ORDER, *(name for name in METHODS if name not in ORDER)]
-for _name in METHODS_IN_ORDER:
+    "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
+    "feddf fedkd fadi fdafl dense fisher_merge regmean fedcvae fedov "
+    "fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized"
+).split()
+for _found in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_found.name}")
+for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:
     METHODS[_name] = METHODS.pop(_name)
-
-__all__ = [
-    "METHODS",
-    "PRESETS",
-    "EnsembleModel",
-    "GlobalModel",
-    "Info",
-    "Knob",
-    "Method",
-    "NetworkModel",
-    "Progress",
-    "knob",
-    "register",
-]

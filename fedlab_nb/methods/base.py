@@ -3,45 +3,64 @@ global model.
 
 A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live
 curves and Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made
-from the knobs (`knobs.py`) and from the registry's `info`; what a run yields and returns is in `results.py`. The names
+from the knobs (`Knob`) and from the registry's `info`; what a run yields and returns is in `results.py`. The names
 of both can be taken from here.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from ..errors import UsageError, choose
+from ..errors import UsageError, choose, number, parsed, whole
 from ..training import Recipe
-from .knobs import Knob, knob
-from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, flat
+from .context import Context
+from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
 
-if TYPE_CHECKING:
-    from .context import Context
 
-__all__ = [
-    "METHODS",
-    "NEEDS",
-    "PRESETS",
-    "ClientsAlone",
-    "EnsembleModel",
-    "GlobalModel",
-    "Info",
-    "Knob",
-    "Method",
-    "NetworkModel",
-    "Progress",
-    "flat",
-    "knob",
-    "register",
-    "weighted_mean",
-]
+@dataclass(frozen=True)
+class Knob:
+    """One hyper-parameter as people meet it; `paper` is its value in the paper's own setting."""
+
+    name: str
+    default: Any
+    label: str
+    help: str
+    symbol: str = ""
+    low: float | None = None
+    high: float | None = None
+    options: tuple[str, ...] = ()
+    log: bool = False
+    paper: Any = None
+
+    def check(self, method: str, value: Any) -> Any:
+        """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
+        name = f"{method}.{self.name}"
+        if self.options:
+            return choose(name, value, self.options)
+        if isinstance(self.default, bool):
+            text = str(value).lower()
+            return text in ("true", "1", "yes", "on") if text in _BOOLS else choose(name, text, ("true", "false"))
+        check = whole if isinstance(self.default, int) else number
+        return check(name, parsed(value), self.low, self.high)
+
+
+_BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
+
+
+def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), paper: Any = None, **more: Any) -> Any:
+    """A dataclass field that carries its own label, range and help; `paper` defaults to `default`.
+
+    `more`: `symbol`, `low`, `high` and `log`, as in `Knob`.
+    """
+    paper = default if paper is None else paper
+    meta = {"label": label, "help": help, "options": tuple(options), "paper": paper, **more}
+    return field(default=default, metadata=meta)
+
 
 NEEDS = {
     "public": "unlabelled public images",
@@ -57,26 +76,30 @@ class Info:
     name: str
     title: str
     paper: str
-    rounds: str
-    traffic: str
-    needs: frozenset[str]
-    extra: str
-    leaks: str
-    help: str
+    rounds: str = "one-shot"
+    traffic: str = "2 S_θ"
+    needs: frozenset[str] = frozenset()
+    extra: str = "nothing"
+    leaks: str = ""
+    help: str = ""
 
 
+@dataclass(frozen=True)
 class Method:
     """Base of the methods: subclasses are frozen dataclasses whose fields are made by `knob`."""
 
     info: ClassVar[Info]
+    report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
     # Local training in the paper's own setting, and its model, or its models by the images' channels; None: the
     # setting of `study` decides.
     paper_recipe: ClassVar[Recipe | None] = None
     paper_model: ClassVar[str | Mapping[int, str] | None] = None
+    # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
+    trains_locally: ClassVar[bool] = True
     # Knobs whose classroom value is another one for networks with convolutions.
     convolutional: ClassVar[Mapping[str, Any]] = {}
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         raise NotImplementedError
 
     def validate(self, ctx: Context) -> None:
@@ -91,7 +114,7 @@ class Method:
     @classmethod
     def fields(cls) -> list[Knob]:
         """The hyper-parameters, in the order of the dataclass."""
-        return [Knob(f.name, f.default, **f.metadata) for f in dataclasses.fields(cls)]
+        return [Knob(f.name, f.default, **f.metadata) for f in fields(cls)]
 
     @classmethod
     def model_in_paper(cls, channels: int) -> str | None:
@@ -105,7 +128,7 @@ class Method:
         `convolutions`: whether the networks have some (see `convolutional`).
         """
         choose("preset", name, PRESETS)
-        knobs = {knob.name: knob for knob in cls.fields()}
+        knobs = {k.name: k for k in cls.fields()}
         values = {k.name: (k.paper if name == "paper" else k.default) for k in knobs.values()}
         if convolutions and name == "classroom":
             values |= cls.convolutional
@@ -119,35 +142,30 @@ PRESETS = ("classroom", "paper")
 METHODS: dict[str, type[Method]] = {}
 
 
-def register(
-    name: str,
-    *,
-    title: str,
-    paper: str,
-    rounds: str,
-    traffic: str,
-    needs: Iterable[str] = (),
-    extra: str = "nothing",
-    leaks: str = "",
-    help: str = "",
-):
+def register(name: str, *, needs: Iterable[str] = (), help: str = "", **words: str):
     """Class decorator: put a method into METHODS under `name`. `help` defaults to the first line of its docstring.
 
-    UsageError if `name` is one of the package's own and the class is not.
+    `words`: the other fields of `Info`, of which `title` and `paper` must be given. UsageError if `name` is one of the
+    package's own and the class is not.
     """
     own = __name__.partition(".")[0] + "."
 
     def put(cls: type[Method]) -> type[Method]:
         if name in METHODS and METHODS[name].__module__.startswith(own) and not cls.__module__.startswith(own):
             raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
-        needs_ = frozenset(needs)
-        assert needs_ <= set(NEEDS), needs_
+        assert set(needs) <= set(NEEDS), needs
         text = help or (cls.__doc__ or "").strip().splitlines()[0]
-        cls.info = Info(name, title, paper, rounds, traffic, needs_, extra, leaks, text)
+        cls.info = Info(name, needs=frozenset(needs), help=text, **words)
         METHODS[name] = cls
         return cls
 
     return put
+
+
+def client_weights_knob(symbol: str) -> Any:
+    """The field `weights` of the methods that average by sample counts, or plainly."""
+    text = "How much each client counts: in proportion to its samples (n_k/N), or all the same."
+    return knob("samples", "Weights", text, symbol=symbol, options=("samples", "uniform"))
 
 
 def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> dict[str, Tensor]:

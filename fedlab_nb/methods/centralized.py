@@ -5,15 +5,12 @@ themselves sent up (8-bit pixels are not assumed: the tensors as they are traine
 used, the held-out part too.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
 
 from ..training import train_clients
-from .base import GlobalModel, Method, NetworkModel, Progress, register
+from .base import GlobalModel, Method, NetworkModel, Steps, register, reported
 from .context import Context
 
 
@@ -30,12 +27,12 @@ from .context import Context
 class Centralized(Method):
     """All samples in one place, one model: the upper bound."""
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    trains_locally = False
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]
         x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
         model = ctx.initial_model(0)
         ticks = train_clients([model], [(x, y)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="centralized")
-        for tick in ticks:
-            snapshot = NetworkModel(model) if tick.fresh else None
-            yield Progress("centralized training", tick.done, tick.total, model=snapshot)
+        yield from reported("centralized training", ticks, lambda: NetworkModel(model))
         return NetworkModel(model)

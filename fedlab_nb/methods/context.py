@@ -4,9 +4,7 @@
 that peeks cannot pass unnoticed. Test images are not here at all.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -15,11 +13,12 @@ from torch import Tensor, nn
 from ..comm import Link
 from ..data import Federation
 from ..errors import RunError
-from ..models import build, load_state, model_state
-from ..models.state import copied
+from ..models import Network, build, load_state, model_state
+from ..models.state import copied, finite
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
-from .base import ClientsAlone, Progress
+from ..training.loop import Shard
+from .results import ClientsAlone, Progress, Steps, reported
 
 
 class PrivateData:
@@ -35,6 +34,7 @@ class PrivateData:
         parts = federation.split(holdout)
         self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
         self.locked = False
+        self.held_out_used = False  # whether the method has asked for held-out samples
 
     def _rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         if self.locked:
@@ -46,9 +46,11 @@ class PrivateData:
         return self._rows(self._train[k])
 
     def held_out(self, k: int) -> tuple[Tensor, Tensor]:
+        self.held_out_used = True
         return self._rows(self._held[k])
 
     def everything(self, k: int) -> tuple[Tensor, Tensor]:
+        self.held_out_used = True
         return self._rows(torch.cat([self._train[k], self._held[k]]).sort().values)
 
     def sizes(self, part: str = "train") -> list[int]:
@@ -73,7 +75,7 @@ class Context:
         init: str = "same",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
-        train: Callable[[list[nn.Module], list[tuple[Tensor, Tensor]]], Iterator[Tick]] | None = None,
+        train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
@@ -81,19 +83,19 @@ class Context:
         self.clients_count = federation.clients
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
-        public = federation.dataset.x_public
-        self.public = None if public is None or not len(public) else public.to(self.device, dtype)
+        public = federation.dataset.x_public  # none: no samples
+        self.public = (federation.dataset.x_train[:0] if public is None else public).to(self.device, dtype)
         self.private = PrivateData(federation, holdout, self.device, dtype)
         self.link = Link(self.clients_count)
         self._recall, self._remember, self._train = recall, remember, train or self.train_alone
         self.server_steps = 0
-        self._initial: dict[tuple, nn.Module] = {}
+        self._initial: dict[tuple, Network] = {}
 
     # ------------------------------------------------------------------ what there is
     def has(self, need: str) -> bool:
         """Whether this run offers `need` (a key of base.NEEDS)."""
         return {
-            "public": self.public is not None,
+            "public": len(self.public) > 0,
             "one architecture": len(set(self.architectures)) == 1,
             "images": len(self.input_shape) == 3,
         }[need]
@@ -118,38 +120,42 @@ class Context:
             self.private.locked = False
 
     # ------------------------------------------------------------------ models
-    def initial_model(self, k: int = 0) -> nn.Module:
-        """The untrained model of client k: the server's common one, or, with init="different", the client's own."""
-        architecture = self.architectures[k]
-        if self.init != "same":
-            return self.build(architecture, self.generator("init", architecture[0], k))
-        if architecture not in self._initial:
-            self._initial[architecture] = self.build(architecture, self.generator("init", architecture[0]))
-        return copied(self._initial[architecture])
+    def initial_model(self, k: int = 0, architecture: tuple | None = None, *names: str) -> Network:
+        """The untrained model of client k: the server's common one, or, with init="different", the client's own.
 
-    def build(self, architecture: tuple, stream: torch.Generator) -> nn.Module:
+        `architecture`: instead of the client's; `names`: of the random stream, before "init".
+        """
+        kind = architecture or self.architectures[k]
+        own = (kind, *names) if self.init == "same" else (kind, *names, k)
+        if own not in self._initial:
+            self._initial[own] = self.build(kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :]))
+        return copied(self._initial[own])
+
+    def build(self, architecture: tuple, stream: torch.Generator) -> Network:
         name, input_shape, classes, width = architecture
         return build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
 
-    def new_model(self, state: Mapping[str, Tensor]) -> nn.Module:
+    def new_model(self, state: Mapping[str, Tensor]) -> Network:
         """A network of the (first) architecture with the weights `state`."""
         model = self.initial_model()
         load_state(model, state)
         return model
 
-    def send_initial_models(self) -> list[nn.Module]:
+    def send_initial_models(self, architectures: Sequence[tuple] = (), *names: str) -> list[Network]:
         """Every client gets the initial model (phase "initial model"); returns the clients' models.
 
-        With init="different" each client draws its own and nothing is sent.
+        With init="different" each client draws its own and nothing is sent. `architectures`, `names`: as in
+        `initial_model`.
         """
-        models = [self.initial_model(k) for k in range(self.clients_count)]
+        kinds = architectures or self.architectures
+        models = [self.initial_model(k, kind, *names) for k, kind in enumerate(kinds)]
         if self.init == "same":
             for k, model in enumerate(models):
                 load_state(model, self.link.down(k, model_state(model), phase="initial model"))
         return models
 
     # ------------------------------------------------------------------ local training
-    def local_training(self) -> Generator[Progress, None, ClientModels]:
+    def local_training(self) -> Steps[ClientModels]:
         """Client part that the one-shot methods share: initial model down, then each client trains alone on its
         training part.
 
@@ -164,25 +170,27 @@ class Context:
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
             return clients
-        shards = [self.private.train(k) for k in range(self.clients_count)]
+        shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
-        for tick in self._train(models, shards):
-            snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
-            yield Progress("local training", tick.done, tick.total, model=snapshot)
+        ticks = self._train(models, shards)
+        yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
         return clients
 
-    def train_alone(self, models: list[nn.Module], shards: list[tuple[Tensor, Tensor]]) -> Iterator[Tick]:
+    def train_alone(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
         """This run's clients by themselves, where no other way was given."""
         return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
-        for k, module in enumerate(clients.modules):
-            if not all(bool(torch.isfinite(p).all()) for p in module.parameters()):
-                raise RunError(
-                    f"Local training of client {k} diverged with lr={self.recipe.lr:g}: its weights are no longer "
-                    "finite; use a smaller learning rate."
-                )
+        if not torch.stack([finite(module.parameters()) for module in clients.modules]).all():
+            for k, module in enumerate(clients.modules):
+                check_finite(module, f"Local training of client {k}", f"lr={self.recipe.lr:g}")
+
+
+def check_finite(model: nn.Module, what: str, rate: str) -> None:
+    """RunError, saying `what` diverged with which `rate`, if the weights of `model` are not finite."""
+    if not finite(model.parameters()):
+        raise RunError(f"{what} diverged with {rate}: its weights are no longer finite; use a smaller learning rate.")

@@ -28,21 +28,18 @@ L_BN helps where it can act: with `cnn2` at every client (digits, M = 5, α = 0.
 L_BN 68, the ensemble 87.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..models.generators import initialise_generator
 from ..training.distill import kl_each
-from .base import NetworkModel, Progress, knob, register
+from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import GeneratorKnobs, intended_labels, random_crop, search, weights_knob
+from .parts.frozen_ensemble import FrozenEnsemble
+from .parts.images import random_crop
+from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
 
 AUGMENT = ("none", "crop", "crop+flip")
 
@@ -53,14 +50,7 @@ def boundary_loss(teacher: Tensor, student: Tensor) -> Tensor:
     return -(differ * kl_each(teacher, student)).mean()
 
 
-@register(
-    "dense",
-    title="DENSE",
-    paper="Zhang et al., NeurIPS 2022",
-    rounds="one-shot",
-    traffic="2 S_θ",
-    leaks="each client's model",
-)
+@register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
 @dataclass(frozen=True)
 class Dense(GeneratorKnobs):
     """Data-free: a generator makes images against the averaged ensemble, one network is distilled on them."""
@@ -72,11 +62,11 @@ class Dense(GeneratorKnobs):
     weights: str = weights_knob()
 
     def loss(
-        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, weights: Tensor | None = None
+        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor | None = None
     ) -> Tensor:
         """L_CE + λ₁ L_BN + λ₂ L_div of images `x [b, ...]` with intended labels `y [b]`."""
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = combine(seen.logits, weights)
+        teacher = self.teacher(seen.logits, w)
         similarity = F.cross_entropy(teacher, y)
         return similarity + self.bn_weight * seen.batch_norm + self.div_weight * boundary_loss(teacher, student(x))
 
@@ -86,30 +76,18 @@ class Dense(GeneratorKnobs):
             return x
         return random_crop(x, stream, padding=max(1, x.shape[-1] // 8), flip=self.augment == "crop+flip")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        # Server.
         with ctx.server():
-            shop = self.workshop(ctx, clients.with_states(received))
-            generator = self.generator(ctx, shop.draws)
+            server = GeneratorServer(self, ctx, clients.with_states(received))
             for t in range(self.epochs):
-                # (a) Images.
-                if self.reset and t:
-                    initialise_generator(generator, shop.draws)
-                z = self.noise(ctx, shop.draws).requires_grad_()
-                y = intended_labels(self.images, ctx.classes, shop.draws, ctx.device)
-                x = yield from search(
-                    lambda z=z: generator(z),
-                    [*generator.parameters(), z],
-                    lambda x, y=y: self.loss(
-                        self.augmented(x, shop.draws), y, shop.ensemble, shop.student, shop.weights
-                    ),
-                    steps=self.generator_steps,
-                    lr=self.generator_lr,
-                    progress=Progress("synthesis", t, self.epochs),
-                )
-                # (b) The pool, and (c) a pass over it.
-                shop.add(t, x, y)
-                yield from shop.distil(t)
-            return shop.result()
+                # (a) Images that the ensemble understands and the student does not.
+                x, y = yield from server.images(t, lambda x, *rest: self.loss(self.augmented(x, server.draws), *rest))
+                # (b) They join the pool.
+                server.add(t, x, y)
+                # (c) Distil from the pool.
+                yield from server.distil(t)
+            return self.model(server)

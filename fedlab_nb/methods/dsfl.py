@@ -24,19 +24,18 @@ validation part of the training images (M = 10, α = 0.1, seeds 0-3, R = 10, 20 
 0.49 with 20, 0.55 with 40.
 """
 
-from __future__ import annotations
-
-import dataclasses
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..training import ClientModels, in_chunks, train_clients
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register
+from ..models import Network, model_state
+from ..models.state import copied
+from ..training import in_chunks, train_clients
+from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import Context
-from .fedet import FedET
+from .fedet.method import FedET
 from .parts.rounds import PHASE, check_finite
 
 
@@ -53,6 +52,8 @@ from .parts.rounds import PHASE, check_finite
 @dataclass(frozen=True)
 class DSFL(Method):
     """Clients and server teach each other by sharpened mean predictions on public images."""
+
+    trains_locally = False
 
     rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="R", low=1, high=1000, paper=100)
     local_epochs: int = knob(
@@ -71,7 +72,7 @@ class DSFL(Method):
 
     paper_recipe, paper_model = FedET.paper_recipe, FedET.paper_model  # Fed-ET's comparison
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         everyone = range(ctx.clients_count)
         x = ctx.public
         at_clients = ctx.link.broadcast(x, phase="public images") if self.share_images else x
@@ -89,27 +90,21 @@ class DSFL(Method):
             with ctx.server():
                 target = sharpened(torch.stack(received), self.aggregation, self.temperature)
                 yield from self._train(ctx, t, "server", [student], [(x, target)], distil)
-                now = self._snapshot(ctx, t, student)
+                check_finite(model_state(student), t, ctx.recipe.lr)
+                now = NetworkModel(copied(student))  # which later rounds leave alone
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
-            if t + 1 == self.rounds:
-                return now
-            # Clients: distil what comes down.
-            target = ctx.link.broadcast(target, phase=PHASE)
-            yield from self._train(ctx, t, "clients", models, [(at_clients, target)] * ctx.clients_count, distil)
+            if t + 1 < self.rounds:  # Clients: distil what comes down.
+                target = ctx.link.broadcast(target, phase=PHASE)
+                yield from self._train(ctx, t, "clients", models, [(at_clients, target)] * ctx.clients_count, distil)
+        return now
 
     def _train(
-        self, ctx: Context, t: int, who: str, models: Sequence[nn.Module], shards: Sequence[tuple], epochs: int
-    ) -> Generator[Progress, None, None]:
+        self, ctx: Context, t: int, who: str, models: Sequence[Network], shards: Sequence[tuple], epochs: int
+    ) -> Steps[None]:
         """`epochs` on (x, y), or on (x, soft labels): the same training."""
-        recipe = dataclasses.replace(ctx.recipe, epochs=epochs)
+        recipe = replace(ctx.recipe, epochs=epochs)
         for _ in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"dsfl {who} {t}"):
             yield Progress(PHASE, t, self.rounds)
-
-    def _snapshot(self, ctx: Context, t: int, student: nn.Module) -> NetworkModel:
-        """The server's model after round t, which later rounds leave alone; RunError if it is not finite."""
-        one = ClientModels([student])
-        check_finite(one.state(0), t, ctx.recipe.lr)
-        return NetworkModel(one.with_states([one.state(0)]).module(0))
 
 
 def sharpened(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:

@@ -1,6 +1,6 @@
 """FedENS: every client uploads its model once; the server predicts with all of them together.
 
-Guha et al., NeurIPS 2024, call the mean of the logits FedENS: f(x) = (1/M) Σ_k f_k(x). Other rules, none of them
+Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f(x) = (1/M) Σ_k f_k(x). Other rules, none of them
 trained:
 - probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
   unbounded, its probabilities are not);
@@ -11,18 +11,15 @@ trained:
   right when.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..training import ClientModels
-from .base import EnsembleModel, GlobalModel, Method, Progress, knob, register
+from .base import EnsembleModel, GlobalModel, Method, Steps, knob, register
 from .context import Context
-from .fens import Fens
+from .fens.method import Fens
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 
 
@@ -45,14 +42,7 @@ class RuledEnsemble(EnsembleModel):
         return combine(logits, self.weights, normalise=False)
 
 
-@register(
-    "ensemble",
-    title="Ensemble (FedENS)",
-    paper="Guha et al., NeurIPS 2024",
-    rounds="one-shot",
-    traffic="2 S_θ",
-    leaks="each client's model",
-)
+@register("ensemble", title="Ensemble (FedENS)", paper="Allouah et al., NeurIPS 2024", leaks="each client's model")
 @dataclass(frozen=True)
 class Ensemble(Method):
     """Upload once, keep all M models, average their outputs."""
@@ -66,7 +56,7 @@ class Ensemble(Method):
 
     paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
         shares = class_count_weights(ctx) if self.rule == "class_counts" else None

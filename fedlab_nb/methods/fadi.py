@@ -22,19 +22,17 @@ Departures, and why:
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import NetworkModel, Progress, knob, register
+from .base import GlobalModel, Progress, Steps, knob, register
 from .context import Context
-from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import ServerKnobs, intended_labels, search, weights_knob
+from .parts.frozen_ensemble import FrozenEnsemble
+from .parts.images import search
+from .parts.synthesis import Server, ServerKnobs, weights_knob
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -53,19 +51,11 @@ def total_variation(x: Tensor) -> Tensor:
 def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
     """Mean over the samples of JS(σ(one), σ(other)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
     p, q = one.log_softmax(1), other.log_softmax(1)
-    middle = torch.logaddexp(p, q) - torch.log(p.new_tensor(2.0))
+    middle = torch.logaddexp(p, q) - torch.log(p.new_full((), 2.0))
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
 
-@register(
-    "fadi",
-    title="F-ADI",
-    paper="Yin et al., CVPR 2020",
-    rounds="one-shot",
-    traffic="2 S_θ",
-    needs=["images"],
-    leaks="each client's model",
-)
+@register("fadi", title="F-ADI", paper="Yin et al., CVPR 2020", needs=["images"], leaks="each client's model")
 @dataclass(frozen=True)
 class FAdi(ServerKnobs):
     """Data-free: images are optimised pixel by pixel against the averaged ensemble, one network is distilled."""
@@ -79,52 +69,52 @@ class FAdi(ServerKnobs):
     weights: str = weights_knob()
 
     def loss(
-        self,
-        u: Tensor,
-        y: Tensor,
-        shift: tuple[int, int],
-        ensemble: FrozenEnsemble,
-        student: nn.Module,
-        weights: Tensor | None = None,
+        self, u: Tensor, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor | None = None
     ) -> Tensor:
-        """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`, the networks seeing them rolled by `shift`."""
-        x = torch.roll((1 + u) / 2, shift, (2, 3))
+        """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`; x is what the networks see of them."""
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = combine(seen.logits, weights)
+        teacher = self.teacher(seen.logits, w)
         value = F.cross_entropy(teacher, y) + self.tv * total_variation(u) + self.l2 * u.norm()
         if self.adaptive:
             value = value + self.adaptive * (1 - jensen_shannon(teacher / 3, student(x) / 3))
         return value + self.bn_weight * seen.batch_norm
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        # Server.
         with ctx.server():
-            shop = self.workshop(ctx, clients.with_states(received))
-            reach = max(1, min(ctx.input_shape[1:]) // 16)
-
-            def shift() -> tuple[int, int]:
-                down, right = (torch.randint(2 * reach + 1, (2,), generator=shop.draws) - reach).tolist()
-                return down, right
-
+            server = Server(self, ctx, clients.with_states(received))
             for t in range(self.epochs):
-                # (a) Pixels.
-                u = torch.randn(self.images, *ctx.input_shape, generator=shop.draws).to(ctx.device, ctx.dtype)
-                u = u.clamp(-1, 1).requires_grad_()
-                y = intended_labels(self.images, ctx.classes, shop.draws, ctx.device)
-                best = yield from search(
-                    lambda u=u: u,
-                    [u],
-                    lambda x, y=y: self.loss(x, y, shift(), shop.ensemble, shop.student, shop.weights),
-                    steps=self.steps,
-                    lr=self.image_lr,
-                    betas=BETAS,
-                    clip=None,
-                    after=lambda u=u: u.clamp_(-1, 1),
-                    progress=Progress("synthesis", t, self.epochs),
-                )
-                # (b) The pool, and (c) a pass over it.
-                shop.add(t, (1 + best) / 2, y)
-                yield from shop.distil(t)
-            return shop.result()
+                # (a) Images, pixel by pixel.
+                x, y = yield from self.pixels(server, t)
+                # (b) They join the pool.
+                server.add(t, x, y)
+                # (c) Distil from the pool.
+                yield from server.distil(t)
+            return self.model(server)
+
+    def pixels(self, server: Server, t: int) -> Steps[tuple[Tensor, Tensor]]:
+        """(a) of epoch t: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
+        ctx, draws = server.ctx, server.draws
+        reach = max(1, min(ctx.input_shape[1:]) // 16)
+
+        def rolled(u: Tensor) -> Tensor:
+            down, right = (torch.randint(2 * reach + 1, (2,), generator=draws) - reach).tolist()
+            return torch.roll((1 + u) / 2, (down, right), (2, 3))
+
+        u = torch.randn(self.images, *ctx.input_shape, generator=draws).to(ctx.device, ctx.dtype)
+        u, y = u.clamp(-1, 1).requires_grad_(), server.labels()
+        best = yield from search(
+            lambda: u,
+            [u],
+            lambda u: self.loss(u, rolled(u), y, server.ensemble, server.student, server.weights),
+            steps=self.steps,
+            lr=self.image_lr,
+            betas=BETAS,
+            clip=None,
+            after=lambda: u.clamp_(-1, 1),
+            progress=Progress("synthesis", t, self.epochs),
+        )
+        return (1 + best) / 2, y

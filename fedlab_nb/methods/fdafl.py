@@ -16,9 +16,6 @@ Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; t
 - Optimizers and temperature of the student are DENSE's, so that methods differ in their images alone.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
@@ -26,10 +23,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..training.optim import Adam, clip
-from .base import NetworkModel, Progress, knob, register
+from .base import GlobalModel, Progress, Steps, knob, register
 from .context import Context
-from .parts.frozen_ensemble import FrozenEnsemble, combine
-from .parts.synthesis import BETAS, CLIP, GeneratorKnobs, weights_knob
+from .parts.frozen_ensemble import FrozenEnsemble
+from .parts.images import BETAS, CLIP
+from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
 
 
 def one_hot_loss(teacher: Tensor) -> Tensor:
@@ -39,7 +37,7 @@ def one_hot_loss(teacher: Tensor) -> Tensor:
 
 def entropy_loss(teacher: Tensor) -> Tensor:
     """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
-    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(teacher.new_tensor(float(len(teacher))))
+    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(teacher.new_full((), float(len(teacher))))
     return (mean.exp() * mean).sum()
 
 
@@ -48,14 +46,7 @@ def activation_loss(features: list[Tensor]) -> Tensor:
     return -torch.stack([own.abs().mean() for own in features]).mean()
 
 
-@register(
-    "fdafl",
-    title="F-DAFL",
-    paper="Chen et al., ICCV 2019",
-    rounds="one-shot",
-    traffic="2 S_θ",
-    leaks="each client's model",
-)
+@register("fdafl", title="F-DAFL", paper="Chen et al., ICCV 2019", leaks="each client's model")
 @dataclass(frozen=True)
 class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
@@ -69,42 +60,42 @@ class FDafl(GeneratorKnobs):
     activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)
     weights: str = weights_knob()
 
-    def loss(self, x: Tensor, ensemble: FrozenEnsemble, weights: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, ensemble: FrozenEnsemble, w: Tensor | None = None) -> Tensor:
         """L_G of images `x [b, ...]`."""
         seen = ensemble.look(x)
-        teacher = combine(seen.logits, weights)
+        teacher = self.teacher(seen.logits, w)
         value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
         return value + self.activation * activation_loss(seen.features)
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        # Server.
         with ctx.server():
-            shop = self.workshop(ctx, clients.with_states(received))
-            generator = self.generator(ctx, shop.draws)
-            weights = list(generator.parameters())
-            optimizer = Adam(weights, self.generator_lr, betas=BETAS)
+            server = GeneratorServer(self, ctx, clients.with_states(received))
+            parameters = list(server.generator.parameters())
+            optimizer = Adam(parameters, self.generator_lr, betas=BETAS)
             for t in range(self.epochs):
                 # (a) The generator.
-                for _ in range(self.generator_steps):
-                    value = self.loss(generator(self.noise(ctx, shop.draws)), shop.ensemble, shop.weights)
-                    gradients = torch.autograd.grad(value, weights)
+                for z in server.noises(self.generator_steps, self.images):
+                    x = server.generator(z)
+                    gradients = torch.autograd.grad(self.loss(x, server.ensemble, server.weights), parameters)
                     clip(gradients, CLIP)
                     optimizer.step(gradients)
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used once.
                 losses = []
-                for step in range(self.passes):
+                for step, z in enumerate(server.noises(self.passes, self.batch)):
                     with torch.no_grad():
-                        x = generator(self.noise(ctx, shop.draws, self.batch))
-                        teacher = shop.ensemble(x, shop.weights)
+                        x = server.generator(z)
+                        teacher = server.teacher(x)
                     if step == 0:
-                        shop.diary.batch(t + 1, x, teacher.argmax(1), teacher, shop.student)
-                        shop.learner.set_epoch(t)
-                        shop.student.train()
-                    losses.append(shop.learner.step(x, teacher))
+                        server.trace.batch(t + 1, x, teacher.argmax(1), teacher, server.student)
+                        server.learner.set_epoch(t)
+                        server.student.train()
+                    losses.append(server.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)
-                shop.student.eval()
-                yield shop.done(t, torch.stack(losses).mean())
-            return shop.result()
+                server.student.eval()
+                yield server.done(t, losses)
+            return self.model(server)

@@ -8,27 +8,15 @@ statistics are averaged, not stepped.
 One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the clients found: of little use alone.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import ClassVar
 
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, weighted_mean
 from .context import Context
 from .parts import server_optimizers
-from .parts.rounds import PHASE, Iterative, Rounds
+from .parts.rounds import PHASE, Iterative, Rounds, iterative
 
 
-@register(
-    "fedadam",
-    title="FedAdam",
-    paper="Reddi et al., ICLR 2021",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    leaks="each client's model, every round",
-)
+@iterative("fedadam", title="FedAdam", paper="Reddi et al., ICLR 2021")
 @dataclass(frozen=True)
 class FedAdam(Iterative):
     """FedAvg whose server steps by Adam instead of taking the plain average."""
@@ -40,9 +28,7 @@ class FedAdam(Iterative):
         1e-3, "Floor", "What a tiny change is divided by at least.", symbol="τ", low=1e-8, high=1, log=True
     )
 
-    server: ClassVar[str] = "fedadam"
-
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         state = rounds.start
         moments = server_optimizers.initial_state(rounds.parameters(state))
@@ -55,9 +41,8 @@ class FedAdam(Iterative):
             with ctx.server():
                 now = rounds.parameters(state)
                 delta = server_optimizers.mean_change(rounds.shares, received, now)
-                moved, moments = server_optimizers.step(
-                    self.server, now, delta, moments, lr=self.eta_s, tau=self.tau
-                )
+                rule, rates = self.info.name, {"lr": self.eta_s, "tau": self.tau}
+                moved, moments = server_optimizers.step(rule, now, delta, moments, **rates)
                 state = weighted_mean(received, ctx.sizes) | moved
             yield rounds.end(t, state)
         return rounds.result

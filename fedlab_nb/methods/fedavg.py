@@ -4,12 +4,9 @@ Batch-norm statistics are averaged with the same weights. n_k is the size of cli
 message's header.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register, weighted_mean
 from .context import Context
 
 
@@ -17,8 +14,6 @@ from .context import Context
     "fedavg",
     title="FedAvg, one round",
     paper="McMahan et al., AISTATS 2017",
-    rounds="one-shot",
-    traffic="2 S_θ",
     needs=["one architecture"],
     leaks="each client's model and sample count",
 )
@@ -26,15 +21,9 @@ from .context import Context
 class FedAvg(Method):
     """Upload once, average the weights."""
 
-    weights: str = knob(
-        "samples",
-        "Weights",
-        "How much each client counts: in proportion to its samples (n_k/N), or all the same.",
-        symbol="w_k",
-        options=("samples", "uniform"),
-    )
+    weights: str = client_weights_knob("w_k")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]

@@ -19,29 +19,17 @@ reaches 0.75 with p = 0.04, at a hundredth of the upload, but 0.41 with p = 0.5,
 of all sizes. At 16 bits it is 0.73 and 0.69.
 """
 
-from __future__ import annotations
-
-import dataclasses
-from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from ..sparse import Sparsifier, restore
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from ..comm.ternary import Sparsifier, restore
+from .base import GlobalModel, Steps, knob, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference, iterative
 
 
-@register(
-    "fedavg_multi",
-    title="FedAvg, R rounds",
-    paper="McMahan et al., AISTATS 2017",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    leaks="each client's model, every round",
-)
+@iterative("fedavg_multi", title="FedAvg, R rounds", paper="McMahan et al., AISTATS 2017")
 @dataclass(frozen=True)
 class FedAvgMulti(Iterative):
     """Average the weights again and again: R rounds of short local training."""
@@ -57,16 +45,16 @@ class FedAvgMulti(Iterative):
     )
 
     # FENS, Table 6, at α = 0.1.
-    paper_recipe = dataclasses.replace(Iterative.paper_recipe, lr=0.1)
+    paper_recipe = replace(Iterative.paper_recipe, lr=0.1)
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         if self.compression != "none":
             return (yield from self._compressed(ctx, rounds))
-        yield from averaging(ctx, rounds, rounds.start)
+        yield from rounds.averaging(rounds.start)
         return rounds.result
 
-    def _compressed(self, ctx: Context, rounds: Rounds) -> Generator[Progress, None, GlobalModel]:
+    def _compressed(self, ctx: Context, rounds: Rounds) -> Steps[GlobalModel]:
         ends = [Sparsifier(self.keep, ternary=self.compression == "ternary") for _ in range(ctx.clients_count + 1)]
         *clients, server = ends
         state = held = ctx.link.broadcast(rounds.start, phase=PHASE)  # θ_0; `held` is what the clients have
@@ -85,20 +73,6 @@ class FedAvgMulti(Iterative):
                 held = moved(held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names))
             yield rounds.end(t, state)
         return rounds.result
-
-
-def averaging(ctx: Context, rounds: Rounds, state: State) -> Generator[Progress, None, State]:
-    """All of `rounds` from `state`, θ_0; returns θ_R. Methods that begin or go on with FedAvg call it, too."""
-    for t in range(rounds.rounds):
-        # Clients: E epochs from the model they receive.
-        rounds.load(ctx.link.broadcast(state, phase=PHASE))
-        yield from rounds.train(t)
-        received = rounds.up(rounds.states())
-        # Server: the weighted average.
-        with ctx.server():
-            state = weighted_mean(received, ctx.sizes)
-        yield rounds.end(t, state)
-    return state
 
 
 Message = dict[str, dict]

@@ -18,34 +18,43 @@ blurred 8x8 images are good enough to learn from. On a harder set of 10,000 28x2
 = 0.1, one seed), FENS 90.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import RunError
 from ..models import load_state, model_state
 from ..training import Recipe, train_clients
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register
+from .base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
 from .context import Context
-from .fens import Fens
+from .fens.method import Fens
 from .parts.cvae import Cvae, sample, train_cvaes
+
+
+@dataclass(frozen=True, eq=False)
+class FedCvaeReport(Report):
+    """`synthetic [S, ...]`: some dreamt samples, with their `synthetic_labels [S]`; `vae_loss [T]`: of each VAE step,
+    the clients' mean."""
+
+    synthetic: np.ndarray | None = None
+    synthetic_labels: np.ndarray | None = None
+    vae_loss: np.ndarray | None = None
 
 
 @register(
     "fedcvae",
     title="FedCVAE-Ens",
     paper="Heinbaugh et al., ICLR 2023",
-    rounds="one-shot",
     traffic="S_decoder + 4 C, up only",
     leaks="a generator of each client's samples, and its class counts",
 )
 @dataclass(frozen=True)
 class FedCVAE(Method):
     """Upload a decoder that dreams up samples; the server trains on the dreams."""
+
+    trains_locally = False
 
     latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512, paper=10)
     hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True, paper=512)
@@ -58,9 +67,10 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
     server_lr: float = knob(3e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
 
+    report = FedCvaeReport
     paper_model = Fens.paper_model  # the server's classifier in FENS' comparison
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         everyone = range(ctx.clients_count)
         # Clients: a conditional VAE each, on the training part.
         shards = [ctx.private.train(k) for k in everyone]
@@ -84,12 +94,10 @@ class FedCVAE(Method):
                 raise RunError(f"A client's VAE diverged with vae_lr={self.vae_lr:g}; use a smaller rate.")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
-            for tick in train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae"):
-                snapshot = NetworkModel(student) if tick.fresh else None
-                yield Progress("server training", tick.done, tick.total, model=snapshot)
-            shown = {"synthetic": x[:: max(1, len(x) // 50)][:50], "synthetic_labels": y[:: max(1, len(x) // 50)][:50]}
-            shown["vae_loss"] = torch.stack(losses)
-            return NetworkModel(student, artefacts={name: t.cpu().numpy() for name, t in shown.items()})
+            ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
+            yield from reported("server training", ticks, lambda: NetworkModel(student))
+            shown = (samples[:: max(1, len(x) // 50)][:50] for samples in (x, y))
+            return NetworkModel(student, FedCvaeReport(*(t.cpu().numpy() for t in (*shown, torch.stack(losses)))))
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

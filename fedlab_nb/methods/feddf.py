@@ -13,15 +13,12 @@ weighted mean of the received models). Temperature and student optimizer are DEN
 by n_k (DW-FedDF).
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..models import load_state
 from ..training.distill import distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, weighted_mean
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe, weights_knob
@@ -31,8 +28,6 @@ from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_r
     "feddf",
     title="FedDF, one shot",
     paper="Lin et al., NeurIPS 2020",
-    rounds="one-shot",
-    traffic="2 S_θ",
     needs=["public"],
     extra="unlabelled public samples at the server",
     leaks="each client's model",
@@ -58,7 +53,7 @@ class FedDF(Method):
         if self.start == "average" and not ctx.has("one architecture"):
             raise UsageError(f"feddf.start is 'average', which needs {NEEDS['one architecture']}; use start=fresh.")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, upload once.
         clients = yield from ctx.local_training()
         received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
@@ -71,9 +66,7 @@ class FedDF(Method):
                 load_state(student, weighted_mean(received, ctx.sizes))
             recipe = student_recipe(self.epochs, self.batch, self.server_lr)
             loss = distillation_loss("kl", self.temperature)
-            for tick in distil(
-                student, ctx.public, teacher, recipe, loss, ctx.generator("feddf", "batches"), clip=CLIP
-            ):
-                model = snapshot(student) if tick.fresh else None
-                yield Progress("distillation", tick.done, tick.total, model=model)
+            stream = ctx.generator("feddf", "batches")
+            ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
+            yield from reported("distillation", ticks, lambda: snapshot(student))
             return snapshot(student)

@@ -1,7 +1,7 @@
 """FedKD: distil, on public samples, an ensemble in which a client counts for a class as it has samples of it.
 
 Gong et al., *Preserving Privacy in Federated Learning with Ensemble Cross-Domain Knowledge Distillation*, AAAI 2022,
-as Guha et al. (FENS, NeurIPS 2024) use it. Client k uploads its model and its class counts n_k^c (C numbers of 4
+as Allouah et al. (FENS, NeurIPS 2024) use it. Client k uploads its model and its class counts n_k^c (C numbers of 4
 bytes), once. The server's teacher is f(x)_c = Σ_k λ_k^c f_k(x)_c, λ_k^c = n_k^c / Σ_j n_j^c; one network learns its
 logits on unlabelled samples: mean |f(x) - f_S(x)|, Adam. A class that nobody has gets equal weights.
 
@@ -17,19 +17,16 @@ digits, six partitions, the rule has 0.43 on average where the plain mean has 0.
 0.45.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
 from ..training.distill import LOSSES, distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Progress, knob, register
+from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported
 from .context import Context
-from .fedavg_multi import FedAvgMulti, averaging
-from .fens import Fens
+from .fedavg_multi import FedAvgMulti
+from .fens.method import Fens
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.rounds import PHASE, Rounds, State
 from .parts.synthesis import new_student, snapshot
@@ -39,7 +36,6 @@ from .parts.synthesis import new_student, snapshot
     "fedkd",
     title="FedKD",
     paper="Gong et al., AAAI 2022",
-    rounds="one-shot",
     traffic="2 S_θ + 4 C",
     needs=["public"],
     extra="unlabelled public samples at the server",
@@ -66,12 +62,12 @@ class FedKD(Method):
             if getattr(self, name) and not ctx.has("one architecture"):
                 raise UsageError(f"fedkd.{name} needs {NEEDS['one architecture']}; set it to 0.")
 
-    def run(self, ctx: Context) -> Generator[Progress, None, NetworkModel]:
+    def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, count labels, upload once.
         start = None
         if self.rounds_before:
             rounds = self._rounds(ctx, self.rounds_before)
-            start = yield from averaging(ctx, rounds, rounds.start)
+            start = yield from rounds.averaging(rounds.start)
             clients = yield from self._further_training(ctx, start)
         else:
             clients = yield from ctx.local_training()
@@ -86,25 +82,24 @@ class FedKD(Method):
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = distillation_loss(self.loss, self.temperature)
-            for tick in distil(student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches")):
-                model = snapshot(student) if tick.fresh else None
-                yield Progress("distillation", tick.done, tick.total, model=model)
+            ticks = distil(student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches"))
+            yield from reported("distillation", ticks, lambda: snapshot(student))
         if not self.rounds_after:
             return snapshot(student)
         rounds = self._rounds(ctx, self.rounds_after)
-        yield from averaging(ctx, rounds, model_state(student))
+        yield from rounds.averaging(model_state(student))
         return rounds.result
 
     def _rounds(self, ctx: Context, count: int) -> Rounds:
         return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))
 
-    def _further_training(self, ctx: Context, start: State) -> Generator[Progress, None, ClientModels]:
+    def _further_training(self, ctx: Context, start: State) -> Steps[ClientModels]:
         """All local epochs of every client, from the averaged model."""
         received = ctx.link.broadcast(start, phase=PHASE)
         models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
         shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        for tick in train_clients(models, shards, ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="fedkd"):
-            yield Progress("further training", tick.done, tick.total)
+        ticks = train_clients(models, shards, ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="fedkd")
+        yield from reported("further training", ticks)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         return clients

@@ -21,44 +21,35 @@ FENS' version gains, it owes to the server momentum: on a validation part of the
 0.64 without.
 """
 
-from __future__ import annotations
-
-import dataclasses
-from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, effective_steps
+from .parts.rounds import PHASE, Iterative, Rounds, effective_steps, iterative
 
 
-@register(
+@iterative(
     "fednova",
     title="FedNova",
     paper="Wang et al., NeurIPS 2020",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
     leaks="each client's model and sample count, every round",
 )
 @dataclass(frozen=True)
 class FedNova(Iterative):
     """FedAvg of changes that are first divided by each client's number of steps."""
 
+    counts_steps = True
+
     server_momentum: float = knob(
         0.0, "Server momentum", "Share of the last step that is repeated.", symbol="γ", low=0, high=0.99, paper=0.9
     )
 
     # FENS, Table 6, at α = 0.1.
-    paper_recipe = dataclasses.replace(Iterative.paper_recipe, lr=0.005, momentum=0.9)
+    paper_recipe = replace(Iterative.paper_recipe, lr=0.005, momentum=0.9)
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
-        self.check_sgd(ctx)
-
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         shares = rounds.shares  # p_k
         a = [effective_steps(n, rounds.recipe) for n in ctx.sizes]  # ‖a_k‖₁

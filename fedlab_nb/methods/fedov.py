@@ -25,24 +25,20 @@ steps) on a validation part, two partitions: 79 to 87 at alpha = 0.05, 84 to 87 
 81 and 79.
 """
 
-from __future__ import annotations
-
-import dataclasses
-from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..models import load_state, model_state
+from ..models import Network
 from ..training import ClientModels, Recipe, train_clients
 from ..training.local import curve_epochs
-from .base import GlobalModel, Method, Progress, flat, knob, register
+from .base import EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 from .context import Context
 from .parts.outliers import destroyed, harder
 
 
-class OpenSetVote(GlobalModel):
+class OpenSetVote(EnsembleModel):
     """Clients with C + 1 outputs; scores are the logarithm of the summed probabilities of the C known classes.
 
     `voters`: how many clients vote on a sample, those that call it unknown least (0: all). `features`: the clients'
@@ -50,7 +46,8 @@ class OpenSetVote(GlobalModel):
     """
 
     def __init__(self, clients: ClientModels, voters: int = 0) -> None:
-        self.clients, self.parameters, self.voters = clients, sum(clients.parameters), voters
+        super().__init__(clients)
+        self.voters = voters
 
     def logits(self, x: Tensor) -> Tensor:
         votes = self.clients.logits(x).log_softmax(-1)
@@ -58,9 +55,6 @@ class OpenSetVote(GlobalModel):
             surest = votes[..., -1].topk(self.voters, 0, largest=False).indices  # [v, N]
             votes = votes.gather(0, surest[..., None].expand(-1, -1, votes.shape[-1]))
         return votes[..., :-1].logsumexp(0)
-
-    def features(self, x: Tensor) -> Tensor:
-        return flat(self.clients.logits(x))
 
     def unknown(self, x: Tensor) -> Tensor:
         """How sure each client is that it does not know, `[M, N]`."""
@@ -71,7 +65,6 @@ class OpenSetVote(GlobalModel):
     "fedov",
     title="FedOV",
     paper="Diao et al., ICLR 2023",
-    rounds="one-shot",
     traffic="2 S_θ (one output more)",
     extra="local training with outliers made from the client's own samples",
     leaks="each client's model",
@@ -79,6 +72,8 @@ class OpenSetVote(GlobalModel):
 @dataclass(frozen=True)
 class FedOV(Method):
     """Clients learn an "unknown" class; those who know a sample vote."""
+
+    trains_locally = False
 
     ratio: int = knob(1, "Outliers a sample", "Destroyed copies of each training sample.", low=1, high=10)
     fresh: bool = knob(False, "Fresh outliers", "Draw them anew before every epoch.", paper=True)
@@ -88,10 +83,11 @@ class FedOV(Method):
     # As in the released script.
     paper_recipe = Recipe(epochs=200, batch_size=64, optimizer="adam", lr=1e-3, weight_decay=1e-5)
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
         everyone = range(ctx.clients_count)
-        models = [self._initial(ctx, k) for k in everyone]
+        wider = [(name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures]
+        models = ctx.send_initial_models(wider, "fedov")
         yield from self._training(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
@@ -100,38 +96,25 @@ class FedOV(Method):
         with ctx.server():
             return OpenSetVote(clients.with_states(received), self.voters)
 
-    def _training(self, ctx: Context, models: list[nn.Module]) -> Generator[Progress, None, None]:
+    def _training(self, ctx: Context, models: list[Network]) -> Steps[None]:
         """All epochs with the same outliers, or one after the other with new ones."""
         renewed, epochs = self.fresh or self.adversarial, ctx.recipe.epochs
         streams = [ctx.generator("fedov", "outliers", k) for k in range(ctx.clients_count)]
         for epoch in range(epochs if renewed else 1):
             shards = []
             for k, model in enumerate(models):
-                shards.append(self._shard(*ctx.private.train(k), model, ctx.classes, streams[k]))
+                x, y = ctx.private.train(k)
+                outliers = torch.cat([destroyed(x, streams[k]) for _ in range(self.ratio)])
+                if self.adversarial:
+                    outliers = torch.cat([outliers, harder(model, outliers, ctx.classes, self.adversarial)])
+                unknown = y.new_full((len(outliers),), ctx.classes)
+                shards.append((torch.cat([x, outliers]), torch.cat([y, unknown])))
                 yield Progress("outliers", epoch * len(models) + k + 1, (epochs if renewed else 1) * len(models))
             recipe, stream = ctx.recipe, "fedov"
             if renewed:
-                recipe = dataclasses.replace(recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0)
+                recipe = replace(recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0)
                 stream = f"fedov, epoch {epoch}"
             for tick in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream):
                 shows = tick.fresh and (not renewed or epoch + 1 in curve_epochs(epochs))
                 snapshot = OpenSetVote(ClientModels(models), self.voters) if shows else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
-
-    def _shard(
-        self, x: Tensor, y: Tensor, model: nn.Module, classes: int, stream: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """A client's own samples and its outliers; what is unknown has the label C."""
-        outliers = torch.cat([destroyed(x, stream) for _ in range(self.ratio)])
-        if self.adversarial:
-            outliers = torch.cat([outliers, harder(model, outliers, classes, self.adversarial)])
-        return torch.cat([x, outliers]), torch.cat([y, y.new_full((len(outliers),), classes)])
-
-    def _initial(self, ctx: Context, k: int) -> nn.Module:
-        """Client k's untrained network with C + 1 outputs: the server's, or with init="different" its own."""
-        name, input_shape, classes, width = ctx.architectures[k]
-        who = () if ctx.init == "same" else (k,)
-        model = ctx.build((name, input_shape, classes + 1, width), ctx.generator("fedov", "init", name, *who))
-        if ctx.init == "same":
-            load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
-        return model

@@ -7,30 +7,18 @@ of the changed gradient, as they do in a loss that has the proximal term. Unequa
 γ-inexact solutions) are left out: every client makes E epochs.
 """
 
-from __future__ import annotations
-
-import dataclasses
-from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State
+from .parts.rounds import Iterative, Rounds, State, iterative
 
 
-@register(
-    "fedprox",
-    title="FedProx",
-    paper="Li et al., MLSys 2020",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    leaks="each client's model, every round",
-)
+@iterative("fedprox", title="FedProx", paper="Li et al., MLSys 2020")
 @dataclass(frozen=True)
 class FedProx(Iterative):
     """FedAvg with a spring: local training is pulled back to the model of the round."""
@@ -40,21 +28,14 @@ class FedProx(Iterative):
     )
 
     # FENS, Table 6, at α = 0.1.
-    paper_recipe = dataclasses.replace(Iterative.paper_recipe, lr=0.1)
+    paper_recipe = replace(Iterative.paper_recipe, lr=0.1)
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        state = rounds.start
-        for t in range(self.rounds):
-            # Clients: E epochs from θ_t, held at θ_t.
-            anchor = ctx.link.broadcast(state, phase=PHASE)
-            rounds.load(anchor)
-            yield from rounds.train(t, adjust=proximal(self.mu, rounds.parameters(anchor)))
-            received = rounds.up(rounds.states())
-            # Server: the weighted average.
-            with ctx.server():
-                state = weighted_mean(received, ctx.sizes)
-            yield rounds.end(t, state)
+        # Clients: E epochs from θ_t, held at θ_t. Server: the weighted average.
+        yield from rounds.averaging(
+            rounds.start, lambda anchor: {"adjust": proximal(self.mu, rounds.parameters(anchor))}
+        )
         return rounds.result
 
 

@@ -4,26 +4,13 @@ v_{t+1} = v_t - (1 - β₂) Δ_t² sign(v_t - Δ_t²) in place of v_{t+1} = β�
 FedAdam's step grows back fast, FedYogi's slowly. Everything else is `fedadam`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
-from .base import register
 from .fedadam import FedAdam
+from .parts.rounds import iterative
 
 
-@register(
-    "fedyogi",
-    title="FedYogi",
-    paper="Reddi et al., ICLR 2021",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    leaks="each client's model, every round",
-)
+@iterative("fedyogi", title="FedYogi", paper="Reddi et al., ICLR 2021")
 @dataclass(frozen=True)
 class FedYogi(FedAdam):
     """FedAdam with steps that grow back more slowly after large changes."""
-
-    server: ClassVar[str] = "fedyogi"

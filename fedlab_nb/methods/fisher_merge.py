@@ -19,24 +19,22 @@ to 42: after 40 epochs a client fits its own few classes, and half of its Fisher
 0). Another λ does not help (a validation part, two partitions: 9 to 16, whatever λ from 1e-12 to 0.1).
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from ..training import ClientModels
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.fisher import diagonal_fisher
+from .parts.kronecker import input_rows, join, output_rows, with_layers
+from .parts.layer_io import inputs_and_gradients
 
 
 @register(
     "fisher_merge",
     title="Fisher merging",
     paper="Matena & Raffel, NeurIPS 2022",
-    rounds="one-shot",
     traffic="3 S_θ",
     needs=["one architecture"],
     extra="one more pass over the training data",
@@ -58,9 +56,9 @@ class FisherMerge(Method):
 
     paper_model = "mlp"  # FedLPA, Tables 6 and 7
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.
-        clients: ClientModels = yield from ctx.local_training()
+        clients = yield from ctx.local_training()
         received = []
         for k in range(ctx.clients_count):
             upload = {"state": clients.state(k), "fisher": diagonal_fisher(clients.module(k), *ctx.private.train(k))}
@@ -72,15 +70,50 @@ class FisherMerge(Method):
             return NetworkModel(ctx.new_model(merge(states, fishers, ctx.sizes, self.damping)))
 
 
+ByName = Mapping[str, Tensor]
+
+
 def merge(
-    states: Sequence[Mapping[str, Tensor]],
-    fishers: Sequence[Mapping[str, Tensor]],
-    weights: Sequence[float],
-    damping: float,
+    states: Sequence[ByName], fishers: Sequence[ByName], weights: Sequence[float], damping: float
 ) -> dict[str, Tensor]:
     """θ̄ from the clients' states and Fisher diagonals (by parameter); entries without one are averaged."""
     merged = weighted_mean(states, weights)
     for name in fishers[0]:
         trust = [w / sum(weights) * (fisher[name] + damping) for w, fisher in zip(weights, fishers, strict=True)]
-        merged[name] = sum(t * state[name] for t, state in zip(trust, states, strict=True)) / sum(trust)
+        weighted = (t * state[name] for t, state in zip(trust, states, strict=True))
+        merged[name] = sum(weighted, torch.zeros_like(merged[name])) / sum(trust)
     return merged
+
+
+def diagonal_fisher(module: nn.Module, x: Tensor, y: Tensor, *, batch_size: int = 32) -> dict[str, Tensor]:
+    """`F = 1/n Σ_s (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with its true label, at θ as it is.
+
+    `x [n, ...]`, `y [n]`. Linear, Conv2d and BatchNorm2d have one. The module runs in eval mode and is left as it was;
+    `batch_size` only bounds the memory. Not the square of the mean gradient: gradients are taken sample by sample, put
+    together by hand from what passes through each layer, since a sample's gradient of a layer's weights is the sum,
+    over the layer's positions, of output gradient times input.
+    """
+    kinds = (nn.Linear, nn.Conv2d, nn.BatchNorm2d)
+    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
+    # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
+    total = {name: torch.zeros_like(join(layer.weight, layer.bias).detach()) for name, layer in layers.items()}
+    for batch in inputs_and_gradients(module, layers, x, y, batch_size):
+        for name, (inputs, gradient) in batch.items():
+            total[name] += _squares(layers[name], inputs, gradient)
+    state = {name: parameter.detach() for name, parameter in module.named_parameters()}
+    fisher = with_layers(state, {name: squares / len(x) for name, squares in total.items()})
+    measured = [f"{name}.{part}" for name in layers for part in ("weight", "bias")]
+    return {name: fisher[name] for name in state if name in measured}
+
+
+def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
+    """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
+    if isinstance(layer, nn.BatchNorm2d):
+        mean, variance = (layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var"))
+        scale = (gradient * (inputs - mean) / (variance + layer.eps).sqrt()).sum((2, 3))
+        return torch.stack([scale, gradient.sum((2, 3))], -1).square().sum(0)
+    rows = input_rows(layer, inputs)  # [b, T, i]
+    slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    if rows.shape[1] == 1:
+        return slopes[:, 0].square().T @ rows[:, 0].square()
+    return (slopes.transpose(1, 2) @ rows).square().sum(0)

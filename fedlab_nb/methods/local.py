@@ -5,32 +5,36 @@ named too; it is chosen on the clients' pooled held-out parts, never on the test
 uses.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..training import ClientModels, in_chunks
-from .base import GlobalModel, Method, Progress, register
+from ..training import ClientModels
+from .base import GlobalModel, Method, NetworkModel, Report, Steps, register
 from .context import Context
 
 
-class LocalModels(GlobalModel):
+@dataclass(frozen=True, eq=False)
+class LocalReport(Report):
+    """`best_client`: the one that is best on held-out data. `each_client [M]`, `best_client_accuracy`: on test
+    samples."""
+
+    best_client: int | None = None
+    each_client: list[float] | None = None
+    best_client_accuracy: float | None = None
+
+
+class LocalModels(NetworkModel):
     """M separate models: `accuracy` is their mean; `predict` and `features` are those of the `best` one."""
 
     def __init__(self, clients: ClientModels, best: int) -> None:
+        super().__init__(clients.module(best))
         self.clients, self.best = clients, best
-        self.parameters = clients.parameters[best]
-        self.numbers = {"best_client": best}
 
-    def logits(self, x: Tensor) -> Tensor:
-        return in_chunks(self.clients.module(self.best), x)
-
-    def features(self, x: Tensor) -> Tensor:
-        return in_chunks(self.clients.module(self.best).features, x)
+    def measured(self, x: Tensor, y: Tensor) -> LocalReport:
+        each = self.each(x, y)
+        return LocalReport(self.best, each, each[self.best])
 
     def each(self, x: Tensor, y: Tensor) -> list[float]:
         """Accuracy of every client's own model, `[M]`."""
@@ -53,7 +57,9 @@ class LocalModels(GlobalModel):
 class Local(Method):
     """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    report = LocalReport
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         part = "held_out" if sum(ctx.private.sizes("held_out")) else "train"
         pieces = [getattr(ctx.private, part)(k) for k in range(ctx.clients_count)]

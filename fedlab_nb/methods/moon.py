@@ -17,9 +17,6 @@ Without augmentation and a projection head the term does not help: on the digits
 validation part of the training images) accuracy is 0.735 with μ = 0, 0.722 with 0.1, 0.604 with 1 and 0.430 with 5.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
@@ -27,20 +24,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..training.loop import Loss
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds
+from .parts.rounds import PHASE, Iterative, Rounds, iterative
 
 
-@register(
-    "moon",
-    title="MOON",
-    paper="Li et al., CVPR 2021",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    leaks="each client's model, every round",
-)
+@iterative("moon", title="MOON", paper="Li et al., CVPR 2021")
 @dataclass(frozen=True)
 class Moon(Iterative):
     """FedAvg with a contrastive loss between local, global and previous features."""
@@ -52,7 +41,7 @@ class Moon(Iterative):
         0.5, "Temperature", "Small: only which of the two is nearer counts.", symbol="τ", low=0.01, high=10, log=True
     )
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         state = rounds.start
         for t in range(self.rounds):
@@ -63,7 +52,8 @@ class Moon(Iterative):
                 yield from rounds.train(t)
             else:
                 pairs = [torch.stack(pair, 1) for pair in zip(rounds.features(), previous, strict=True)]  # [n_k, 2, D]
-                yield from rounds.train(t, columns=pairs, loss=contrastive(self.mu, self.temperature))
+                shards = [(*shard, pair) for shard, pair in zip(rounds.shards, pairs, strict=True)]
+                yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
             received = rounds.up(rounds.states())
             # Server: the weighted average.
             with ctx.server():

@@ -21,17 +21,14 @@ cnn from 9 and 10 to 47 and 44. Shrinking costs accuracy there (α = 0.9: 36 and
 to count a convolution's positions as a mean and not as a sum changes little (44 and 42).
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
-from ..training import ClientModels
-from .base import GlobalModel, Method, NetworkModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
 from .parts.kronecker import input_factors, layer_matrix, with_layers
 from .parts.posterior import inverse
@@ -41,7 +38,6 @@ from .parts.posterior import inverse
     "regmean",
     title="RegMean",
     paper="Jin et al., ICLR 2023",
-    rounds="one-shot",
     traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
     needs=["one architecture"],
     extra="one more pass over the training data",
@@ -63,9 +59,9 @@ class RegMean(Method):
         1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="α", low=0, high=1, paper=0.9
     )
 
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
-        clients: ClientModels = yield from ctx.local_training()
+        clients = yield from ctx.local_training()
         received = []
         for k in range(ctx.clients_count):
             moments = input_factors(clients.module(k), ctx.private.train(k)[0])
@@ -96,8 +92,8 @@ def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[
     Solved as M̄ = average + correction, in float64. Directions without any input (possible with r = 0) keep the average.
     """
     wide = [layer.double() for layer in layers]
-    average = sum(w * m for w, m in zip(shares, wide, strict=True))
-    eye = torch.eye(len(moments[0]), dtype=torch.float64, device=average.device)
+    eye = torch.eye(len(moments[0])).to(wide[0])
+    average = sum((w * m for w, m in zip(shares, wide, strict=True)), torch.zeros_like(wide[0]))
     damped = [w * (a.double() + ridge * eye) for w, a in zip(shares, moments, strict=True)]
-    pull = sum((m - average) @ a for m, a in zip(wide, damped, strict=True))
-    return (average + inverse(sum(damped))(pull.T).T).to(layers[0])
+    pull = sum(((m - average) @ a for m, a in zip(wide, damped, strict=True)), torch.zeros_like(average))
+    return (average + inverse(sum(damped, torch.zeros_like(eye)))(pull.T).T).to(layers[0])

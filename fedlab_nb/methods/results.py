@@ -1,17 +1,64 @@
-"""What a running method yields and returns: its progress, and models that predict."""
+"""What a running method yields and returns: its progress, models that predict, and what it leaves behind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from ..errors import choose
 from ..models import parameter_count
-from ..training import ClientModels, in_chunks
+from ..training import ClientModels, Tick, in_chunks
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a run leaves behind for pictures and lessons: base of the reports that the methods declare, and the report
+    of a method that leaves nothing behind.
+
+        @dataclass(frozen=True, eq=False)
+        class FensReport(Report):
+            losses: np.ndarray | None = None        # [T]
+            member_accuracy: list[float] | None = None
+
+        class Fens(Method):
+            report = FensReport
+
+    A misspelt field is an AttributeError where it is read, and a TypeError where it is made.
+
+    A field holds numpy arrays or plain values (numbers, words, lists and dicts of them); None: this run has none. Every
+    field has a default, so that a snapshot of a running method fills in what there is so far.
+    """
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields that hold an array."""
+        return {name: value for name, value in self.filled().items() if isinstance(value, np.ndarray)}
+
+    def numbers(self) -> dict[str, Any]:
+        """The fields that hold plain values: what `run --json` prints."""
+        return {name: value for name, value in self.filled().items() if not isinstance(value, np.ndarray)}
+
+    @classmethod
+    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """The report whose `numbers()` and `arrays()` these were."""
+        return cls(**numbers, **arrays)
+
+    def filled(self) -> dict[str, Any]:
+        """The fields that hold something."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def typed(report: Report, declared: type[Report]) -> Report:
+    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one."""
+    if type(report) is Report:
+        return declared()
+    if type(report) is not declared:
+        raise TypeError(f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}.")
+    return report
 
 
 @dataclass(frozen=True)
@@ -26,17 +73,32 @@ class Progress:
     model: GlobalModel | None = None
 
 
+# What runs step by step yields its progress, and returns something at the end.
+T = TypeVar("T")
+Steps = Generator[Progress, None, T]
+
+
+def reported(
+    phase: str, ticks: Iterable[Tick], model: Callable[[], GlobalModel | None] = lambda: None
+) -> Iterator[Progress]:
+    """The `ticks` of a training as progress; `model` makes the state of things where the live curve has a point."""
+    for tick in ticks:
+        yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
+
+
 class GlobalModel:
     """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
 
-    `parameters`: how many numbers predict (of all networks involved). `artefacts`: arrays worth keeping; `numbers`:
-    plain values; `live`: small arrays worth watching while the method runs.
+    `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
+    that the method declares; on a snapshot of a running method what there is so far.
     """
 
     parameters: int
-    artefacts: Mapping[str, np.ndarray] = {}
-    numbers: Mapping[str, Any] = {}
-    live: Mapping[str, np.ndarray] = {}
+    report: Report = Report()
+
+    def measured(self, x: Tensor, y: Tensor) -> Report:
+        """The report, completed by what only test samples `x [N, ...], y [N]` can tell; called once, at the end."""
+        return self.report
 
     def logits(self, x: Tensor) -> Tensor:
         """Scores `[N, C]` of samples `x [N, ...]`."""
@@ -56,23 +118,18 @@ class GlobalModel:
 
 
 class NetworkModel(GlobalModel):
-    """One network; features are its penultimate layer."""
+    """One network with `.features`, its penultimate layer."""
 
-    def __init__(self, module: nn.Module, *, artefacts: Mapping | None = None, numbers: Mapping | None = None) -> None:
-        self.module = module.eval()
+    def __init__(self, module: nn.Module, report: Report | None = None) -> None:
+        self.module: Any = module.eval()
+        self.report = report or Report()
         self.parameters = parameter_count(module)
-        self.artefacts, self.numbers = dict(artefacts or {}), dict(numbers or {})
 
     def logits(self, x: Tensor) -> Tensor:
         return in_chunks(self.module, x)
 
     def features(self, x: Tensor) -> Tensor:
         return in_chunks(self.module.features, x)
-
-
-def flat(logits: Tensor) -> Tensor:
-    """Clients' logits `[M, N, C]` as one vector a sample, client-major, `[N, M*C]`."""
-    return logits.transpose(0, 1).flatten(1)
 
 
 class EnsembleModel(GlobalModel):
@@ -82,7 +139,7 @@ class EnsembleModel(GlobalModel):
     logarithm).
     """
 
-    RULES = ("logits", "probabilities")
+    RULES: ClassVar[tuple[str, ...]] = ("logits", "probabilities")
 
     def __init__(self, clients: ClientModels, rule: str = "logits") -> None:
         self.clients, self.rule = clients, choose("rule", rule, self.RULES)
@@ -95,14 +152,14 @@ class EnsembleModel(GlobalModel):
         return logits.softmax(-1).mean(0).log()
 
     def features(self, x: Tensor) -> Tensor:
-        return flat(self.clients.logits(x))
+        return self.clients.logits(x).transpose(0, 1).flatten(1)
 
 
 class ClientsAlone(GlobalModel):
     """The clients' own models side by side, for the curve of local training: accuracy is the mean over clients."""
 
-    def __init__(self, clients: ClientModels) -> None:
-        self.clients, self.parameters = clients, sum(clients.parameters)
+    def __init__(self, clients: ClientModels, report: Report | None = None) -> None:
+        self.clients, self.parameters, self.report = clients, sum(clients.parameters), report or Report()
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         return float((self.clients.logits(x).argmax(-1) == y).double().mean())

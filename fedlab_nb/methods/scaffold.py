@@ -20,49 +20,37 @@ Departures, and why:
 - θ_k goes up, not Δθ_k: the same bytes and the same numbers. Full participation only.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Progress, knob, register, weighted_mean
+from .base import GlobalModel, Steps, client_weights_knob, knob, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps, stacked
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps, iterative
 
 
-@register(
+@iterative(
     "scaffold",
     title="SCAFFOLD",
     paper="Karimireddy et al., ICML 2020",
-    rounds="R rounds",
     traffic="4 S_θ R",
-    needs=["one architecture"],
     leaks="each client's model and mean gradient, every round",
 )
 @dataclass(frozen=True)
 class Scaffold(Iterative):
     """FedAvg whose local gradients are corrected towards everyone's mean gradient."""
 
+    counts_steps = True
+
     eta_s: float = knob(
         1.0, "Server rate", "How far the server follows the mean change.", symbol="η_s", low=0.01, high=2
     )
-    weights: str = knob(
-        "samples",
-        "Weights",
-        "How much each client counts: in proportion to its samples (n_k/N), or all the same.",
-        symbol="p_k",
-        options=("samples", "uniform"),
-    )
+    weights: str = client_weights_knob("p_k")
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
-        self.check_sgd(ctx)
-
-    def run(self, ctx: Context) -> Generator[Progress, None, GlobalModel]:
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         weights = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         reach = [effective_steps(n, rounds.recipe) * rounds.recipe.lr for n in ctx.sizes]  # ‖a_k‖₁ η_l
@@ -96,12 +84,11 @@ class Scaffold(Iterative):
 
 def corrected(corrections: Sequence[State]) -> Adjust:
     """g ← g + (c - c_k), where `corrections[k]` is c - c_k."""
-    together = stacked(corrections)
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
     def adjust(clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]) -> None:
         if clients not in rows:  # a few sets only: the stack's shrinks as clients finish
-            rows[clients] = [together[name][list(clients)] for name in parameters]
+            rows[clients] = [torch.stack([corrections[k][name] for k in clients]) for name in parameters]
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

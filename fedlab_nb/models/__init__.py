@@ -4,13 +4,11 @@
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 
-`network.py` says what every model is made of, `plain.py`, `resnet.py` and `vgg.py` hold the architectures, `build.py`
+`network.py` says what every model is made of, `plain.py` and `resnet.py` hold the architectures, `build.py`
 the table of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are left out.
 """
 
-from __future__ import annotations
-
-from .build import MODELS, ModelInfo, add_model, build, default_model
+from .build import MODELS, ModelInfo, add_model, build, build_specified, default_model, specified
 from .network import Network
 from .state import load_state, model_state, parameter_count
 
@@ -20,8 +18,10 @@ __all__ = [
     "Network",
     "add_model",
     "build",
+    "build_specified",
     "default_model",
     "load_state",
     "model_state",
     "parameter_count",
+    "specified",
 ]

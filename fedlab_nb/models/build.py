@@ -1,19 +1,19 @@
 """The table of architectures, and `build`, which checks the request and draws the first weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import nn
 
 from .. import rng
-from ..errors import UsageError, choose, number
-from . import plain, resnet, vgg
-from .network import Network
+from ..errors import UsageError, choose, parsed, whole
+from . import plain, resnet
+from .network import Layout, Network
+from .state import materialise
 
 SMALLEST_SIDE = 8
 CHANNELS = (1, 3)
@@ -23,115 +23,85 @@ CHANNELS = (1, 3)
 class ModelInfo:
     """One row of `MODELS`. `default_width` is None where the size of the input decides (the mlp: 64 or 256)."""
 
-    name: str
     title: str
     help: str
     default_width: int | None
-    images_only: bool
-    widths: tuple[int, int]  # smallest and largest `width` that build accepts
-    layout: Callable[[tuple, int], tuple[list[nn.Module], int]]  # (input_shape, width) -> blocks, feature length
+    layout: Callable[[Any, int], Layout]  # (input_shape, width) -> blocks, feature length
+    widths: tuple[int, int] = (1, 256)  # smallest and largest `width` that build accepts
+    images_only: bool = True
 
 
 MODELS: dict[str, ModelInfo] = {
-    info.name: info
-    for info in (
-        ModelInfo(
-            "mlp",
-            "Perceptron, two hidden layers",
-            "Hidden layers 64-32 up to 256 inputs, else 256-64; width = first hidden layer. Takes feature rows too.",
-            None,
-            False,
-            (4, 4096),
-            plain.mlp,
-        ),
-        ModelInfo(
-            "cnn",
-            "Five-layer CNN (FedLPA)",
-            "Two 5x5 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
-            6,
-            True,
-            (1, 256),
-            plain.cnn,
-        ),
-        ModelInfo(
-            "lenet5",
-            "LeNet-5 (Co-Boosting)",
-            "Three 5x5 convolutions, two linear layers, no normalisation; width = channels of the first convolution.",
-            6,
-            True,
-            (1, 256),
-            plain.lenet5,
-        ),
-        ModelInfo(
-            "cnn2",
-            "Two-convolution CNN (DENSE)",
-            "Two 5x5 convolutions with batch norm, one linear layer; width = channels of the first convolution.",
-            16,
-            True,
-            (1, 256),
-            plain.cnn2,
-        ),
-        ModelInfo(
-            "cnn3",
-            "Three-convolution CNN (DENSE, Co-Boosting)",
-            "Three 3x3 convolutions, one linear layer, no normalisation; width = channels of every convolution.",
-            128,
-            True,
-            (1, 512),
-            plain.cnn3,
-        ),
-        ModelInfo(
-            "resnet8",
-            "ResNet-8 (FENS)",
-            "Three residual blocks with batch norm; width = channels of the first convolution, 128 in the paper.",
-            16,
-            True,
-            (1, 512),
-            resnet.resnet8,
-        ),
-        ModelInfo(
-            "resnet18",
-            "ResNet-18, CIFAR variant (FuseFL)",
-            "Eight residual blocks with batch norm; width = channels of the first convolution. Made for a GPU.",
-            64,
-            True,
-            (1, 256),
-            resnet.resnet18,
-        ),
-        ModelInfo(
-            "resnet10",
-            "ResNet-10, CIFAR variant (FuseFL)",
-            "ResNet-18 with one residual block a stage, so that the two can work together block by block.",
-            64,
-            True,
-            (1, 256),
-            resnet.resnet10,
-        ),
-        ModelInfo(
-            "resnet26",
-            "ResNet-26, CIFAR variant (FuseFL)",
-            "ResNet-18 with three residual blocks a stage, so that the two can work together block by block.",
-            64,
-            True,
-            (1, 256),
-            resnet.resnet26,
-        ),
-        ModelInfo(
-            "vgg9",
-            "VGG-9 (FedMA)",
-            "Six 3x3 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
-            32,
-            True,
-            (1, 256),
-            vgg.vgg9,
-        ),
-    )
+    "mlp": ModelInfo(
+        "Perceptron, two hidden layers",
+        "Hidden layers 64-32 up to 256 inputs, else 256-64; width = first hidden layer. Takes feature rows too.",
+        None,
+        plain.mlp,
+        (4, 4096),
+        images_only=False,
+    ),
+    "cnn": ModelInfo(
+        "Five-layer CNN (FedLPA)",
+        "Two 5x5 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
+        6,
+        plain.cnn,
+    ),
+    "lenet5": ModelInfo(
+        "LeNet-5 (Co-Boosting)",
+        "Three 5x5 convolutions, two linear layers, no normalisation; width = channels of the first convolution.",
+        6,
+        plain.lenet5,
+    ),
+    "cnn2": ModelInfo(
+        "Two-convolution CNN (DENSE)",
+        "Two 5x5 convolutions with batch norm, one linear layer; width = channels of the first convolution.",
+        16,
+        plain.cnn2,
+    ),
+    "cnn3": ModelInfo(
+        "Three-convolution CNN (DENSE, Co-Boosting)",
+        "Three 3x3 convolutions, one linear layer, no normalisation; width = channels of every convolution.",
+        128,
+        plain.cnn3,
+        (1, 512),
+    ),
+    "resnet8": ModelInfo(
+        "ResNet-8 (FENS)",
+        "Three residual blocks with batch norm; width = channels of the first convolution, 128 in the paper.",
+        16,
+        resnet.resnet8,
+        (1, 512),
+    ),
+    "resnet18": ModelInfo(
+        "ResNet-18, CIFAR variant (FuseFL)",
+        "Eight residual blocks with batch norm; width = channels of the first convolution. Made for a GPU.",
+        64,
+        resnet.resnet18,
+    ),
+    "resnet10": ModelInfo(
+        "ResNet-10, CIFAR variant (FuseFL)",
+        "ResNet-18 with one residual block a stage, so that the two can work together block by block.",
+        64,
+        resnet.resnet10,
+    ),
+    "resnet26": ModelInfo(
+        "ResNet-26, CIFAR variant (FuseFL)",
+        "ResNet-18 with three residual blocks a stage, so that the two can work together block by block.",
+        64,
+        resnet.resnet26,
+    ),
+    "vgg9": ModelInfo(
+        "VGG-9 (FedMA)",
+        "Six 3x3 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
+        32,
+        plain.vgg9,
+    ),
 }
 
 
 def add_model(
     name: str,
-    layout: Callable[[tuple, int], tuple[list[nn.Module], int]],
+    layout: Callable[[Any, int], Layout],
     *,
     title: str = "",
     help: str = "",
@@ -150,7 +120,7 @@ def add_model(
     """
     if name in MODELS and MODELS[name].layout.__module__.startswith(__name__.partition(".")[0] + "."):
         raise UsageError(f"The model name {name!r} is taken by {MODELS[name].title}; choose another one.")
-    MODELS[name] = ModelInfo(name, title or name, help, width, images_only, widths, layout)
+    MODELS[name] = ModelInfo(title or name, help, width, layout, widths, images_only)
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:
@@ -158,6 +128,29 @@ def default_model(input_shape: tuple[int, ...]) -> str:
     if len(input_shape) != 3 or prod(input_shape) <= plain.MLP_SMALL_INPUT:
         return "mlp"
     return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
+
+
+def specified(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | None]]:
+    """(name, width) of each model that `text` specifies: "mlp", "cnn:12", or several joined by commas.
+
+    "auto" is what suits `input_shape`; width None is the usual one. UsageError for what no model is.
+
+    >>> specified("auto, cnn:12", (1, 8, 8))
+    [('mlp', None), ('cnn', 12)]
+    """
+    models = []
+    for part in str(text).split(","):
+        name, _, width = part.strip().partition(":")
+        choose("model", name, ("auto", *MODELS))
+        wide = whole("width", parsed(width), 1, 4096) if width else None
+        models.append((default_model(input_shape) if name == "auto" else name, wide))
+    return models
+
+
+def build_specified(text: str, input_shape: tuple[int, ...], classes: int) -> Network:
+    """The (first) model that `text` specifies, untrained."""
+    name, width = specified(text, input_shape)[0]
+    return build(name, input_shape, classes, width=width)
 
 
 def default_width(name: str, input_shape: tuple[int, ...]) -> int:
@@ -186,19 +179,14 @@ def build(
     torch.Size([5, 84])
     """
     info = MODELS[choose("model", name, MODELS)]
-    input_shape = _checked_shape(info, input_shape)
-    classes = number("classes", classes, 2, integer=True)
-    width = default_width(name, input_shape) if width is None else width
-    width = number(f"width of {name}", width, *info.widths, integer=True)
+    input_shape = _checked_shape(name, input_shape)
+    classes = whole("classes", classes, 2)
+    width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
     if not dtype.is_floating_point:
         raise UsageError(f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
     with torch.device("meta"):  # no memory yet, and no draw from the global random state
         model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
-    room = {
-        key: torch.empty(t.shape, dtype=dtype if t.is_floating_point() else t.dtype)
-        for key, t in model.state_dict().items()
-    }
-    model.load_state_dict(room, assign=True)  # what to_empty does, without the half second of imports that it costs
+    materialise(model, dtype)
     initialise(model, rng.generator(0, "models", name) if generator is None else generator)
     return model.to(device)
 
@@ -219,17 +207,17 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 
-def _checked_shape(info: ModelInfo, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-    shape = tuple(number("a side of input_shape", side, 1, integer=True) for side in input_shape)
+def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in (1, 3):
         raise UsageError(f"input_shape is {shape}, but it must be (C, H, W) for images or (D,) for feature rows.")
-    if not info.images_only:
+    if not MODELS[name].images_only:
         return shape
     if len(shape) == 1:
-        raise UsageError(f"Model {info.name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
+        raise UsageError(f"Model {name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
     channels, height, breadth = shape
     if channels not in CHANNELS:
-        raise UsageError(f"Model {info.name!r} takes images of 1 or 3 channels, not {channels}; use 'mlp'.")
+        raise UsageError(f"Model {name!r} takes images of 1 or 3 channels, not {channels}; use 'mlp'.")
     if min(height, breadth) < SMALLEST_SIDE:
-        raise UsageError(f"Model {info.name!r} needs images of at least 8x8, not {height}x{breadth}; use 'mlp'.")
+        raise UsageError(f"Model {name!r} needs images of at least 8x8, not {height}x{breadth}; use 'mlp'.")
     return shape

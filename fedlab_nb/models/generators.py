@@ -9,14 +9,13 @@ The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter
 batch). Weights come from the `torch.Generator` passed in, never from global state. Nothing is trained here.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import number
+from ..errors import whole
+from .state import materialise
 
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
@@ -30,10 +29,10 @@ class ImageGenerator(nn.Module):
     generator.
     """
 
-    def __init__(self, input_shape: tuple[int, int, int], width: int, latent: int) -> None:
+    def __init__(self, input_shape: tuple[int, ...], width: int, latent: int) -> None:
         super().__init__()
         channels, *sides = input_shape
-        quarter, half = ([-(-side // part) for side in sides] for part in (4, 2))
+        quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
         self.latent = latent
         self.net = nn.Sequential(
             nn.Linear(latent, 2 * width * prod(quarter)),
@@ -43,7 +42,7 @@ class ImageGenerator(nn.Module):
             nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
             nn.BatchNorm2d(2 * width),
             nn.LeakyReLU(SLOPE),
-            nn.Upsample(size=sides),
+            nn.Upsample(size=tuple(sides)),
             nn.Conv2d(2 * width, width, 3, padding=1, bias=False),
             nn.BatchNorm2d(width),
             nn.LeakyReLU(SLOPE),
@@ -94,15 +93,14 @@ def build_generator(
     >>> g(torch.zeros(5, 16)).shape
     torch.Size([5, 1, 8, 8])
     """
-    width = number("width of the generator", width, 1, 1024, integer=True)
-    latent = number("latent size", latent, 1, 100_000, integer=True)
+    width = whole("width of the generator", width, 1, 1024)
+    latent = whole("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
         if len(input_shape) == 3:
-            made: ImageGenerator | RowGenerator = ImageGenerator(tuple(input_shape), width, latent)
+            made: ImageGenerator | RowGenerator = ImageGenerator(input_shape, width, latent)
         else:
             made = RowGenerator(input_shape[0], width, latent)
-    room = {name: torch.empty(t.shape, dtype=t.dtype) for name, t in made.state_dict().items()}
-    made.load_state_dict(room, assign=True)
+    materialise(made)
     initialise_generator(made, generator)
     return made.to(device, dtype)
 
@@ -118,7 +116,7 @@ def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
             layer.reset_running_stats()
         if not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d) or layer.weight is None:
             continue
-        centre = 1.0 if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d) else 0.0
+        centre = float(isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d))
         layer.weight.copy_(torch.empty(layer.weight.shape).normal_(centre, SPREAD, generator=generator))
         if layer.bias is not None:
             layer.bias.zero_()

@@ -1,31 +1,18 @@
 """What every model is: a row of blocks, then one linear map.
 
-The rule that lets M clients' models be stacked and run as one: a model is a tree of *leaf layers* (`LEAVES` below),
-joined only by calling one after the other or by element-wise operations such as the residual `+`. No `forward` outside
-a leaf looks at a shape or calls `torch.nn.functional`, so the same forwards still hold when each leaf is replaced by
-its stacked twin, which maps [M, N, ...] to [M, N, ...]. Whatever depends on the size of the image is settled while the
-model is built.
+The rule that lets M clients' models be stacked and run as one: a model is a tree of *leaf layers* (linear,
+convolution, batch norm, ReLU, pooling, flatten), joined only by calling one after the other or by element-wise
+operations such as the residual `+`. No `forward` outside a leaf looks at a shape or calls `torch.nn.functional`, so the
+same forwards still hold when each leaf is replaced by its stacked twin, which maps [M, N, ...] to [M, N, ...]. Whatever
+depends on the size of the image is settled while the model is built.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import torch
 from torch import nn
 
-from .pool import MaxPool2x2
-
-LEAVES = (
-    nn.Linear,
-    nn.Conv2d,
-    nn.BatchNorm2d,
-    nn.ReLU,
-    nn.MaxPool2d,
-    MaxPool2x2,
-    nn.AvgPool2d,
-    nn.AdaptiveAvgPool2d,  # to 1x1 only
-    nn.Flatten,  # from dimension 1 only
-    nn.Identity,
-)
+Layout = tuple[Sequence[nn.Module], int]  # blocks, and D, the length of the feature vector that they end in
 
 
 class Network(nn.Module):
@@ -35,7 +22,7 @@ class Network(nn.Module):
     `architecture` is (name, input_shape, classes, width): equal for exactly those models whose states fit each other.
     """
 
-    def __init__(self, blocks: list[nn.Module], features: int, architecture: tuple):
+    def __init__(self, blocks: Sequence[nn.Module], features: int, architecture: tuple) -> None:
         super().__init__()
         self.body = nn.Sequential(*blocks)
         self.classifier = nn.Linear(features, architecture[2])

@@ -1,17 +1,16 @@
-"""The plain networks: a perceptron, FedLPA's five-layer CNN, LeNet-5, and the two that DENSE works with.
+"""The plain networks: a perceptron, FedLPA's five-layer CNN, LeNet-5, the two that DENSE works with, and VGG-9, the
+network of FuseFL's comparison with FedMA.
 
 Each function returns the blocks of a `Network` and D, the length of its feature vector. The convolutional ones take
 images of any size from 8x8 on; padding, chosen from the size, is what keeps the maps of small images from vanishing.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from torch import nn
 
-from .network import map_size
-from .pool import MaxPool2x2
+from .max_pool import MaxPool2x2
+from .network import Layout, map_size
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
 
@@ -21,7 +20,7 @@ def mlp_width(input_shape: tuple[int, ...]) -> int:
     return 64 if prod(input_shape) <= MLP_SMALL_INPUT else 256
 
 
-def mlp(input_shape: tuple[int, ...], width: int) -> tuple[list[nn.Module], int]:
+def mlp(input_shape: tuple[int, ...], width: int) -> Layout:
     """Two hidden layers: `width` and `width // 2` for inputs of at most 256 numbers, else `width` and `width // 4`.
 
     The defaults are 64-32 and FedLPA's 256-64: 218,058 parameters for 28x28 images and 10 classes. (The printed
@@ -33,7 +32,7 @@ def mlp(input_shape: tuple[int, ...], width: int) -> tuple[list[nn.Module], int]
     return [first_layer, nn.Sequential(nn.Linear(width, second), nn.ReLU())], second
 
 
-def cnn(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     """FedLPA's CNN: conv5(6)-pool-conv5(16)-pool-fc120-fc84-fc, `width` (6) scales the other sizes too.
 
     44,426 parameters for 1x28x28 and 62,006 for 3x32x32, with 10 classes. Where a side is below 16, both convolutions
@@ -52,7 +51,7 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module],
     return blocks, fourth
 
 
-def lenet5(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
     """Co-Boosting's LeNet-5: conv5(6)-pool-conv5(16)-pool-conv5(120)-fc84-fc; `width` (6) scales the other sizes too.
 
     61,706 parameters for one channel and 10 classes, at every image size. The first convolution pads by 2 below 32x32
@@ -78,7 +77,7 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Modul
     return blocks, fourth
 
 
-def cnn2(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     """DENSE's CNN for grey images: twice conv5, batch norm, ReLU, pool; `width` (16) channels, then twice as many.
 
     29,034 parameters for 1x28x28 and 10 classes, features 32·7·7. The only small network here with batch norm, whose
@@ -94,7 +93,7 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module]
     return blocks, channels * (height // 4) * (breadth // 4)
 
 
-def cnn3(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     """DENSE's and Co-Boosting's CNN for colour images: three conv3 of `width` (128) channels, a pool after the first
     two; no normalisation, nothing but the classifier is linear.
 
@@ -109,3 +108,22 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module]
         sides = [map_size(side, 3, padding=padding) // (2 if pools else 1) for side in sides]
         channels = width
     return blocks, width * prod(sides)
+
+
+def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
+    """FedMA's VGG-9: pairs of convolutions of (w, 2w), (4w, 4w), (8w, 8w), 2x2 max-pool after each, two layers of 16w.
+
+    Width 32 is FedMA's: 3,491,530 parameters for 3x32x32 images and 10 classes. Its dropout is left out. Each block of
+    `body` is one weight layer with its ReLU, and its pool where it has one.
+    """
+    channels, height, breadth = input_shape
+    blocks: list[nn.Module] = []
+    for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
+        layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.ReLU()]
+        blocks.append(nn.Sequential(*layers, *([MaxPool2x2()] if pool else [])))
+        channels = multiple * width
+    places = (height // 8) * (breadth // 8)  # three pools, each rounding down
+    wide = 16 * width
+    blocks.append(nn.Sequential(nn.Flatten(1), nn.Linear(channels * places, wide), nn.ReLU()))
+    blocks.append(nn.Sequential(nn.Linear(wide, wide), nn.ReLU()))
+    return blocks, wide

@@ -4,12 +4,10 @@ No map shrinks below 2x2: where a stride of 2 would do that, it becomes 1. So ba
 values of each channel even in a batch of one sample.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
-from .network import map_size
+from .network import Layout, map_size
 
 
 class Residual(nn.Module):
@@ -28,7 +26,7 @@ class Residual(nn.Module):
         return self.relu(self.main(x) + self.shortcut(x))
 
 
-def resnet8(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def resnet8(input_shape: tuple[int, int, int], width: int) -> Layout:
     """FENS' ResNet-8: conv3(w), basic blocks of w, 2w (stride 2), 4w (stride 2), average pool to 2x2, so D = 16 w.
 
     Width 128 is the paper's: 4,911,754 parameters for 10 classes. The paper counts 4,932,344: the public code also
@@ -41,7 +39,7 @@ def resnet8(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Modu
     return [*blocks, nn.Sequential(nn.AvgPool2d(windows, steps), nn.Flatten(1))], 4 * channels
 
 
-def resnet18(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def resnet18(input_shape: tuple[int, int, int], width: int) -> Layout:
     """ResNet-18 with a 3x3 stem and no max-pool: two basic blocks each of w, 2w, 4w, 8w, global average pool, D = 8 w.
 
     Width 64 is the papers': 11,173,962 parameters for 3 channels and 10 classes. `body` has FuseFL's ten layer indices:
@@ -50,17 +48,17 @@ def resnet18(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Mod
     return _four_stages(input_shape, width, repeats=2)
 
 
-def resnet10(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def resnet10(input_shape: tuple[int, int, int], width: int) -> Layout:
     """ResNet-18 with one basic block a stage (FuseFL's small one): 4,903,242 parameters at 3x32x32, 10 classes."""
     return _four_stages(input_shape, width, repeats=1)
 
 
-def resnet26(input_shape: tuple[int, int, int], width: int) -> tuple[list[nn.Module], int]:
+def resnet26(input_shape: tuple[int, int, int], width: int) -> Layout:
     """ResNet-18 with three basic blocks a stage (FuseFL's large one): 17,444,682 parameters at 3x32x32, 10 classes."""
     return _four_stages(input_shape, width, repeats=3)
 
 
-def _four_stages(input_shape: tuple[int, int, int], width: int, repeats: int) -> tuple[list[nn.Module], int]:
+def _four_stages(input_shape: tuple[int, int, int], width: int, repeats: int) -> Layout:
     blocks, _, channels = _trunk(input_shape, width, [(1, 1), (2, 2), (4, 2), (8, 2)], repeats)
     return [*blocks, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1))], channels
 

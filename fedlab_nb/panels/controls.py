@@ -1,36 +1,51 @@
 """The controls of a playground: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
 from ..data import DATASETS
-from ..errors import UsageError, choose, number
+from ..errors import UsageError, choose, number, whole
 from ..methods import METHODS
 from ..study.settings import classroom_recipe
 from .guess import Guess
 from .knobs import KnobBox
 from .lab_view import LabSpec
+from .theme import made
 
 OWN_FILE = "own file"
 MOST_CLIENTS = 50
-NAMES = ("dataset", "alpha", "clients", "methods", "epochs", "device", "seed", "seeds", "guess")
+SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
+NAMES = (*SETTINGS, "methods", "guess")
 ALPHA = (-2, 2)  # powers of ten that the slider spans
 
 
+def field(label: str, value: int, low: int, high: int, tooltip: str) -> widgets.BoundedIntText:
+    """A field for a whole number."""
+    return made(
+        widgets.BoundedIntText, f"fl-{label.lower()}", value=value, min=low, max=high, description=label,
+        tooltip=tooltip, label_width=52,
+    )  # fmt: skip
+
+
+def heading(text: str) -> widgets.HTML:
+    return widgets.HTML(f'<span class="fl-heading">{text}</span>')
+
+
+def is_path(name: str) -> bool:
+    return name.lower().endswith(".npz") or "/" in name or "\\" in name
+
+
 class MethodBox:
-    """One checkbox a method. `value` is the tuple of those that are ticked; `observe(f)` calls f after each change."""
+    """One checkbox a method. `value` is the tuple of those that are ticked."""
 
     def __init__(self) -> None:
         self.boxes = {
             name: widgets.Checkbox(False, description=cls.info.title, indent=False, tooltip=tip(cls.info))
             for name, cls in METHODS.items()
         }
-        self.widget = widgets.VBox(list(self.boxes.values()))
-        self.widget.add_class("fl-methods")
+        self.widget = made(widgets.VBox, "fl-methods", children=list(self.boxes.values()))
 
     @property
     def value(self) -> tuple[str, ...]:
@@ -46,10 +61,6 @@ class MethodBox:
         """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
         self.widget.children = sorted(self.boxes.values(), key=lambda box: not box.value)
 
-    def observe(self, call: Any) -> None:
-        for box in self.boxes.values():
-            box.observe(call, "value")
-
 
 def tip(info: Any) -> str:
     return f"{info.help} ({info.paper}; {info.rounds})"
@@ -60,98 +71,84 @@ class Controls:
     method (`knobs`) and further settings of the run (`extras`).
     """
 
-    def __init__(self, spec: LabSpec | None = None) -> None:
-        spec = spec or LabSpec()
+    def __init__(self, spec: LabSpec) -> None:
         self.method = spec.method
         self.knobs = KnobBox(spec.method, spec.knobs) if spec.method else None
         self.extras = {
-            extra.name: widgets.Dropdown(
-                options=extra.options, value=extra.options[0][1], description=extra.label, tooltip=extra.help,
-                style={"description_width": "112px"},
+            extra.name: made(
+                widgets.Dropdown, options=extra.options, value=extra.options[0][1], description=extra.label,
+                tooltip=extra.help, label_width=112,
             )
             for extra in spec.extras
         }  # fmt: skip
         self.guess = Guess()
-        wide = {"description_width": "58px"}
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
-        self.dataset = widgets.Dropdown(
-            options=[*names, ("Your own file (.npz) …", OWN_FILE)], value="digits", description="Data set", style=wide,
-            tooltip="Data whose training samples are dealt out to the clients",
+        self.dataset = made(
+            widgets.Dropdown, "fl-dataset", options=[*names, ("Your own file (.npz) …", OWN_FILE)], value="digits",
+            description="Data set", tooltip="Data whose training samples are dealt out to the clients", label_width=58,
         )  # fmt: skip
-        self.path = widgets.Text(
-            placeholder="path/to/data.npz, then Enter", description="File", continuous_update=False, style=wide,
+        self.path = made(
+            widgets.Text, "fl-path", placeholder="path/to/data.npz, then Enter", description="File",
+            continuous_update=False, label_width=58,
             tooltip="A file with x_train, y_train, x_test, y_test (and x_public, if there is any)",
         )  # fmt: skip
-        self.alpha = widgets.FloatLogSlider(
-            value=0.1, base=10, min=ALPHA[0], max=ALPHA[1], step=0.05, description="α (skew)", style=wide,
-            readout_format=".2g", tooltip="Dirichlet concentration: smaller is more skewed",
+        self.alpha = made(
+            widgets.FloatLogSlider, "fl-alpha", value=0.1, base=10, min=ALPHA[0], max=ALPHA[1], step=0.05,
+            description="α (skew)", readout_format=".2g", label_width=58,
+            tooltip="Dirichlet concentration: smaller is more skewed",
         )  # fmt: skip
         self.ends = widgets.HTML(
             '<div class="fl-ends"><span>each client sees one or two classes</span>'
             "<span>everyone sees the same mix</span></div>"
         )
-        self.clients = widgets.IntSlider(
-            value=10,
-            min=1,
-            max=MOST_CLIENTS,
-            description="Clients",
-            style=wide,
+        self.clients = made(
+            widgets.IntSlider, "fl-clients", value=10, min=1, max=MOST_CLIENTS, description="Clients", label_width=58,
             tooltip="How many clients share the data",
-        )
+        )  # fmt: skip
         self.methods = MethodBox()
-        self.epochs = self._whole("Epochs", 40, 1, 500, "Local epochs: passes of each client over its own samples")
-        self.device = widgets.Dropdown(
-            options=["auto", "cpu", "cuda"], description="Device", style={"description_width": "52px"},
+        self.epochs = field("Epochs", 40, 1, 500, "Local epochs: passes of each client over its own samples")
+        self.device = made(
+            widgets.Dropdown, "fl-device", options=["auto", "cpu", "cuda"], description="Device", label_width=52,
             tooltip="Where to compute; auto takes a CUDA GPU if there is one",
         )  # fmt: skip
-        self.seed = self._whole(
+        self.seed = field(
             "Seed", 0, 0, 10**6, "The first seed: it decides the partition, the initial model, every shuffle"
         )
-        self.seeds = self._whole(
+        self.seeds = field(
             "Seeds", 3, 1, 50, "How many seeds: each is a federation of its own; bands show their spread"
         )
-        self.run = widgets.Button(description="Run", tooltip="Train the clients and run the ticked methods")
-        self.run.add_class("fl-run")
-        self.stop = widgets.Button(description="Stop", tooltip="Stop the run; finished results stay", disabled=True)
-        self.stop.add_class("fl-stop")
-        self.progress = widgets.FloatProgress(value=0, min=0, max=1)
-        self.progress.add_class("fl-progress")
-        self.phase, self.error, self.facts = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        for name in ("phase", "error", "facts"):
-            getattr(self, name).add_class(f"fl-{name}")
-        for name in ("dataset", "path", "alpha", "clients", "epochs", "device", "seed", "seeds"):
-            getattr(self, name).add_class(f"fl-{name}")
+        self.run = made(
+            widgets.Button, "fl-run", description="Run", tooltip="Train the clients and run the ticked methods"
+        )
+        self.stop = made(
+            widgets.Button, "fl-stop", description="Stop", tooltip="Stop the run; finished results stay", disabled=True
+        )
+        self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
+        self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
         self.epochs_are_default = True
 
-    @staticmethod
-    def _whole(label: str, value: int, low: int, high: int, tooltip: str) -> widgets.BoundedIntText:
-        return widgets.BoundedIntText(
-            value=value, min=low, max=high, description=label, tooltip=tooltip, style={"description_width": "52px"}
-        )
-
     def layout(self) -> widgets.VBox:
-        title = METHODS[self.method].info.title if self.method else ""
-        heading = widgets.HTML(f'<span class="fl-heading">{"Beside it" if self.method else "Methods"}</span>')
-        own: list[widgets.Widget] = []
+        own: list[widgets.Widget] = list(self.extras.values())
         if self.knobs:
-            own = [widgets.HTML(f'<span class="fl-heading">{title}</span>'), *self.extras.values(), self.knobs.widget]
+            own = [heading(METHODS[self.method].info.title), *own, self.knobs.widget]
             self.methods.boxes[self.method].layout.display = "none"
             self.methods.widget.add_class("fl-few")
-        else:
-            own = list(self.extras.values())
-        grid = widgets.Box([self.epochs, self.device, self.seed, self.seeds])
-        grid.add_class("fl-grid")
-        buttons = widgets.HBox([self.run, self.stop])
-        buttons.add_class("fl-buttons")
+        grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
+        buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
         start = [buttons, self.progress, self.phase, self.error]
         above, below = ([], start) if not self.method else (start, [])  # with knobs Run would slip off a small screen
         column = [
-            self.dataset, self.path, self.alpha, self.ends, self.clients, *above, self.facts, *own, heading,
-            self.methods.widget, grid, self.guess.row, *below,
+            self.dataset, self.path, self.alpha, self.ends, self.clients, *above, self.facts, *own,
+            heading("Beside it" if self.method else "Methods"), self.methods.widget, grid, self.guess.row, *below,
         ]  # fmt: skip
-        box = widgets.VBox(column)
-        box.add_class("fl-controls")
-        return box
+        return made(widgets.VBox, "fl-controls", children=column)
+
+    @property
+    def choices(self) -> list[Any]:
+        """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
+        plain = [self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs, self.guess.method]
+        knobs = self.knobs.controls.values() if self.knobs else ()
+        return [*plain, *self.methods.boxes.values(), *self.extras.values(), *knobs]
 
     # ------------------------------------------------------------------------------------------- reading and writing
     @property
@@ -164,7 +161,7 @@ class Controls:
             raise UsageError(
                 "No file is named yet: give the path of an .npz file with x_train, y_train, x_test and y_test."
             )
-        return path if path.lower().endswith(".npz") or "/" in path or "\\" in path else f"./{path}"
+        return path if is_path(path) else f"./{path}"
 
     @data.setter
     def data(self, name: Any) -> None:
@@ -172,20 +169,15 @@ class Controls:
         if name in DATASETS:
             self.dataset.value = name
             return
-        if not (name.lower().endswith(".npz") or "/" in name or "\\" in name):
+        if not is_path(name):
             choose("dataset", name, [*DATASETS, "PATH.npz"])
         self.path.value = name
         self.dataset.value = OWN_FILE
 
     def settings(self) -> dict[str, Any]:
         """Keyword arguments of `study.job`; the epochs only where they are not the preset's own."""
-        chosen = {
-            "dataset": self.data,
-            "alpha": float(f"{self.alpha.value:.2g}"),
-            "clients": self.clients.value,
-            "seed": self.seed.value,
-            "seeds": self.seeds.value,
-        }
+        chosen = {"dataset": self.data, "alpha": float(f"{self.alpha.value:.2g}")}
+        chosen |= {name: getattr(self, name).value for name in ("clients", "seed", "seeds")}
         if not self.epochs_are_default:
             chosen["epochs"] = self.epochs.value
         if self.device.value != "auto":
@@ -211,14 +203,12 @@ class Controls:
     def busy(self, is_busy: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""
         self.stop.disabled = not is_busy
-        self.run.disabled = is_busy
-        self.dataset.disabled = self.path.disabled = is_busy
+        self.run.disabled = self.dataset.disabled = self.path.disabled = is_busy
 
     def hide(self, names: Sequence[str]) -> None:
         """Take controls off the panel, by the name of their setting (teacher mode)."""
         for name in names:
-            widget = self._control(name)
-            widget.layout.display = "none"
+            self._control(name).layout.display = "none"
             if name == "alpha":
                 self.ends.layout.display = "none"
 
@@ -229,36 +219,25 @@ class Controls:
         for part in widget.children if name in ("methods", "guess") else (widget,):
             part.disabled = True
 
+    def takes(self, name: str) -> bool:
+        """Whether the setting `name` has a control."""
+        return name in SETTINGS or name in self.extras or bool(self.knobs and self.knobs.has(name))
+
     def put(self, name: str, value: Any) -> None:
         """Set a control by the name of its setting."""
         if name == "dataset":
             self.data = value
         elif name == "methods":
             self.methods.value = value
-        elif name == "device":
-            self.device.value = choose("device", value, self.device.options)
-        elif name in self.extras:
-            self._put_extra(name, value)
-        elif name not in NAMES and self.knobs and self.knobs.has(name):  # plain `epochs` are the local ones
-            self.knobs.put(name, value)
+        elif name not in NAMES and name not in self.extras and self.knobs and self.knobs.has(name):
+            self.knobs.put(name, value)  # plain `epochs` are the local ones
         else:
-            self._put_number(name, value)
-
-    def _put_extra(self, name: str, value: Any) -> None:
-        widget = self.extras[name]
-        if all(value != each for _, each in widget.options):
-            widget.options = [*widget.options, (str(value), value)]
-        widget.value = value
-
-    def _put_number(self, name: str, value: Any) -> None:
-        widget = self._control(name)
-        low, high = (10.0 ** ALPHA[0], 10.0 ** ALPHA[1]) if name == "alpha" else (widget.min, widget.max)
-        checked = number(
-            name, value, low, high, integer=name != "alpha", hint="smaller is more skewed" if name == "alpha" else ""
-        )
-        if name == "epochs":
-            self.epochs_are_default = False
-        widget.value = checked
+            widget = self._control(name)
+            if name in self.extras and all(value != each for _, each in widget.options):
+                widget.options = [*widget.options, (str(value), value)]
+            if name == "epochs":
+                self.epochs_are_default = False
+            put(widget, name, value, "smaller is more skewed" if name == "alpha" else "")
 
     def _control(self, name: str) -> widgets.Widget:
         if name not in NAMES and self.knobs and self.knobs.has(name):
@@ -268,6 +247,14 @@ class Controls:
             return self.guess.row
         return self.methods.widget if name == "methods" else self.extras.get(name) or getattr(self, name)
 
-    def takes(self, name: str) -> bool:
-        """Whether there is a control for the setting `name`."""
-        return name in NAMES or name in self.extras or bool(self.knobs and self.knobs.has(name))
+
+def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
+    """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
+    if hasattr(widget, "options"):
+        allowed = [option for _, option in widget._options_full]
+        if value not in allowed:
+            raise UsageError(f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.")
+    elif hasattr(widget, "min"):
+        ends = [widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)]
+        value = (whole if isinstance(widget.value, int) else number)(name, value, *ends, hint=hint)
+    widget.value = value

@@ -1,16 +1,14 @@
-"""Write a panel's results to a folder: runs.csv, runs.json, each picture as PNG and SVG, and the Python lines."""
-
-from __future__ import annotations
+"""What a panel gives away: a folder with runs.csv, runs.json, each picture as PNG and SVG; and the Python lines."""
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..draw import Picture, png, svg
 from ..errors import RunError
-from .record import Record
+from ..plots import Picture
+from .record import Runs
 
 COLUMNS = (
     "run", "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down",
@@ -18,25 +16,22 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def write(folder: str | Path, record: Record, pictures: Mapping[str, Picture], code: str) -> Path:
+def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:
     """Write everything to `folder`, or to `folder-2`, … where that has something in it already; returns the folder."""
     try:
         place = free(Path(folder).expanduser())
         place.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {"run": row.run, **row.outcomes[seed].to_json()} for row in record.rows for seed in sorted(row.outcomes)
-        ]
+        rows = [{"run": row.run, **outcome.to_json()} for row in runs.rows for outcome in row.outcomes.values()]
         with open(place / "runs.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
             writer.writeheader()
             writer.writerows(rows)
-        (place / "runs.json").write_text(json.dumps(details(record), indent=1, default=plain), encoding="utf-8")
+        (place / "runs.json").write_text(json.dumps(details(runs), indent=1, default=plain), encoding="utf-8")
         (place / "reproduce.py").write_text(code + "\n", encoding="utf-8")
         for name, picture in pictures.items():
-            if picture.figure is None:
-                continue
-            (place / f"{name}.png").write_bytes(png(picture))
-            (place / f"{name}.svg").write_bytes(svg(picture))
+            if picture.figure is not None:
+                picture.save(place / f"{name}.png")
+                picture.save(place / f"{name}.svg")
     except OSError as error:
         raise RunError(
             f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."
@@ -53,23 +48,34 @@ def free(folder: Path) -> Path:
     return place
 
 
-def details(record: Record) -> list[dict[str, Any]]:
+def details(runs: Runs) -> list[dict[str, Any]]:
     """Every result with what the CSV has no room for: curves, accuracies by class and client, the ledger."""
-    found = []
-    for row in record.rows:
-        for seed in sorted(row.outcomes):
-            o = row.outcomes[seed]
-            more = {
-                "setting": o.setting,
-                "history": o.history,
-                "per_class": o.per_class,
-                "per_client": o.per_client,
-                "ledger": o.ledger.to_json(),
-            }
-            found.append({"run": row.run, "pinned": row.pinned, **o.to_json(), **more})
-    return found
+    rows = []
+    for row in runs.rows:
+        for o in row.outcomes.values():
+            more = {name: getattr(o, name) for name in ("history", "per_class", "per_client")}
+            more = {"setting": o.about(), **more, "ledger": o.ledger.to_json()}
+            rows.append({"run": row.run, "pinned": row.pinned, **o.to_json(), **more})
+    return rows
 
 
 def plain(value: Any) -> Any:
     """numpy numbers and arrays as JSON; anything else as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def code(methods: Sequence[str], settings: Mapping[str, Any], runs: Runs) -> str:
+    """The Python lines that do what Run would do now, and what the pinned runs were."""
+    lines = ["import fedlab_nb as fl", "", f"outs = {python(methods, settings)}"]
+    for run in dict.fromkeys(row.run for row in runs.rows if row.pinned):
+        rows = [row for row in runs.rows if row.pinned and row.run == run]
+        lines.append(f"run_{run} = {python([row.method for row in rows], rows[0].settings)}")
+    return "\n".join([*lines, "outs.table()"])
+
+
+def python(methods: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The Python line that does what Run does."""
+    given = ", ".join(f"{key}={value!r}" for key, value in settings.items() if "." not in key)
+    dotted = {key: value for key, value in settings.items() if "." in key}
+    given += f", **{dotted!r}" if dotted else ""
+    return f"fl.compare({list(methods)!r}, {given})"

@@ -1,45 +1,37 @@
 """Predict, then reveal: a guess that the learner commits to before Run, and the gap named after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import ipywidgets as widgets
 
-from ..draw.words import percent
 from ..methods import METHODS
+from ..plots.words import percent
+from .theme import made, offer
 
-NO_GUESS = ""
+NO_GUESS = ("no guess", "")
 
 
 class Guess:
     """One row: which method, how many percent. `committed` is (method, share) or None."""
 
     def __init__(self) -> None:
-        self.method = widgets.Dropdown(
-            options=[("no guess", NO_GUESS)], value=NO_GUESS, description="I guess",
-            tooltip="Commit to a guess before you run: the panel names the gap", style={"description_width": "58px"},
+        self.method = made(
+            widgets.Dropdown, options=[NO_GUESS], value="", description="I guess", label_width=58,
+            tooltip="Commit to a guess before you run: the panel names the gap",
         )  # fmt: skip
         self.share = widgets.BoundedIntText(
-            50, min=0, max=100, tooltip="Guessed test accuracy in percent", layout={"width": "56px"}
+            50, min=0, max=100, tooltip="Guessed test accuracy in percent", layout={"width": "56px"}, disabled=True
         )
-        unit = widgets.HTML("%")
-        self.share.disabled = True
-        self.row = widgets.HBox([self.method, self.share, unit])
-        self.row.add_class("fl-guess")
-        self.method.observe(lambda change: setattr(self.share, "disabled", change["new"] == NO_GUESS), "value")
+        self.row = made(widgets.HBox, "fl-guess", children=[self.method, self.share, widgets.HTML("%")])
+        self.method.observe(lambda change: setattr(self.share, "disabled", not change["new"]), "value")
 
     def offer(self, methods: Iterable[str]) -> None:
         """Guesses can be made for `methods`; a guess for another one is withdrawn."""
-        options = [("no guess", NO_GUESS), *((METHODS[name].info.title, name) for name in methods)]
-        if list(self.method.options) != options:
-            before = self.method.value
-            self.method.options = options
-            self.method.value = before if any(before == name for _, name in options) else NO_GUESS
+        offer(self.method, (NO_GUESS, *((METHODS[name].info.title, name) for name in methods)))
 
     @property
     def committed(self) -> tuple[str, float] | None:
-        return None if self.method.value == NO_GUESS else (self.method.value, self.share.value / 100)
+        return (self.method.value, self.share.value / 100) if self.method.value else None
 
 
 def reveal(title: str, guessed: float, accuracies: Iterable[float]) -> str:

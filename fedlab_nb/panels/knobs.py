@@ -1,8 +1,6 @@
 """Controls for a method's hyper-parameters, made from its dataclass: adding a field there adds its control here."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import ipywidgets as widgets
@@ -10,6 +8,7 @@ import ipywidgets as widgets
 from ..errors import choose
 from ..methods import METHODS
 from ..methods.base import Knob
+from .theme import made
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
@@ -26,13 +25,12 @@ class KnobBox:
         self.controls = {name: control(knob) for name, knob in self.knobs.items()}
         first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
         rest = [name for name in self.knobs if name not in first]
-        self.more = widgets.ToggleButton(False, description=f"More settings ({len(rest)})", layout={"width": "auto"})
-        self.more.add_class("fl-more")
-        self.rest = widgets.VBox([self.controls[name] for name in rest])
-        self.rest.layout.display = "none"
+        self.more = made(
+            widgets.ToggleButton, "fl-more", description=f"More settings ({len(rest)})", layout={"width": "auto"}
+        )
+        self.rest = widgets.VBox([self.controls[name] for name in rest], layout={"display": "none"})
         parts = [self.controls[name] for name in first]
-        self.widget = widgets.VBox([*parts, self.more, self.rest] if rest else parts)
-        self.widget.add_class("fl-knobs")
+        self.widget = made(widgets.VBox, "fl-knobs", children=[*parts, self.more, self.rest] if rest else parts)
         self.more.observe(lambda change: self._unfold(change["new"]), "value")
 
     def _unfold(self, opened: bool) -> None:
@@ -40,13 +38,9 @@ class KnobBox:
 
     @property
     def value(self) -> dict[str, Any]:
-        return {name: self._read(name) for name in self.knobs}
-
-    def _read(self, name: str) -> Any:
-        knob, value = self.knobs[name], self.controls[name].value
-        if isinstance(value, float):
-            value = float(f"{value:.3g}")
-        return knob.default if value == knob.default else value
+        said = {name: control.value for name, control in self.controls.items()}
+        said = {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in said.items()}
+        return {name: knob.default if said[name] == knob.default else said[name] for name, knob in self.knobs.items()}
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -64,10 +58,6 @@ class KnobBox:
     def __getitem__(self, name: str) -> widgets.Widget:
         return self.controls[name.removeprefix(f"{self.method}.")]
 
-    def observe(self, call: Any) -> None:
-        for widget in self.controls.values():
-            widget.observe(call, "value")
-
 
 def control(knob: Knob) -> widgets.Widget:
     """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field."""
@@ -77,26 +67,18 @@ def control(knob: Knob) -> widgets.Widget:
         return widgets.Dropdown(options=knob.options, value=knob.default, **same)
     if isinstance(knob.default, bool):
         return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
-    low, high = knob.low, knob.high
-    if isinstance(knob.default, int):
-        low, high = int(-HUGE if low is None else low), int(HUGE if high is None else high)
-        if high - low <= SLIDER_STEPS:
-            return widgets.IntSlider(knob.default, low, high, continuous_update=False, **same)
-        return widgets.BoundedIntText(knob.default, min=low, max=high, **same)
-    if not isinstance(knob.default, float):
+    if not isinstance(knob.default, int | float):
         return widgets.Text(str(knob.default), continuous_update=False, **same)
-    if low is not None and high is not None and not knob.log and high - low <= 2 and on_grid(knob.default, low):
+    low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
+    if isinstance(knob.default, int):
+        if high - low <= SLIDER_STEPS:
+            return widgets.IntSlider(knob.default, int(low), int(high), continuous_update=False, **same)
+        return widgets.BoundedIntText(knob.default, min=int(low), max=int(high), **same)
+    if high - low <= 2 and not knob.log and on_grid(knob.default, low):
         return widgets.FloatSlider(knob.default, min=low, max=high, step=STEP, readout_format=".3g", **same)
-    return widgets.BoundedFloatText(
-        knob.default, min=-HUGE if low is None else low, max=HUGE if high is None else high, step=None, **same
-    )
+    return widgets.BoundedFloatText(knob.default, min=low, max=high, step=None, **same)
 
 
 def on_grid(value: float, low: float) -> bool:
     """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the next place."""
     return abs((value - low) / STEP - round((value - low) / STEP)) < 1e-9
-
-
-def words(changed: Mapping[str, Any]) -> str:
-    """'rounds = 100, bits = 4' of qualified settings."""
-    return ", ".join(f"{name.split('.')[-1]} = {value}" for name, value in changed.items())

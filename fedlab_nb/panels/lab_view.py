@@ -1,55 +1,22 @@
-"""What a lab is made of: `LabSpec` says which method, knobs and views; a `LabView` is one of its pictures; a `Look` is
-what that picture is drawn from.
+"""What a panel is made of: `LabSpec` says which method, knobs and views; a `LabView` is one of its pictures, drawn from
+a `PanelState`.
 
     class Trust(LabView):
         name, title, ready = "trust", "Who is trusted", "run"
-        def draw(self, look):
-            return draw_trust(look.outcome.artefacts["weights"], client=look.client, setting=look.setting)
+        def draw(self, state):
+            return draw_trust(state.report.weights, client=state.client, setting=state.setting)
 """
-
-from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import ipywidgets as widgets
-import numpy as np
 
-from ..draw import Picture
+from ..plots import Picture
+from .state import PanelState, caption
 
 READY = ("always", "data", "live", "run")
-
-
-@dataclass
-class Look:
-    """The state that a view is drawn from.
-
-    outcome:  of the lab's method in the present run, for the first seed that is done; None before
-    outcomes: {seed: Outcome} of it;   others: {method: {seed: Outcome}} of the methods beside it
-    client, klass: what is looked at, None for nothing in particular; every view marks them
-    live:     small arrays of the running method (`GlobalModel.live`);   metrics: dicts(phase, done, …) so far
-    prepared, worked: what the view's own `prepare` and `work` returned; None before
-    setting:  in words;   number: of the run;   methods: that Run would run
-    """
-
-    federation: Any
-    settings: Mapping[str, Any]
-    knobs: Mapping[str, Any]
-    setting: str
-    class_names: Sequence[str]
-    record: Any = None
-    number: int = 0
-    methods: Sequence[str] = ()
-    outcome: Any = None
-    outcomes: Mapping[int, Any] = field(default_factory=dict)
-    others: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
-    client: int | None = None
-    klass: int | None = None
-    live: Mapping[str, np.ndarray] = field(default_factory=dict)
-    metrics: Sequence[Mapping[str, Any]] = ()
-    prepared: Any = None
-    worked: Any = None
 
 
 class LabView:
@@ -57,7 +24,8 @@ class LabView:
 
     name:   CSS class `fl-view-NAME`;   title: of the tab
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
-    empty:  what to do so that there will be a picture;   work_label: of the button that starts `work`
+    empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
+    preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
     controls: widgets above the picture; each change redraws it at once
     """
 
@@ -65,28 +33,44 @@ class LabView:
     title: ClassVar[str]
     ready: ClassVar[str] = "run"
     empty: ClassVar[str] = "Press Run: this picture is made from the result."
+    waiting: ClassVar[str] = "Running …"
+    preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
+    controls: Sequence[widgets.Widget] = ()
 
-    def __init__(self) -> None:
-        self.controls: list[widgets.Widget] = []
+    def adapt(self, state: PanelState) -> None:
+        """Fit the view's own controls to `state` before it is drawn."""
 
-    def adapt(self, look: Look) -> None:
-        """Fit the view's own controls to `look` before it is drawn."""
-
-    def prepare(self, look: Look) -> Any:
+    def prepare(self, state: PanelState) -> Any:
         """Slow work on an outcome, done once in the worker; a generator lets Stop act. None: there is none."""
 
-    def work(self, look: Look) -> Generator[tuple[int, int, str], None, Any]:
-        """What the view's button does: yields (done, total, words), returns what `draw` finds in `look.worked`."""
+    def work(self, state: PanelState) -> Generator[tuple[int, int, str], None, Any]:
+        """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""
         raise NotImplementedError
         yield
 
-    def draw(self, look: Look) -> Picture:
+    def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError
 
-    @property
-    def prepares(self) -> bool:
-        return type(self).prepare is not LabView.prepare
+    def caption(self, state: PanelState) -> str:
+        """The line over the picture."""
+        return caption(state)
+
+    def is_ready(self, state: PanelState) -> bool:
+        """Whether there is what the view is drawn from."""
+        if self.ready == "always":
+            return True
+        if state.federation is None:
+            return False
+        result = state.outcome is not None if state.method else state.runs.has_results
+        running = self.ready == "live" and state.report is not None
+        return self.ready == "data" or result or running
+
+    def lacks(self, state: PanelState) -> bool:
+        """Whether the view's slow work is still to be done; what is live is drawn without it."""
+        if type(self).prepare is LabView.prepare or (self.ready == "live" and state.outcome is None):
+            return False
+        return self.name not in state.own or state.own[self.name].anchor is not state.anchor
 
 
 @dataclass(frozen=True)

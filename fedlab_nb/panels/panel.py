@@ -1,12 +1,12 @@
 """A panel: choose data, skew, clients and methods; run; see who holds what, accuracy, bytes, features, classes.
 
-The playground is one, and so is each lab, with its method's knobs and views of its own (`LabSpec`). This file wires
-controls, worker, record, views and drawer together. It is thin: numbers come from `study`, pictures from `draw`.
+The playground is one, and so is each lab, with its method's knobs and views of its own (`LabSpec`). It runs in one
+direction: a control, a result or a look at something else gives one new `PanelState`, once; what depends on the change
+is drawn from it. Nothing below this file knows the panel. Numbers come from `study`, pictures from `plots`.
 """
 
-from __future__ import annotations
-
-import functools
+import html
+import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
@@ -14,130 +14,112 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .. import data as data_
+from .. import study
+from ..data import federate
 from ..errors import UsageError, choose
-from . import export, look, saved
-from .controls import Controls
-from .drawer import Drawer
-from .easel import RESULTS, WHAT_TO_DO, Easel
-from .ground import PARTITION_SETTINGS, Ground, loading
-from .lab_view import LabSpec
-from .own_views import OwnViews
-from .progress import Course
-from .record import Record
-from .scene import Scene, python
-from .telling import Telling
+from ..plots import Picture
+from . import export, saved, theme
+from .controls import Controls, put
+from .figures import COMMON, summary
+from .lab_view import READY, LabSpec
+from .panel_data import PanelData, facts, partition_of, samples
+from .redraw import Redraw
+from .runs_panel import RunsPanel
+from .state import PanelState, heard, next_state
+from .status import Status, guarded
 from .views import Views
 from .worker import Worker
 
-DEFAULT_METHODS = ("local", "fedavg", "ensemble", "fens", "fedlpa")
 
-
-def guarded(method: Callable) -> Callable:
-    """For callbacks, whose exceptions a notebook would swallow: hold the panel's lock, show each error in the panel."""
-
-    @functools.wraps(method)
-    def call(self: Panel, *arguments: Any) -> Any:
-        with self._guard:
-            try:
-                return method(self, *arguments)
-            except Exception as error:
-                self._telling.fail(error)
-
-    return call
-
-
-class Panel(widgets.VBox):
-    """See `fedlab_nb.panels`. Public: run, stop, wait, close, code, export, outcomes, status, error, sentence."""
+class Panel(saved.Saved):
+    """The panel of `spec`; the other arguments are those of `fedlab_nb.panels.playground`. Public are its methods and
+    properties without an underscore, and its parts controls, views, lab_views, runs_panel.
+    """
 
     def __init__(
         self,
-        *,
-        inline: bool,
         spec: LabSpec,
-        job: Callable[..., Generator],
-        hide: Iterable[str],
-        fixed: Mapping[str, Any],
-        methods: Iterable[str],
-        chosen: Mapping[str, Any],
-        extra: Mapping[str, Any],
+        *,
+        methods: Iterable[str] | None = None,
+        hide: Iterable[str] = (),
+        fixed: Mapping[str, Any] | None = None,
+        inline: bool | None = None,
+        job: Callable[..., Generator] | None = None,
+        **settings: Any,
     ) -> None:
-        self._guard = RLock()
-        self._job = job
+        self._guard, self._job, self._adjusting = RLock(), job or study.job, False
+        inline = "google.colab" in sys.modules if inline is None else inline
         self._worker = Worker(self._guard, inline=inline, on_warning=self._warn)
-        self.spec, self.record, self._scene = spec, Record(), Scene()
-        self.controls, self.own = Controls(spec), OwnViews(self)
-        self.views = Views(
-            {name: (view.title, self.own.tools(name)) for name, view in self.own.views.items()}, spec.last
-        )
-        self.drawer = Drawer(self._pinned, spec.name)
-        self.ground = Ground(self.controls, self._scene, dict(extra))
-        self._easel = Easel(self, self._worker, self._scene)
-        style = widgets.HTML(f"<style>{look.STYLE}</style>")
-        style.add_class("fl-style")
-        body = widgets.Box([self.controls.layout(), self.views.box])
-        body.add_class("fl-body")
-        super().__init__([style, body, self.drawer.box])
+        self.spec = spec
+        self._state = PanelState(method=spec.method, shows_stored="stored" not in hide)
+        self.controls = Controls(spec)
+        own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
+        self.lab_views = {view.name: view for view in own}
+        if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
+            raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
+        self.views = Views([*common, *own] if spec.last else [*own, *common])
+        self.runs_panel = RunsPanel(self._pinned, spec.name)
+        style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
+        body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
+        super().__init__([style, body, self.runs_panel.box])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
-        self._telling = Telling(self, self.controls)
-        self._course = Course(self.record, self._telling, self.controls, self._changed)
-        self.controls.methods.value = [name for name in methods if name != spec.method]
-        for name, value in {**chosen, **fixed}.items():
-            (self.controls.fix if name in fixed else self.controls.put)(name, value)
+        self._status = Status(self.controls, self._turn)
+        self._data = PanelData(
+            self.controls, self._guard, self._status, work=self._work, use=self._use, drop=self._without_data
+        )
+        self._redraw = Redraw(
+            self.views, self._worker, prepared=self._prepared, failed=self._status.fail, mapping=self._mapping
+        )
+        beside = spec.companions if methods is None else methods
+        self.controls.methods.value = [name for name in beside if name != spec.method]
+        settings, fixed = {**spec.settings, **settings}, fixed or {}
+        self._extra = {name: value for name, value in settings.items() if not self.controls.takes(name)}
+        for name, value in {**settings, **fixed}.items():
+            if name not in self._extra or name in fixed:
+                (self.controls.fix if name in fixed else self.controls.put)(name, value)
         self.controls.methods.ticked_first()
-        self._easel.show_stored = "stored" not in hide
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
-        self._telling.phase("Ready.")
-        self._load_now()
-        if spec.first != "partition":
-            self.views.choose(spec.first)
+        self._status.phase("Ready.")
+        self._data.changed(at_once=True)
+        self.views.choose(spec.first)
+        saved.stop_earlier(self.stop)
 
     def _listen(self) -> None:
         c = self.controls
-        for widget in (c.dataset, c.path):
-            widget.observe(lambda _: self._data_changed(), "value")
-        for widget in (c.alpha, c.clients, c.seed):
-            widget.observe(lambda _: self._partition_changed(), "value")
-        for widget in (c.seeds, c.device):
-            widget.observe(lambda _: self._choice_changed(), "value")
-        c.epochs.observe(lambda _: self._epochs_changed(), "value")
-        c.methods.observe(lambda _: self._choice_changed())
-        c.guess.method.observe(lambda _: self._choice_changed(), "value")
-        if c.knobs:
-            c.knobs.observe(lambda _: self._knob_changed())
-        for name, widget in c.extras.items():
-            widget.observe(lambda _, name=name: self._extra_changed(name), "value")
-        for name, view in self.own.views.items():
-            for widget in view.controls:
-                widget.observe(lambda _, name=name: self._own_changed(name), "value")
-        for name, button in self.own.buttons.items():
-            button.on_click(lambda _, name=name: self._work_clicked(name))
+
+        def on(parts: Iterable[widgets.Widget], call: Callable, *arguments: Any) -> None:
+            for widget in parts:
+                widget.observe(lambda _: call(*arguments), "value")
+
+        on((c.dataset, c.path), self._data.changed)
+        on((c.epochs,), lambda: c.note_epochs(None if self._adjusting else self._state.samples))
+        on(c.choices, self._changed)
+        on((self.views.client, self.views.klass), self._looked)
+        self.views.on_choice(self._looked)
+        for name, view in self.lab_views.items():
+            on(view.controls, self._moved, name)
+            if (button := self.views[name].button) is not None:
+                button.on_click(lambda _, name=name: self._work_clicked(name))
         c.run.on_click(lambda _: self._start())
         c.stop.on_click(lambda _: self.stop())
-        self.views.on_choice(self.redraw)
-        for widget in (self.views.client, self.views.klass):
-            widget.observe(lambda _: self._looked_at(), "value")
-        self.drawer.clear.on_click(lambda _: self._clear())
-        self.drawer.export.on_click(lambda _: self._export_clicked())
+        self.runs_panel.clear.on_click(lambda _: self._clear())
+        self.runs_panel.export.on_click(lambda _: self._export_clicked())
 
-    # ------------------------------------------------------------------------------------------------ what others use
     @property
     def status(self) -> str:
         """ "idle", "running", "done", "stopped" or "error"; also a CSS class of the panel, `fl-status-…`."""
-        return self._telling.status
+        return self._status.status
 
     @property
     def error(self) -> str:
         """The traceback of the last error, or nothing."""
-        return self._telling.traceback
+        return self._status.traceback
 
     @property
     def outcomes(self) -> Any:
         """Every outcome in the record of runs, oldest first."""
-        from ..study import Outcomes
-
-        return Outcomes(self.record.outcomes)
+        return study.Outcomes(self._state.runs.outcomes)
 
     @property
     def sentence(self) -> str:
@@ -158,15 +140,32 @@ class Panel(widgets.VBox):
             self.stop()
             raise
 
-    def show(self, view: str) -> Any:
+    def show(self, view: str) -> Picture | None:
         """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""
         self.views.choose(choose("view", view, self.views.views))
         self.wait()
         return self.views[view].picture
 
-    def work(self, view: str) -> Any:
+    def set(self, view: str, **controls: Any) -> Picture | None:
+        """Turn to a view, give its own controls these values (`panel.set("steps", step=5)`), and return its Picture.
+
+        The names are those of the view's attributes; UsageError for another name, or a value that the control has not.
+        """
+        self.show(view)
+        parts = vars(self.views[view].kind)
+        names = [name for name, part in parts.items() if isinstance(part, widgets.Widget) and hasattr(part, "value")]
+        for name, value in controls.items():
+            put(parts[choose(f"control of {view}", name, names)], name, value)
+        return self.show(view)
+
+    def state(self, view: str) -> PanelState:
+        """What the view is drawn from now; of a view that all panels have, too."""
+        return self._state.of(choose("view", view, self.views.views))
+
+    def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
-        self.views.choose(choose("view with a button", view, self.own.buttons))
+        buttons = [name for name, each in self.views.views.items() if each.button is not None]
+        self.views.choose(choose("view with a button", view, buttons))
         self._work_clicked(view)
         self.wait()
         return self.views[view].picture
@@ -174,7 +173,7 @@ class Panel(widgets.VBox):
     def stop(self) -> None:
         """Press Stop: the work ends at its next step, finished results stay. Without work nothing happens."""
         if self._worker.stop() and self.status == "running":
-            self._telling.phase("Stopping …")
+            self._status.phase("Stopping …")
 
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
@@ -186,271 +185,204 @@ class Panel(widgets.VBox):
     @property
     def methods(self) -> tuple[str, ...]:
         """What Run runs: the lab's method first, then those that are ticked."""
-        own = (self.spec.method,) if self.spec.method else ()
-        return (*own, *self.controls.methods.value)
+        return tuple(filter(None, (self.spec.method, *self.controls.methods.value)))
 
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
-        lines = ["import fedlab_nb as fl", "", f"outs = {python(self.methods, self.ground.settings())}"]
-        pinned: dict[int, list[Any]] = {}
-        for row in self.record.rows:
-            if row.pinned:
-                pinned.setdefault(row.run, []).append(row)
-        for run, rows in pinned.items():
-            lines.append(f"run_{run} = {python([row.method for row in rows], dict(rows[0].settings))}")
-        return "\n".join([*lines, "outs.table()"])
+        return export.code(self._state.methods, self._state.settings, self._state.runs)
 
     def export(self, folder: str | Path | None = None) -> Path:
         """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if
         this one has files).
         """
         with self._guard:
-            client, klass = self.views.chosen, self.views.chosen_class
-            pictures = {"partition": self.ground.picture(client, klass), "handout": self._handout()}
-            if self._easel.has_results:
-                for _ in self._scene.embed(self._scene.missing(self.record)):
-                    pass
-                pictures |= {name: self._scene.result(name, self.record, client, klass) for name in RESULTS}
-            for name in self.own.views:
-                if (picture := self.views[name].picture) is not None:
-                    pictures[name] = picture
-            return export.write(folder or f"results/{self.spec.name}", self.record, pictures, self.code())
+            if self._state.federation is None:
+                raise UsageError("There is no data to draw; choose a data set first.")
+            pictures = {**self._redraw.pictures(), "handout": self._summary()}
+            return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
 
     def __repr__(self) -> str:
-        return self._handout().sentence if self.ground.federation is not None else "a panel without data"
+        return self._summary().sentence if self._state.federation is not None else "a panel without data"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return saved.bundle(super()._repr_mimebundle_(**kwargs), self._handout())
-
-    def _ipython_display_(self) -> None:
-        saved.display(super()._repr_mimebundle_(), self._handout())
-
-    # ------------------------------------------------------------------------------------------------ data and
-    # partition
-    def _data_changed(self) -> None:
-        """Load the chosen data set in the background."""
+    def _summary(self) -> Picture:
         with self._guard:
-            self._telling.clear()
-            try:
-                name = self.controls.data
-            except UsageError as error:
-                self.controls.path.layout.display = None
-                self._without_data(error)
-                return
-            self._show_path()
-            self.ground.federation = None  # until the new data are there, sliders have nothing to deal out
-            self._telling.set("running")
-            self._telling.phase(f"Loading {name} …")
-            self._work(lambda: loading(name), lambda event: None, self._loaded)
+            without = self._state.federation is None
+            return saved.without_data(self.controls.error.value) if without else summary(self._state)
 
-    def _loaded(self, how: str, error: Exception | None) -> None:
-        self._telling.set("idle" if how == "done" else how)
-        self._telling.phase("Ready." if how == "done" else "")
-        if how == "done":
-            self._use()
-        else:
-            self._without_data(error or UsageError("Loading was stopped; choose the data set again."))
+    def _go(self, draw: bool = True, **changes: Any) -> None:
+        """Something changed: the new state, and with `draw` what follows from it on the screen."""
+        old, self._state = self._state, next_state(self._state, running=self._status.running, **changes)
+        self._redraw.update(self._state)
+        if not draw:
+            return
+        federation = self._state.federation
+        if federation is not old.federation and federation is not None:
+            text = facts(federation, self._state.settings.get("model", "auto"))
+            self.controls.facts.value = theme.paragraph(text)
+        self.runs_panel.show(self._state.runs)
+        self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
+        self._draw()
 
-    def _load_now(self) -> None:
-        """The first data set, at once: the first view is complete."""
-        with self._guard:
-            self._show_path()
-            try:
-                data_.load(self.controls.data)
-            except Exception as error:
-                self._without_data(error)
-            else:
-                self._use()
+    @guarded
+    def _draw(self) -> None:
+        self._redraw.draw()
+
+    def _read(self, fresh: bool = False) -> dict[str, Any]:
+        """What the controls say now, as changes of the state. The data are dealt out anew where that is asked for in
+        another way, or with `fresh`; as long as there are none, they are not.
+        """
+        c, old = self.controls, self._state
+        self._adjust(c.guess.offer, self.methods)
+        settings = {**c.settings(), **self._extra}
+        federation, partition = old.federation, old.partition
+        if fresh or federation is not None:
+            partition = partition_of(settings)
+            if fresh or partition != old.partition:
+                federation = federate(**partition)
+                self._adjust(self.views.offer, federation.clients, federation.dataset.class_names)
+        return {
+            "settings": settings,
+            "knobs": c.knobs.value if c.knobs else {},
+            "methods": self.methods,
+            "epochs": c.epochs.value,
+            "guess": c.guess.committed,
+            "federation": federation,
+            "partition": partition,
+            **self.views.look,
+        }
+
+    def _adjust(self, call: Callable, *arguments: Any) -> None:
+        """Fit controls to the state: no change of its own."""
+        self._adjusting = True
+        try:
+            call(*arguments)
+        finally:
+            self._adjusting = False
+
+    @guarded
+    def _changed(self) -> None:
+        """A control says something else."""
+        if self._adjusting:
+            return
+        changes = self._read()
+        if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
+            self._status.clear()
+        self._go(**changes)
+
+    @guarded
+    def _looked(self) -> None:
+        """Another view, client or class is looked at."""
+        if not self._adjusting:
+            self._go(**self.views.look)
+
+    @guarded
+    def _moved(self, view: str) -> None:
+        """A person moved a view's own control."""
+        if not self._redraw.adapting:
+            moved = self._state.own[view].moved + 1 if view in self._state.own else 1
+            self._go(own=self._state.with_own(view, moved=moved))
 
     @guarded
     def _use(self) -> None:
         """Go over to the chosen data set, which is loaded."""
-        self.ground.adapt()
-        self._partition_is_new()
+        self._adjust(self.controls.adapt, samples(self.controls.data))
+        self._go(**self._read(fresh=True))
 
-    def _without_data(self, error: Exception) -> None:
-        self.ground.federation = None
-        self.controls.facts.value = ""
-        self.views["partition"].say("No data to show.")
-        self._telling.fail(error)
-
-    def _show_path(self) -> None:
-        self.controls.path.layout.display = None if self.controls.dataset.value == "own file" else "none"
+    def _without_data(self, failed: bool) -> None:
+        """There are no data, or with `failed` False, not yet: what is drawn stays until then."""
+        self.controls.facts.value = "" if failed else self.controls.facts.value
+        self._go(draw=failed, federation=None, partition=None)
 
     @guarded
-    def _partition_changed(self) -> None:
-        if self.ground.federation is not None:
-            self._telling.clear()
-            self.ground.deal()
-            self._partition_is_new()
-
-    def _partition_is_new(self) -> None:
-        self.views.set_clients(self.ground.federation.clients)
-        self.views.set_classes(self.ground.class_names)
-        self.controls.facts.value = look.paragraph(self.ground.facts())
-        self._choices()
-        self._easel.mark("partition", *self.own.views, *(("accuracy",) if self._easel.tells_stored else ()))
-        self._easel.draw()
-
-    # ------------------------------------------------------------------------------------------------ other choices
-    @guarded
-    def _choice_changed(self) -> None:
-        self._choices()
-        self._easel.mark(*(name for name, view in self.own.views.items() if view.ready == "always"))
-        if self._easel.tells_stored:
-            self._easel.mark("partition", "accuracy")
-        self._easel.draw()
-
-    @guarded
-    def _epochs_changed(self) -> None:
-        self.controls.note_epochs(self.ground.samples)
-        self._choices()
-
-    @guarded
-    def _knob_changed(self) -> None:
-        self._telling.clear()
-        self._choices()
-        self._easel.mark(*self.own.views)
-        self._easel.draw()
-
-    @guarded
-    def _extra_changed(self, name: str) -> None:
-        if name in PARTITION_SETTINGS:
-            self._partition_changed()
-        else:
-            self._choice_changed()
-
-    @guarded
-    def _own_changed(self, name: str) -> None:
-        if self._easel.adapting != name:
-            self._easel.mark(name)
-            self._easel.draw()
-
-    def _choices(self) -> None:
-        """Bring up to date what depends on the choices alone: the Python lines, the captions of the result views."""
-        self.controls.guess.offer(self.methods)
-        self.drawer.code.value = f"<pre>{look.escape(self.code())}</pre>"
-        for name in self._easel.results:
-            self.views[name].caption.value = look.paragraph(self._easel.caption)
-
-    @guarded
-    def _looked_at(self) -> None:
-        self._easel.mark("partition", *self._easel.results)
-        self._easel.draw()
-
-    def _pinned(self) -> None:
-        with self._guard:
-            self._easel.mark(*self._easel.results)
-            self._choices()
-            self._easel.draw()
+    def _pinned(self, row: tuple[int, str], pin: bool) -> None:
+        self._go(runs=self._state.runs.pinned(row, pin))
 
     @guarded
     def _clear(self) -> None:
-        self.record.clear(keep_current=self.status == "running")
-        self._easel.mark(*self._easel.results)
-        self.drawer.show(self.record)
-        self._choices()
-        self._easel.draw()
+        self._go(runs=self._state.runs.cleared(keep_current=self._status.running))
 
     @guarded
     def _export_clicked(self) -> None:
-        self._telling.clear()
-        self.drawer.written.value = ""
-        place = self.export(self.drawer.folder.value.strip() or None)
-        self.drawer.written.value = look.paragraph(
+        self._status.clear()
+        self.runs_panel.written.value = ""
+        place = self.export(self.runs_panel.folder.value.strip() or None)
+        self.runs_panel.written.value = theme.paragraph(
             f"Written: {', '.join(sorted(p.name for p in place.iterdir()))} in {place}."
         )
 
-    # ------------------------------------------------------------------------------------------------ a run
     @guarded
     def _start(self) -> None:
-        self._telling.clear()
-        methods = self.methods
-        if not methods:
+        self._status.clear()
+        if not self.methods:
             raise UsageError("No method is ticked; tick at least one.")
-        settings = self.ground.settings()
-        if self.ground.federation is None:
-            self.ground.adapt()  # tells again what is wrong with the data, or finds them there at last
-            self._partition_is_new()
-        steps = self._job(list(methods), **settings)
-        classes = self.ground.federation.dataset.class_names
-        self.record.begin(methods, settings, self.controls.epochs.value, classes)
-        if (guess := self.controls.guess.committed) is not None and (row := self.record.find(guess[0])) is not None:
-            row.guess = guess[1]
-        self.own.begin()
-        self._course.begin(len(methods) * settings["seeds"])
-        self._easel.mark(*self._easel.results)
-        self.drawer.show(self.record)
-        self._choices()
-        if self.drawer.tabs.value == "methods":
-            self.drawer.tabs.value = "runs"
-        self._work(lambda: steps, self._heard, self._course.end)
+        without = self._state.federation is None
+        if without:  # tells again what is wrong with the data, or finds them there at last
+            self._adjust(self.controls.adapt, samples(self.controls.data))
+        self._go(**self._read(fresh=without))
+        state = self._state
+        steps = self._job(list(state.methods), **state.settings)
+        self._status.run_started(len(state.methods) * state.settings["seeds"])
+        self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
+        self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
+        self._work(lambda: steps, self._heard, self._ended)
         if self.views.visible == "partition":
-            self.views.choose(next((n for n, v in self.own.views.items() if v.ready == "live"), "accuracy"))
+            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
         else:
-            self._easel.draw()
+            self._go()
 
     def _heard(self, event: Any) -> None:
-        self.own.hear(event)
-        self._course.event(event)
+        """An event of the run: tell it, and draw, but not too often."""
+        row = self._state.runs.find(event.method)
+        if row is not None:
+            ended = self._status.run_event(event, row.title)
+            if changes := heard(self._state, row, event):
+                draw = (ended or event.curve is not None) and self._redraw.rested
+                self._go(draw=draw, **changes)
+
+    def _ended(self, how: str, error: Exception | None) -> None:
+        self._status.run_ended(how, error, self._state.runs)
+        self._go(runs=self._state.runs.ended())
 
     @guarded
     def _work_clicked(self, name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view = self.own.views[name]
-        found = self.own.look(name)
-        self._telling.clear()
-        if not self.own.is_ready(name, found):
+        view, state, results = self.views[name].kind, self._state.of(name), []
+        self._status.clear()
+        if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
-        self._telling.set("running")
-        self._telling.phase("Starting …")
-        self.controls.progress.value = 0
+        self._status.start()
+        self._go(draw=False)
 
-        def heard(step: Any) -> None:
+        def steps() -> Generator:
+            results.append((yield from view.work(state)))
+
+        def stepped(step: tuple[int, int, str]) -> None:
             done, total, words = step
-            self.controls.progress.value = min(1.0, done / max(total, 1))
-            self._telling.phase(f"{view.title}: {words}")
+            self._status.progress(done / max(total, 1))
+            self._status.phase(f"{view.title}: {words}")
 
         def ended(how: str, error: Exception | None) -> None:
-            self._telling.set(how)
-            if error is not None:
-                self._telling.fail(error)
-            if how == "done":
-                self.controls.progress.value = 1.0
-            self._telling.phase({"done": "Done.", "stopped": "Stopped."}.get(how, ""))
-            self._easel.mark(name)
-            self.redraw()
+            self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
+            self._go(own=self._state.with_own(name, **({"worked": results[0]} if results else {})))
 
-        self._work(lambda: self.own.working(name), heard, ended)
+        self._work(steps, stepped, ended)
 
     def _work(self, make: Callable, on_event: Callable, on_end: Callable) -> None:
-        """Give the worker a job; maps in the making are given up."""
-        self.remove_class("fl-mapping")
+        """Give the worker a job; pictures that are being prepared are given up."""
+        self._mapping(False)
         self._worker.start(make, on_event, on_end)
 
-    def _changed(self, at_end: bool) -> None:
-        """There are new results: draw them, at the end surely, before that not too often."""
-        self._easel.mark(*self._easel.results)
-        if at_end or self._easel.rested:
-            self.drawer.show(self.record)
-            self.redraw()
+    def _prepared(self, view: str, anchor: Any, made: Any) -> None:
+        self._go(own=self._state.with_own(view, anchor=anchor, prepared=made))
 
-    # ------------------------------------------------------------------------------------------------ drawing
-    @guarded
-    def redraw(self) -> None:
-        """Draw the visible view if it is out of date."""
-        self._easel.draw()
+    def _mapping(self, on: bool) -> None:
+        (self.add_class if on else self.remove_class)("fl-mapping")
 
-    def tell_error(self, error: Exception) -> None:
-        """One readable line in the panel; the traceback is kept in `error`."""
-        self._telling.fail(error)
+    def _turn(self, before: str, status: str) -> None:
+        """The status as a CSS class, so that a browser can wait for it."""
+        self.remove_class(f"fl-status-{before}")
+        self.add_class(f"fl-status-{status}")
 
     def _warn(self, text: str) -> None:
         with self._guard:
-            self._telling.warn(text)
-
-    def _handout(self) -> Any:
-        with self._guard:
-            if self.ground.federation is None:
-                return saved.without_data(self.controls.error.value)
-            return self._scene.handout(self.ground.federation, self.record, self.ground.words(), WHAT_TO_DO)
+            self._status.warn(text)

@@ -1,14 +1,11 @@
 """Race: one-shot methods against multi-round ones as bytes are spent. A run is recorded, then played."""
 
-from __future__ import annotations
-
 import ipywidgets as widgets
 
-from ..draw.race import limits, race
-from ..draw.words import data_size
-from .lab_view import LabSpec, LabView, Look
+from ..plots.race import limits, race
+from ..plots.words import data_size
+from .lab_view import LabSpec, LabView, PanelState
 
-METHODS_AT_START = ("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam")
 STEPS = 48
 QUICK, SLOW = 350, 1200  # milliseconds a step
 
@@ -35,15 +32,18 @@ class Track(LabView):
         self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + 1) % (STEPS + 1)))
         self.controls = [self.play, self.step, self.slow, self.spent, self.label]
 
-    def budget(self, look: Look) -> float:
-        low, high = limits(look.record.series())
+    def budget(self, state: PanelState) -> float:
+        low, high = limits(state.runs.series())
         return low * (high / low) ** (self.spent.value / STEPS)
 
-    def adapt(self, look: Look) -> None:
-        self.label.value = f"<span>{data_size(self.budget(look))}</span>"
+    def adapt(self, state: PanelState) -> None:
+        self.label.value = f"<span>{data_size(self.budget(state))}</span>"
 
-    def draw(self, look: Look):
-        return race(look.record.series(), self.budget(look))
+    def draw(self, state: PanelState):
+        return race(state.runs.series(), self.budget(state))
 
 
-RACE = LabSpec(name="race", views=(Track,), settings={"seeds": 1}, first="partition")
+RACE = LabSpec(
+    name="race", views=(Track,), settings={"seeds": 1},
+    companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
+)  # fmt: skip

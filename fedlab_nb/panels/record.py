@@ -1,23 +1,27 @@
-"""The learner's record: one row for each method of each run, with its outcomes over seeds; rows can be pinned."""
+"""The learner's record: one row for each method of each run, with its outcomes over seeds; rows can be pinned.
+
+`Runs` is immutable: a new run, an event, a pin give another `Runs`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any
 
-from ..draw import Series
-from ..draw.words import name_of, setting_of
+from ..errors import FedlabError
 from ..methods import METHODS
+from ..plots import Series
+from ..plots.words import name_of, setting_of
 
 BOUNDS = ("local", "centralized")  # references, not competitors
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `live`: curves still
-    growing, by seed.
+    """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `outcomes`: {seed:
+    Outcome}; `live`: {seed: points of the curve that still grows}; `guess`: the accuracy that was guessed, 0–1.
     """
 
     run: int
@@ -26,11 +30,16 @@ class Row:
     colour: int
     epochs: int
     classes: tuple[str, ...] = ()
-    outcomes: dict[int, Any] = field(default_factory=dict)
-    live: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    outcomes: Mapping[int, Any] = field(default_factory=dict)
+    live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
     guess: float | None = None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells this row from all others."""
+        return self.run, self.method
 
     @property
     def title(self) -> str:
@@ -39,35 +48,62 @@ class Row:
     @property
     def setting(self) -> str:
         """The setting in words, without method and seed."""
-        extra = {
-            k: v
-            for k, v in self.settings.items()
-            if k not in ("dataset", "alpha", "clients", "seed", "seeds", "epochs")
-        }
+        said = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device", "partition")
         words = [setting_of(self.settings), f"{self.epochs} local epochs"]
-        words += [f"{k} = {v}" for k, v in extra.items() if k not in ("device", "partition")]
-        return ", ".join(words)
+        return ", ".join(words + [f"{k} = {v}" for k, v in self.settings.items() if k not in said])
+
+    def mean(self, number: str) -> float:
+        """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
+        return mean(getattr(outcome, number) for outcome in self.outcomes.values())
+
+    def heard(self, event: Any) -> Row:
+        """The row after an event of the running job."""
+        live = dict(self.live)
+        if event.curve is not None:
+            live[event.seed] = (*live.get(event.seed, ()), event.curve)
+        if event.outcome is not None or event.error is not None:
+            live.pop(event.seed, None)
+        outcomes = self.outcomes if event.outcome is None else {**self.outcomes, event.seed: event.outcome}
+        error = self.error if event.error is None else message(event.error)
+        return replace(self, live=live, outcomes=dict(sorted(outcomes.items())), error=error)
 
 
-class Record:
-    """All rows of a panel, oldest first."""
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All rows of a panel, oldest first. `number`: of the present run, 0 before the first; `seen`: the methods in the
+    order of their colours.
+    """
 
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.run = 0
-        self._colours: dict[str, int] = {}
+    rows: tuple[Row, ...] = ()
+    number: int = 0
+    seen: tuple[str, ...] = ()
 
-    def begin(
-        self, methods: Sequence[str], settings: Mapping[str, Any], epochs: int, classes: Sequence[str]
-    ) -> list[Row]:
-        """Rows of a new run, still without results. `classes`: their names."""
-        self.tidy()
-        self.run += 1
-        for method in methods:
-            self._colours.setdefault(method, len(self._colours))
-        fresh = [Row(self.run, m, dict(settings), self._colours[m], epochs, tuple(classes)) for m in methods]
-        self.rows += fresh
-        return fresh
+    def begin(self, state: Any) -> Runs:
+        """With the rows of the run that a `PanelState` asks for, still without results."""
+        number, seen = self.number + 1, tuple(dict.fromkeys((*self.seen, *state.methods)))
+        names, guesses = tuple(state.federation.dataset.class_names), dict([state.guess] if state.guess else [])
+        same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
+        fresh = [Row(number, m, colour=seen.index(m), guess=guesses.get(m), **same) for m in state.methods]
+        return Runs((*self._with_results, *fresh), number, seen)
+
+    def changed(self, row: Row, new: Row) -> Runs:
+        """With `new` in the place of `row`."""
+        return replace(self, rows=tuple(new if each is row else each for each in self.rows))
+
+    def pinned(self, key: tuple[int, str], pin: bool) -> Runs:
+        return replace(self, rows=tuple(replace(r, pinned=pin) if r.key == key else r for r in self.rows))
+
+    def ended(self) -> Runs:
+        """The present run is over: without the rows that came to nothing."""
+        return replace(self, rows=tuple(replace(r, live={}) if r.live else r for r in self._with_results))
+
+    def cleared(self, keep_current: bool) -> Runs:
+        """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""
+        return replace(self, rows=tuple(r for r in self.rows if r.pinned or (keep_current and r.run == self.number)))
+
+    @property
+    def _with_results(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.outcomes or row.error)
 
     def find(self, method: str) -> Row | None:
         """The present run's row of `method`."""
@@ -75,24 +111,21 @@ class Record:
 
     @property
     def current(self) -> list[Row]:
-        return [row for row in self.rows if row.run == self.run]
+        return [row for row in self.rows if row.run == self.number]
 
     @property
     def shown(self) -> list[Row]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
-        return self.current + [row for row in self.rows if row.pinned and row.run != self.run]
+        return self.current + [row for row in self.rows if row.pinned and row.run != self.number]
 
     @property
     def outcomes(self) -> list[Any]:
         return [outcome for row in self.rows for outcome in row.outcomes.values()]
 
-    def tidy(self) -> None:
-        """Drop the rows that came to nothing."""
-        self.rows = [row for row in self.rows if row.outcomes or row.error]
-
-    def clear(self, keep_current: bool = False) -> None:
-        """Drop every row that is not pinned; with `keep_current`, only those of earlier runs."""
-        self.rows = [row for row in self.rows if row.pinned or (keep_current and row.run == self.run)]
+    @property
+    def has_results(self) -> bool:
+        """Whether the present run has a result."""
+        return any(row.outcomes for row in self.current)
 
     def series(self, same_classes: bool = False) -> list[Series]:
         """The shown rows as the pictures' plain data; with `same_classes` only those on the present run's classes."""
@@ -101,12 +134,19 @@ class Record:
         return [series(row, "" if row in current else f"run {row.run}{difference(row, current)}") for row in rows]
 
 
-def difference(row: Row, current: Iterable[Row]) -> str:
+def message(error: Exception) -> str:
+    """One line: the package's own errors speak for themselves, any other is named with the way to its traceback."""
+    if isinstance(error, FedlabError):
+        return str(error)
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
+
+
+def difference(row: Row, current: Sequence[Row]) -> str:
     """In what an earlier row's settings differ from the present ones: ', α = 1, 20 clients'."""
-    now = next(iter(current), None)
-    if now is None:
+    if not current:
         return ""
-    words = []
+    now, words = current[0], []
     for key, text in (("dataset", "{}"), ("alpha", "α = {:g}"), ("clients", "{} clients"), ("seed", "seed {}")):
         if row.settings.get(key) != now.settings.get(key) and row.settings.get(key) is not None:
             value = row.settings[key]
@@ -117,25 +157,24 @@ def difference(row: Row, current: Iterable[Row]) -> str:
 
 
 def series(row: Row, detail: str = "") -> Series:
-    """A row as plain data for `draw`: means over seeds, the first seed's features."""
-    done = [row.outcomes[seed] for seed in sorted(row.outcomes)]
+    """A row as plain data for `plots`: means over seeds, the first seed's features."""
+    done = list(row.outcomes.values())
     phases: dict[str, tuple[float, float]] = {}
     for outcome in done:
         for phase, (up, down) in outcome.ledger.by_phase().items():
             before = phases.get(phase, (0.0, 0.0))
             phases[phase] = (before[0] + up / len(done), before[1] + down / len(done))
-    running = [points for seed, points in sorted(row.live.items()) if seed not in row.outcomes]
     return Series(
         label=row.title,
         detail=detail,
         setting=row.setting,
-        accuracies={seed: outcome.accuracy for seed, outcome in sorted(row.outcomes.items())},
-        up=mean(o.bytes_up for o in done) if done else 0.0,
-        down=mean(o.bytes_down for o in done) if done else 0.0,
+        accuracies={seed: outcome.accuracy for seed, outcome in row.outcomes.items()},
+        up=row.mean("bytes_up") if done else 0.0,
+        down=row.mean("bytes_down") if done else 0.0,
         phases=phases,
-        curves=[*(o.history for o in done), *running],
+        curves=[*(o.history for o in done), *row.live.values()],
         per_class={seed: o.per_class for seed, o in row.outcomes.items()},
-        per_client={seed: row.outcomes[seed].per_client for seed in sorted(row.outcomes)[:1]},
+        per_client={seed: o.per_client for seed, o in list(row.outcomes.items())[:1]},
         features=done[0].test_features if done else None,
         labels=done[0].test_labels if done else None,
         colour=row.colour,

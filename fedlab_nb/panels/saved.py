@@ -5,47 +5,54 @@ a picture. So a panel displays itself as three outputs: the widget with its sent
 shows one of the two.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import re
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
-from ..draw import Picture, png
-from .look import SAVED_STYLE
+import ipywidgets as widgets
+
+from ..plots import Picture, png
+from .theme import SAVED_STYLE
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def bundle(widget_data: dict[str, Any] | None, picture: Picture) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Data and metadata of one output with everything: widget, picture, sentence."""
-    data = {k: v for k, v in (widget_data or {}).items() if k == WIDGET}
-    data |= {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": picture.sentence}
-    return data, {"image/png": {"alt": picture.alt}}
+class Saved(widgets.VBox):
+    """A widget that stays readable where no kernel runs; a subclass gives its picture, `_summary()`."""
 
+    def _summary(self) -> Picture:
+        raise NotImplementedError
 
-def display(widget_data: dict[str, Any] | None, picture: Picture) -> None:
-    """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
-    from IPython.display import display
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Data and metadata of one output with everything: widget, picture, sentence."""
+        picture, widget = self._summary(), super()._repr_mimebundle_(**kwargs) or {}
+        data = {k: v for k, v in widget.items() if k == WIDGET}
+        data |= {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": picture.sentence}
+        return data, {"image/png": {"alt": picture.alt}}
 
-    data, metadata = bundle(widget_data, picture)
-    image = data.pop("image/png")
-    if WIDGET in data:
-        display(data, raw=True)
-        if "google.colab" in sys.modules:
-            return
-    display({"image/png": image, "text/plain": picture.sentence}, metadata=metadata, raw=True)
-    if WIDGET in data:
-        display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
+    def _ipython_display_(self) -> None:
+        """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
+        from IPython.display import display
+
+        data, metadata = self._repr_mimebundle_()
+        image = data.pop("image/png")
+        if WIDGET in data:
+            display(data, raw=True)
+            if "google.colab" in sys.modules:
+                return
+        display({"image/png": image, "text/plain": data["text/plain"]}, metadata=metadata, raw=True)
+        if WIDGET in data:
+            display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
 
 
 def without_data(problem: str) -> Picture:
     """The picture of a panel that has no data to show."""
-    from ..draw.style import new_figure
+    from ..plots.style import new_figure
 
     text = re.sub(r"<[^>]*>", "", problem) or "No data to show."
     figure = new_figure((9, 1.2), dpi=100)
@@ -53,23 +60,23 @@ def without_data(problem: str) -> Picture:
     return Picture(figure, alt=f"No data: {text}", sentence=html.unescape(text))
 
 
-_panels: dict[str, tuple[int, list[weakref.ref]]] = {}
+_started: dict[str, tuple[int, list[weakref.WeakMethod]]] = {}
 _lock = threading.Lock()
 
 
-def stop_earlier(panel: Any) -> None:
-    """Stop the workers of panels that an earlier execution of this very cell has made."""
+def stop_earlier(stop: Callable[[], None]) -> None:
+    """Stop the work of panels that an earlier execution of this very cell has made. `stop`: the new panel's method."""
     where = cell()
     if where is None:
         return
     name, execution = where
     with _lock:
-        before, panels = _panels.get(name, (execution, []))
-        stale = [p for ref in panels if (p := ref()) is not None] if before != execution else []
-        kept = panels if before == execution else []
-        _panels[name] = (execution, [*kept, weakref.ref(panel)])
-    for old in stale:
-        old.stop()
+        before, stops = _started.get(name, (execution, []))
+        stale, present = ([], stops) if before == execution else (stops, [])
+        _started[name] = (execution, [*present, weakref.WeakMethod(stop)])
+    for reference in stale:
+        if (old := reference()) is not None:
+            old()
 
 
 def cell() -> tuple[str, int] | None:

@@ -1,20 +1,17 @@
 """What a panel shows before its first run: the stored results nearest to its controls.
 
-`StoredResults().show(kind, methods, settings)` gives a Picture, or None where the table has nothing to say (other data,
+`StoredResults().show(methods, settings)` gives a Picture, or None where the table has nothing to say (other data,
 another partition, another model), so that the view can ask for a run instead.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..draw import Picture, Series
-from ..draw.stored import Stored, nearest
-from ..draw.style import SIZE
-from ..draw.words import listed, plural
 from ..errors import FedlabError
 from ..methods import METHODS
+from ..plots import Picture, Series
+from ..plots.stored import Stored, nearest
+from ..plots.words import listed, plural
 from ..study.stored import ALPHAS, load
 from .record import BOUNDS
 
@@ -28,39 +25,37 @@ class StoredResults:
     """Pictures of the stored table, redrawn in place; one object a panel, used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._pictures: dict[tuple, Stored] = {}
+        self._picture = Stored()
         self._results: dict[tuple, dict] = {}
 
-    def show(
-        self, kind: str, methods: Sequence[str], settings: Mapping[str, Any], size: tuple[float, float] = SIZE
-    ) -> Picture | None:
-        """kind: "both", "lines" or "bars" (see draw.stored); settings: keyword arguments of `study.job`."""
-        found = self._find(methods, settings)
-        if found is None:
+    def show(self, methods: Sequence[str], settings: Mapping[str, Any]) -> Picture | None:
+        """settings: keyword arguments of `study.job`."""
+        answer = self._find(methods, settings)
+        if answer is None:
             return None
-        table, titles, clients, key = found
-        picture = self._pictures.setdefault((kind, size), Stored(kind, size))
-        return picture.show(
-            self._results[key], alpha=float(settings.get("alpha", 0.1)), clients=clients, source=table.label,
+        table, titles, clients, results = answer
+        return self._picture.show(
+            results, alpha=float(settings.get("alpha", 0.1)), clients=clients, source=table.label,
             wanted=int(settings.get("clients", 10)), bounds=[t for m, t in titles.items() if m in BOUNDS], chance=0.1,
             note=self._differs(table.about, titles, settings),
         )  # fmt: skip
 
+    def speaks(self, methods: Sequence[str], settings: Mapping[str, Any]) -> bool:
+        """Whether the table has something to say."""
+        return self._find(methods, settings) is not None
+
     def bars(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[Series], str] | None:
-        """For `draw.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
-        found = self._find(methods, settings)
-        if found is None:
+        """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
+        answer = self._find(methods, settings)
+        if answer is None:
             return None
-        table, titles, clients, key = found
+        _, _, clients, results = answer
         alpha = ALPHAS[nearest(ALPHAS, float(settings.get("alpha", 0.1)))]
-        rows = [
-            Series(title, accuracies=self._results[key][title][alpha], colour=k)
-            for k, title in enumerate(titles.values())
-        ]
+        rows = [Series(title, accuracies=at[alpha], colour=k) for k, (title, at) in enumerate(results.items())]
         return rows, f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
 
-    def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, tuple] | None:
-        """(table, {method: title}, stored number of clients, key of `_results`), or None where it says nothing."""
+    def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, dict] | None:
+        """(table, {method: title}, stored number of clients, {title: results}), or None where it says nothing."""
         try:
             table = load()
         except FedlabError:
@@ -72,7 +67,7 @@ class StoredResults:
         key = (tuple(titles), clients)
         if key not in self._results:
             self._results[key] = {title: table.against_alpha(m, clients) for m, title in titles.items()}
-        return table, titles, clients, key
+        return table, titles, clients, self._results[key]
 
     def _differs(self, about: Mapping[str, Any], methods: Sequence[str], settings: Mapping[str, Any]) -> str:
         """A sentence that names the settings in which the controls differ from the table, if there are any."""

@@ -2,101 +2,76 @@
 its table.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import ipywidgets as widgets
 
-from ..draw import Picture, png
-from .look import PICTURE_HEIGHT, image, paragraph, table
-
-VIEWS = {
-    "partition": "Who holds what",
-    "accuracy": "Accuracy",
-    "communication": "Communication",
-    "features": "Features (t-SNE)",
-    "classes": "Clients and classes",
-}
+from ..plots import Picture, png
+from .lab_view import LabView
+from .theme import PICTURE_HEIGHT, image, made, offer, paragraph, show_only, table
 
 DOTS = ("partition", "features")  # many small marks, which a dark page needs brighter
 NOBODY = -1
+NONE = ("none", NOBODY)
 
 
 class View:
-    """One view. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence, fl-tools (controls of its
-    own) and fl-frame (the picture).
+    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence,
+    fl-tools (controls of its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
     """
 
-    def __init__(self, name: str, tools: Sequence[widgets.Widget] = ()) -> None:
-        self.name = name
-        self.caption, self.sentence = widgets.HTML(), widgets.HTML()
-        self.frame = widgets.HTML(layout=widgets.Layout(height=PICTURE_HEIGHT, width="auto"))
-        for part in ("caption", "sentence", "frame"):
-            getattr(self, part).add_class(f"fl-{part}")
-        parts: list[widgets.Widget] = [self.caption, self.sentence, self.frame]
-        if tools:
-            row = widgets.HBox(list(tools))
-            row.add_class("fl-tools")
-            parts.insert(2, row)
-        self.box = widgets.VBox(parts)
-        self.box.add_class("fl-view").add_class(f"fl-view-{name}")
-        if name in DOTS:
-            self.box.add_class("fl-dots")
+    def __init__(self, kind: LabView) -> None:
+        self.kind = kind
+        self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
+        self.frame = made(widgets.HTML, "fl-frame", layout={"height": PICTURE_HEIGHT, "width": "auto"})
+        tools, self.button = list(kind.controls), None
+        if kind.work_label:
+            self.button = made(
+                widgets.Button, "fl-work", description=kind.work_label, tooltip=kind.work.__doc__ or kind.work_label,
+                layout={"width": "auto"},
+            )  # fmt: skip
+            tools.append(self.button)
+        row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []
+        classes = ["fl-view", f"fl-view-{kind.name}", *(["fl-dots"] if kind.name in DOTS else [])]
+        self.box = made(widgets.VBox, *classes, children=[self.caption, self.sentence, *row, self.frame])
         self.picture: Picture | None = None
 
     def show(self, picture: Picture, caption: str) -> None:
         self.picture = picture
-        if picture.figure is None:
-            self.frame.value = f'<div class="fl-table fl-words">{table(picture.table)}</div>'
-        else:
-            self.frame.value = image(png(picture), picture.alt)
+        words = f'<div class="fl-table fl-words">{table(picture.table)}</div>'
+        frame = words if picture.figure is None else image(png(picture), picture.alt)
+        self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
-        self.caption.value = paragraph(caption)
+        self.frame.value = frame  # last: where the picture is seen, its words are there
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""
         self.picture = None
         self.frame.value = f'<div class="fl-empty">{paragraph(text)}</div>'
         self.sentence.value = ""
+        self.describe(caption)
+
+    def describe(self, caption: str) -> None:
         self.caption.value = paragraph(caption)
 
 
 class Views:
-    """All views under their tabs; one is visible; `chosen` and `chosen_class` are the client and the class looked at.
+    """All views under their tabs, in this order; one is visible; `look` is what is looked at."""
 
-    own: {name: (title, tools)} of a lab's views, which stand before the ones that all panels have, or `last`
-    """
-
-    def __init__(
-        self, own: Mapping[str, tuple[str, Sequence[widgets.Widget]]] | None = None, last: bool = False
-    ) -> None:
-        own = own or {}
-        self.views = {name: View(name, tools) for name, (_, tools) in own.items()} | {n: View(n) for n in VIEWS}
-        titles = {title: name for name, title in VIEWS.items()}
-        mine = {title: name for name, (title, _) in own.items()}
-        titles = {**titles, **mine} if last else {**mine, **titles}
-        self.tabs = tabs(titles, "partition")
-        self.tables = widgets.ToggleButton(
-            False, description="Numbers as a table", tooltip="Show the numbers of this picture"
-        )
-        self.tables.add_class("fl-tables")
-        self.client = widgets.Dropdown(
-            options=[("none", NOBODY)], description="Look at client", tooltip="Mark one client in every view",
-            style={"description_width": "92px"}, layout=widgets.Layout(width="180px"),
+    def __init__(self, kinds: Sequence[LabView]) -> None:
+        self.views = {kind.name: View(kind) for kind in kinds}
+        self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
+        self.tables = made(
+            widgets.ToggleButton, "fl-tables", description="Numbers as a table",
+            tooltip="Show the numbers of this picture",
         )  # fmt: skip
-        self.client.add_class("fl-client")
-        self.klass = widgets.Dropdown(
-            options=[("none", NOBODY)], description="class", tooltip="Mark one class in every view",
-            style={"description_width": "36px"}, layout=widgets.Layout(width="170px"),
-        )  # fmt: skip
-        self.klass.add_class("fl-class")
-        foot = widgets.HBox([self.tables, self.client, self.klass])
-        foot.add_class("fl-foot")
-        self.table = widgets.HTML()
-        self.table.add_class("fl-table").add_class("fl-numbers")
-        self.box = widgets.VBox([self.tabs, *(view.box for view in self.views.values()), foot, self.table])
-        self.box.add_class("fl-main")
+        self.client = looked_at("fl-client", "Look at client", "Mark one client in every view", 92, 180)
+        self.klass = looked_at("fl-class", "class", "Mark one class in every view", 36, 170)
+        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass])
+        self.table = made(widgets.HTML, "fl-table", "fl-numbers")
+        boxes = [view.box for view in self.views.values()]
+        self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -121,34 +96,19 @@ class Views:
 
         self.tabs.observe(changed, "value")
 
-    def set_clients(self, count: int) -> None:
-        """Offer clients 0 … count − 1; the choice stays where it can."""
-        if len(self.client.options) != count + 1:
-            chosen = self.client.value
-            self.client.options = [("none", NOBODY), *((str(k), k) for k in range(count))]
-            self.client.value = chosen if chosen < count else NOBODY
-
-    def set_classes(self, names: Sequence[str]) -> None:
-        """Offer the classes by name; the choice stays where it can."""
-        options = [("none", NOBODY), *((str(name), c) for c, name in enumerate(names))]
-        if list(self.klass.options) != options:
-            chosen = self.klass.value
-            self.klass.options = options
-            self.klass.value = chosen if chosen < len(names) else NOBODY
+    def offer(self, clients: int, class_names: Sequence[str]) -> None:
+        """Offer clients 0 … clients − 1, and the classes by name; each choice stays where it can."""
+        for menu, texts in ((self.client, map(str, range(clients))), (self.klass, map(str, class_names))):
+            offer(menu, (NONE, *((text, k) for k, text in enumerate(texts))))
 
     @property
-    def chosen_class(self) -> int | None:
-        """The class that is looked at, or None."""
-        return None if self.klass.value == NOBODY else self.klass.value
-
-    @property
-    def chosen(self) -> int | None:
-        """The client that is looked at, or None."""
-        return None if self.client.value == NOBODY else self.client.value
+    def look(self) -> dict[str, Any]:
+        """What is looked at, as parts of the state: the view, the client and the class (None: none of them)."""
+        client, klass = (None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass))
+        return {"view": self.visible, "client": client, "klass": klass}
 
     def _hide_others(self) -> None:
-        for name, view in self.views.items():
-            view.box.layout.display = None if name == self.visible else "none"
+        show_only(self.visible, {name: view.box for name, view in self.views.items()})
 
     def show_table(self) -> None:
         """The visible picture's numbers, where they are wanted."""
@@ -158,10 +118,13 @@ class Views:
             self.table.value = table(picture.table if picture else [])
 
 
-def tabs(options: dict[str, str], value: str | None, extra: Sequence[str] = ()) -> widgets.ToggleButtons:
+def looked_at(css: str, label: str, tooltip: str, label_width: int, width: int) -> widgets.Dropdown:
+    return made(
+        widgets.Dropdown, css, options=[NONE], description=label, tooltip=tooltip, label_width=label_width,
+        layout={"width": f"{width}px"},
+    )  # fmt: skip
+
+
+def tabs(options: dict[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
     """A quiet row of tabs."""
-    made = widgets.ToggleButtons(options=list(options.items()), value=value)
-    made.add_class("fl-tabs")
-    for name in extra:
-        made.add_class(name)
-    return made
+    return made(widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value)

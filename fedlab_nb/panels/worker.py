@@ -3,24 +3,27 @@
 A job that was replaced by a newer one drops what it still yields. Errors and warnings are handed on, never printed.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 _local = threading.local()
 _previous: Callable[..., Any] = warnings.showwarning
 
 
+@dataclass(eq=False)
 class Job:
     """One start of the worker."""
 
-    def __init__(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
-        self.make, self.on_event, self.on_end = make, on_event, on_end
-        self.stopped = threading.Event()
+    make: Callable[[], Generator]
+    on_event: Callable
+    on_end: Callable
+    stopped: threading.Event = field(default_factory=threading.Event)
 
 
 class Worker:
@@ -33,7 +36,7 @@ class Worker:
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
         self.lock, self.inline, self.on_warning = lock, inline, on_warning
         self._job: Job | None = None
-        self._threads: set[threading.Thread] = set()
+        self._threads: WeakSet[threading.Thread] = WeakSet()
 
     @property
     def busy(self) -> bool:
@@ -43,15 +46,15 @@ class Worker:
         """Begin a new job; an older one is told to stop and no longer heard."""
         job = Job(make, on_event, on_end)
         with self.lock:
-            self._abandon()
+            self.abandon()
             self._job = job
         if self.inline:
             self._run(job)
             return
-        thread = threading.Thread(target=self._in_thread, args=(job,), name="fedlab_nb panel", daemon=True)
+        thread = threading.Thread(target=self._run, args=(job,), name="fedlab_nb panel", daemon=True)
         with self.lock:
             self._threads.add(thread)
-        thread.start()
+            thread.start()
 
     def stop(self) -> bool:
         """Ask the present job to stop at its next step; False if there is none. `on_end("stopped", None)` follows."""
@@ -64,11 +67,7 @@ class Worker:
     def abandon(self) -> None:
         """Stop the present job and hear no more of it."""
         with self.lock:
-            self._abandon()
-
-    def _abandon(self) -> None:
-        if self._job is not None:
-            self._job.stopped.set()
+            self.stop()
             self._job = None
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -76,7 +75,7 @@ class Worker:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self.lock:
-                threads = [t for t in self._threads if t is not threading.current_thread()]
+                threads = [t for t in self._threads if t.is_alive() and t is not threading.current_thread()]
             if not threads:
                 return True
             for thread in threads:
@@ -84,20 +83,12 @@ class Worker:
                 if thread.is_alive():
                     return False
 
-    def _in_thread(self, job: Job) -> None:
-        try:
-            self._run(job)
-        finally:
-            with self.lock:
-                self._threads.discard(threading.current_thread())
-
     def _run(self, job: Job) -> None:
         _catch_warnings()
         _local.sink = self.on_warning
         how, error = "done", None
         try:
-            steps = job.make()
-            try:
+            with closing(job.make()) as steps:
                 for event in steps:
                     stopping = job.stopped.is_set()
                     if not stopping or getattr(event, "outcome", None) is not None:  # a finished result is kept
@@ -106,8 +97,6 @@ class Worker:
                                 job.on_event(event)
                     if stopping:
                         break
-            finally:
-                steps.close()
             if job.stopped.is_set():
                 how = "stopped"
         except Exception as caught:

@@ -1,19 +1,31 @@
-"""Experiments: settings, the run itself, and the store that remembers."""
+"""Experiments: settings, the run itself, grids of runs, statistics, and the store that remembers.
 
+The room can be called by its own name, since people write `fl.study([...], alpha=[...], seeds=10)`: see `engine.study`.
+"""
+
+import sys
+import types
+from typing import Any
+
+from . import engine
+from .engine import sweep
 from .experiment import Event, Outcomes, compare, job, run
+from .grid import Study
 from .outcome import Outcome
+from .results import Results
 from .settings import Plan, Settings, plan
 from .store import Store, StoreWarning, store_folder
-from .sweep import sweep
 
 __all__ = [
     "Event",
     "Outcome",
     "Outcomes",
     "Plan",
+    "Results",
     "Settings",
     "Store",
     "StoreWarning",
+    "Study",
     "compare",
     "job",
     "plan",
@@ -21,3 +33,11 @@ __all__ = [
     "store_folder",
     "sweep",
 ]
+
+
+class _Room(types.ModuleType):
+    def __call__(self, *arguments: Any, **settings: Any) -> Results:
+        return engine.study(*arguments, **settings)
+
+
+sys.modules[__name__].__class__ = _Room

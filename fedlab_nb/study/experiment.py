@@ -4,33 +4,32 @@ Clients are trained once for a setting and shared by all methods; finished runs 
 that nothing computed is lost when a later one fails or is stopped. Test images are used here only, to report.
 """
 
-from __future__ import annotations
-
 import functools
 import time
-from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from ..data import Federation, federate, load
-from ..errors import FedlabError, RunError, number, parsed
+from ..errors import FedlabError, RunError, parsed, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
-from ..methods.results import ClientsAlone
+from ..methods.results import ClientsAlone, Report, typed
+from ..models import Network
 from ..rng import numpy_rng
 from ..training import ClientModels, Tick, class_accuracy, client_accuracy
 from ..training.loop import Shard
 from ..training.threads import suitable_threads
+from .clients import TrainedClients
+from .housekeeping import bound
 from .outcome import Outcome
+from .seed_batching import SEEDS, Party, companions, train_parties
 from .settings import Plan, Settings, plan
 from .store import Store
-from .together import SEEDS, Party, companions, train_parties
 
 TEST_POINTS = 500
 LOCAL = "local training"
@@ -38,8 +37,9 @@ LOCAL = "local training"
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a job. `curve`: a new point of the live curve; `live`: small arrays of the model as it is now;
-    `outcome`: this method is finished; `error`: it failed, and the job goes on with the others."""
+    """One step of a job. `curve`: a new point of the live curve; `report`: what the method has to show so far
+    (of the type that it declares), None if there is nothing; `outcome`: this method is finished; `error`: it failed,
+    and the job goes on with the others."""
 
     method: str
     seed: int
@@ -48,52 +48,12 @@ class Event:
     total: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     curve: dict[str, Any] | None = None
-    live: Mapping[str, np.ndarray] = field(default_factory=dict)
+    report: Report | None = None
     outcome: Outcome | None = None
     error: Exception | None = None
 
 
-class _Clients:
-    """Trained clients, remembered in memory (a few settings) and in the store."""
-
-    def __init__(self, limit: int = 8) -> None:
-        self._memory: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._limit = limit
-
-    def get(self, key: str, store: Store | None) -> dict[str, Any] | None:
-        if key in self._memory:
-            self._memory.move_to_end(key)
-            return self._memory[key]
-        found = store.get(key) if store else None
-        if found is None:
-            return None
-        values, arrays = found
-        states: list[dict[str, torch.Tensor]] = [{} for _ in range(values["clients"])]
-        for name, array in arrays.items():
-            k, _, tensor = name.partition("/")
-            states[int(k)][tensor] = torch.from_numpy(array)
-        return self._keep(key, {"states": states, "history": values["history"], "seconds": values["seconds"]})
-
-    def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
-        self._keep(key, entry)
-        if store:
-            arrays = {f"{k}/{name}": t.numpy() for k, state in enumerate(entry["states"]) for name, t in state.items()}
-            values = {"clients": len(entry["states"]), "history": entry["history"], "seconds": entry["seconds"]}
-            store.put(key, values, arrays)
-
-    def unused(self, key: str) -> None:
-        """Say of the clients of `key` that they were trained in company and that the first run that asks has not been
-        yet: to that run they are its own."""
-        self._memory[key]["unused"] = True
-
-    def _keep(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
-        self._memory[key] = entry
-        while len(self._memory) > self._limit:
-            self._memory.popitem(last=False)
-        return entry
-
-
-_remembered = _Clients()
+_remembered = TrainedClients()
 
 
 @functools.lru_cache(maxsize=32)
@@ -109,12 +69,18 @@ def test_points(samples: int) -> np.ndarray:
     return np.sort(numpy_rng(0, "test points").choice(samples, TEST_POINTS, replace=False))
 
 
-class _Run:
-    """One method on one federation."""
+class Run:
+    """One method on one federation.
 
-    def __init__(self, work: Plan, clients: _Clients, cache: bool, later: Sequence[Plan] = ()) -> None:
+    cohort: the same with other seeds, whose clients may be trained together with this one's;   whole: always all of the
+    cohort, this plan among them, so that the digits do not depend on which of them are remembered
+    """
+
+    def __init__(
+        self, work: Plan, clients: TrainedClients, cache: bool, cohort: Sequence[Plan] = (), whole: bool = False
+    ) -> None:
         self.plan, self.settings = work, work.settings
-        self.later = later  # the same with other seeds, to come
+        self.cohort, self.whole = cohort, whole
         self.company: list[Party] = []
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
@@ -124,9 +90,11 @@ class _Run:
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
         self.starts_locally = False
+        self._waiting: list[dict[str, torch.Tensor]] | None = None  # trained clients that are still to be kept
 
-    def context(self) -> Context:
-        return Context(
+    def begin(self) -> None:
+        """Make the context, and the test images ready for curves."""
+        self.ctx = Context(
             self.federation,
             architectures=self.plan.architectures,
             recipe=self.plan.recipe,
@@ -139,6 +107,9 @@ class _Run:
             remember=self._remember,
             train=self._train,
         )
+        dataset = self.federation.dataset
+        self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
+        self.y_test = dataset.y_test.to(self.ctx.device)
 
     def _recall(self) -> list[dict[str, torch.Tensor]] | None:
         entry = self.clients.get(self.plan.clients_key(), self.store)
@@ -151,7 +122,7 @@ class _Run:
 
     def _remember(self, trained: ClientModels) -> None:
         states = [{name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))]
-        self._waiting = {"states": states}  # kept once the phase's time is complete
+        self._waiting = states  # kept once the phase's time is complete
 
     def _keep(self) -> None:
         """Put the trained clients away, and those of the seeds that were trained with them."""
@@ -159,60 +130,66 @@ class _Run:
             return
         self.seconds[LOCAL] = self.seconds.get(LOCAL, 0.0) / (1 + len(self.company))
         entry = {
-            "states": self._waiting["states"],
+            "states": self._waiting,
             "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
             "seconds": self.seconds[LOCAL],
         }
         self.clients.put(self.plan.clients_key(), entry, self.store)
         for party in self.company:
-            if party.finite:  # else its own run will tell
+            known = self.clients.get(party.run.plan.clients_key(), self.store) is not None
+            if party.finite and not known:  # what diverged its own run will tell
                 party.run._remember(ClientModels(party.models))
                 party.run.seconds[LOCAL] = self.seconds[LOCAL]
                 party.run._keep()
                 self.clients.unused(party.run.plan.clients_key())
         self._waiting, self.company = None, []
 
-    def _train(self, models: list[nn.Module], shards: list[Shard]) -> Iterator[Tick]:
-        """Local training of this seed's clients and, where they fit into the stack, of later seeds' clients."""
-        context = self.ctx
-        parties = [Party(self, context, models, shards)]
-        for work in self.later[: companions(context, models, len(self.later))]:
-            if self.clients.get(work.clients_key(), self.store) is None:
-                with suppress(FedlabError):  # its own run will tell
-                    run = _Run(work, self.clients, self.cache)
-                    run.begin()
-                    own = run.ctx.send_initial_models()
-                    data = [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
-                    parties.append(Party(run, run.ctx, own, data))
-        self.company = parties[1:]
+    def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
+        """Local training of this seed's clients and, where they fit into the stack, of the cohort's."""
+        size = 1 + companions(self.ctx, models, len(self.cohort) - self.whole)
+        if self.whole:
+            first = self.cohort.index(self.plan) // size * size
+            block = self.cohort[first : first + size]
+        else:
+            block = [
+                self.plan,
+                *[w for w in self.cohort[: size - 1] if self.clients.get(w.clients_key(), self.store) is None],
+            ]
+        parties = []
+        for work in block:
+            if work is self.plan:
+                parties.append(Party(self, self.ctx, models, shards))
+                continue
+            with suppress(FedlabError):  # its own run will tell
+                run = Run(work, self.clients, self.cache)
+                run.begin()
+                own = run.ctx.send_initial_models()
+                data = [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
+                parties.append(Party(run, run.ctx, own, data))
+        self.company = [party for party in parties if party.run is not self]
         return train_parties(parties)
 
     def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
         share = step.done / max(step.total, 1)
         progress = share / 2 if step.phase == LOCAL else (0.5 + share / 2 if self.starts_locally else share)
-        ledger = self.ctx.link.ledger
         return {
             "phase": step.phase,
             "progress": progress,
             "accuracy": model.accuracy(self.x_test, self.y_test),
-            "bytes": ledger.up + ledger.down,
+            "bytes": self.ctx.link.ledger.total,
         }
 
-    def begin(self) -> None:
-        """Make the context, and the test images ready for curves."""
-        self._waiting: dict[str, Any] | None = None
-        self.ctx = self.context()
-        dataset = self.federation.dataset
-        self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
-        self.y_test = dataset.y_test.to(self.ctx.device)
-
     def steps(self) -> Generator[Event, None, Outcome]:
-        name, seed = self.plan.name, self.settings.seed
+        """The whole run: its events, and the outcome at the end."""
         self.begin()
-        ctx = self.ctx
-        self.plan.method.validate(ctx)
-        generator = self.plan.method.run(ctx)
+        self.plan.method.validate(self.ctx)
+        model = yield from self.watch(self.plan.method.run(self.ctx))
+        return self.evaluate(model)
+
+    def watch(self, generator: Generator[Progress, None, Any]) -> Generator[Event, None, Any]:
+        """Carry out `generator`, its time and its curve written down; returns what it returns."""
+        name, seed = self.plan.name, self.settings.seed
         phase, clock = "", time.perf_counter()
         while True:
             try:
@@ -229,23 +206,36 @@ class _Run:
             if not (phase == LOCAL and self.clients_cached):
                 self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
             self.starts_locally |= phase == LOCAL
-            point, live = None, {}
+            point, report = None, None
             if step.model is not None:
-                live = dict(step.model.live)
+                report = step.model.report if step.model.report.filled() else None
                 point = self._point(step, step.model)
                 self.history.append(point)
                 if phase == LOCAL:
                     for party in self.company:
                         snapshot = ClientsAlone(ClientModels(party.models))
                         party.run.history.append(party.run._point(step, snapshot))
-            yield Event(name, seed, phase, step.done, step.total, step.metrics, point, live)
+            yield Event(name, seed, phase, step.done, step.total, step.metrics, point, report)
             clock = time.perf_counter()  # what the caller and the live curve take is not the method's time
         self.seconds["server"] = self.seconds.get("server", 0.0) + spent
         self._keep()
-        return self.evaluate(ctx, model)
+        return model
+
+    def validation(self, model: GlobalModel) -> tuple[float | None, str]:
+        """Accuracy on images that no client trained on and no test uses, and which they are: the clients' held-out
+        parts, or, where the method needed these, the public share with its labels; (None, "") without either."""
+        ctx = self.ctx
+        if not ctx.private.held_out_used and any(ctx.private.sizes("held_out")):
+            parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
+            x, y = (torch.cat(part) for part in zip(*parts, strict=True))
+            return model.accuracy(x, y), "held-out"
+        labels = self.federation.dataset.y_public
+        if labels is not None and len(ctx.public):
+            return model.accuracy(ctx.public, labels.to(ctx.device)), "public"
+        return None, ""
 
     @torch.no_grad()
-    def evaluate(self, ctx: Context, model: GlobalModel) -> Outcome:
+    def evaluate(self, model: GlobalModel) -> Outcome:
         start = time.perf_counter()
         federation, x, y = self.federation, self.x_test, self.y_test
         scores = model.logits(x)
@@ -256,78 +246,59 @@ class _Run:
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))
-        extras = dict(model.numbers)
-        if hasattr(model, "each"):
-            extras["each_client"] = model.each(x, y)
-            extras["best_client_accuracy"] = extras["each_client"][model.best]
-        if hasattr(model, "curves"):
-            extras |= model.curves(x, y)
+        report = typed(model.measured(x, y), self.plan.method.report)
         accuracy = model.accuracy(x, y)
-        sent = ctx.link.ledger.up + ctx.link.ledger.down
-        last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": sent}
+        validation, validation_on = self.validation(model)
+        ledger = self.ctx.link.ledger
+        last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": ledger.total}
         self.seconds["evaluation"] = time.perf_counter() - start
-        s = self.settings
         return Outcome(
-            method=self.plan.name,
-            setting={
-                "dataset": s.dataset,
-                "alpha": s.alpha,
-                "clients": s.clients,
-                "seed": s.seed,
-                "preset": s.preset,
-                "partition": s.partition,
-                "classes_per_client": s.classes_per_client,
-                "spurious": s.spurious,
-                "model": s.model if s.model != "auto" else self.plan.architectures[0][0],
-                "holdout": s.holdout,
-                "init": s.init,
-                "device": s.device,
-                "recipe": {k: getattr(self.plan.recipe, k) for k in self.plan.recipe.__dataclass_fields__},
-                "options": {k.name: getattr(self.plan.method, k.name) for k in self.plan.method.fields()},
-            },
+            plan=self.plan,
             accuracy=accuracy,
+            accuracy_validation=validation,
+            validation_on=validation_on,
             per_class=[None if np.isnan(a) else a for a in per_class.tolist()],
             per_client=client_accuracy(per_class, federation.label_counts).tolist(),
-            ledger=ctx.link.ledger,
+            ledger=ledger,
             history=[*self.history, last],
             seconds=self.seconds,
             parameters=model.parameters,
             label_counts=federation.label_counts.numpy(),
-            skew={
-                "jensen_shannon": federation.skew.jensen_shannon,
-                "effective_classes": federation.skew.effective_classes,
-                "moved": federation.moved,
-            },
+            skew=asdict(federation.skew) | {"moved": federation.moved},
             test_features=model.features(x[points]).float().cpu().numpy(),
             test_labels=y[points].cpu().numpy(),
             test_predictions=predictions[points].cpu().numpy(),
-            extras=extras,
-            artefacts={name: np.asarray(array) for name, array in model.artefacts.items()},
+            report=report,
             clients_cached=self.clients_cached,
             _model=lambda: model,
         )
 
 
-def _one(work: Plan, clients: _Clients, cache: bool, later: Sequence[Plan] = ()) -> Iterator[Event]:
-    """Events of one plan, the last one with its outcome. `later`: the same with other seeds, which will follow."""
+def one(
+    work: Plan, clients: TrainedClients, cache: bool, cohort: Sequence[Plan] = (), whole: bool = False
+) -> Iterator[Event]:
+    """Events of one plan, the last one with its outcome. `cohort`, `whole`: see `Run`."""
     runs = Store("runs") if cache else None
     key = work.run_key()
     found = runs.get(key) if runs else None
     if found is not None:
-        outcome = Outcome.from_entry(*found, model=lambda: _again(work))
+        outcome = Outcome.from_entry(*found, plan=work, model=lambda: rerun(work))
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
         return
-    fresh = _Run(work, clients, cache, [w for w in later if runs is None or not runs.has(w.run_key())])
+    if not whole:
+        cohort = [w for w in cohort if runs is None or not runs.has(w.run_key())]
+    fresh = Run(work, clients, cache, cohort, whole)
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if runs:
         runs.put(key, *outcome.to_entry())
+        bound()
     yield Event(work.name, work.settings.seed, "done", 1, 1, outcome=outcome)
 
 
-def _again(work: Plan) -> GlobalModel:
+def rerun(work: Plan) -> GlobalModel:
     """The model of a remembered run, from its remembered clients."""
-    run = _Run(work, _remembered, cache=True)
+    run = Run(work, _remembered, cache=True)
     steps = run.steps()
     while True:
         try:
@@ -352,18 +323,19 @@ def job(
     if names == ["all"]:
         names = list(METHODS)
     base = Settings.make(**settings)
-    count = number("seeds", parsed(seeds), 1, 1000, integer=True)
-    plans = [plan(base.with_seed(base.seed + i), names) for i in range(count)]
-    return _events(plans, cache)
+    count = whole("seeds", parsed(seeds), 1, 1000)
+    plans = [plan(replace(base, seed=base.seed + i), names) for i in range(count)]
+    return events(plans, cache)
 
 
-def _events(plans: Sequence[Sequence[Plan]], cache: bool) -> Generator[Event, None, list[Outcome]]:
-    clients = _remembered if cache else _Clients(limit=4 * SEEDS)
+def events(plans: Sequence[Sequence[Plan]], cache: bool, whole: bool = False) -> Generator[Event, None, list[Outcome]]:
+    """Events of `plans[seed][method]`, seed by seed. `whole`: clients of all seeds are always trained together."""
+    clients = _remembered if cache else TrainedClients(limit=4 * SEEDS)
     outcomes: list[Outcome] = []
     for i, works in enumerate(plans):
         for j, work in enumerate(works):
             try:
-                for event in _one(work, clients, cache, [later[j] for later in plans[i + 1 :]]):
+                for event in one(work, clients, cache, [row[j] for row in plans[0 if whole else i + 1 :]], whole):
                     yield event
                     if event.outcome is not None:
                         outcomes.append(event.outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,22 +10,37 @@ from typing import Any
 import numpy as np
 
 from ..comm import Ledger
+from ..data import Federation
+from ..methods import Report
+from ..training import Recipe
+from .settings import Plan, Settings
+
+VALUES = (
+    "accuracy", "accuracy_validation", "validation_on", "per_class", "per_client", "history", "seconds", "parameters",
+    "skew",
+)  # fmt: skip
+ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 
 
 @dataclass(eq=False)
 class Outcome:
     """Result of one method on one federation.
 
-    `accuracy`: 0–1 on the global test set. `per_class [C]`. `per_client [M]`: what each client would see at home, the
+    `plan`: what was run; `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters) are its.
+    `accuracy`: 0–1 on the global test set. `accuracy_validation`: on images that no client trained on and no test uses,
+    for choices; `validation_on` says which ("held-out" parts of the clients, the "public" share with its labels, or ""
+    for none). `per_class [C]`. `per_client [M]`: what each client would see at home, the
     class accuracies weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run),
     `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase as it was measured when the work was
     done, also where it was remembered since (`cached`: the run; `clients_cached`: its clients). `test_*`: the same at
-    most 500 fixed test points for every method. `parameters`: numbers in the model that predicts.
+    most 500 fixed test points for every method. `parameters`: numbers in the model that predicts. `report`: what the
+    method leaves behind for pictures and lessons, of the type that it declares.
     """
 
-    method: str
-    setting: dict[str, Any]
+    plan: Plan
     accuracy: float
+    accuracy_validation: float | None
+    validation_on: str
     per_class: list[float | None]
     per_client: list[float]
     ledger: Ledger
@@ -36,12 +52,45 @@ class Outcome:
     test_features: np.ndarray
     test_labels: np.ndarray
     test_predictions: np.ndarray
-    extras: dict[str, Any] = field(default_factory=dict)
-    artefacts: dict[str, np.ndarray] = field(default_factory=dict)
+    report: Report = Report()
     cached: bool = False
     clients_cached: bool = False
-    _model: Callable[[], Any] | None = field(default=None, repr=False)
+    _model: Callable[[], Any] = field(default=lambda: None, repr=False)
 
+    # ------------------------------------------------------------------------------------------- what was run
+    @property
+    def method(self) -> str:
+        return self.plan.name
+
+    @property
+    def settings(self) -> Settings:
+        return self.plan.settings
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.plan.recipe
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The values of the method's knobs."""
+        return dataclasses.asdict(self.plan.method)
+
+    @property
+    def conditions(self) -> tuple[Settings, Recipe]:
+        """All that was set but the method, its options and the seed: the same in outcomes that can be compared."""
+        return dataclasses.replace(self.settings, seed=0, overrides=()), self.recipe
+
+    def federation(self) -> Federation:
+        """The very federation that this was run on."""
+        return self.settings.federation()
+
+    def about(self) -> dict[str, Any]:
+        """What was run, in one plain dict."""
+        values = {**dataclasses.asdict(self.settings), "model": self.plan.model}
+        del values["overrides"]
+        return {"method": self.method, **values, "recipe": dataclasses.asdict(self.recipe), "options": self.options}
+
+    # ------------------------------------------------------------------------------------------- time and traffic
     @property
     def seconds_local(self) -> float:
         """Local training that this result rests on."""
@@ -76,7 +125,7 @@ class Outcome:
         import torch
 
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, torch.Tensor) else x)
-        return x.to(self.setting["device"], torch.float32)
+        return x.to(self.settings.device, torch.float32)
 
     def predict(self, x: Any) -> np.ndarray:
         """Classes `[N]` of samples `x [N, ...]` (prepared as the data set's own: see `fedlab_nb.data.load`)."""
@@ -89,57 +138,34 @@ class Outcome:
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:
         """The flat record that the command line prints."""
-        s = self.setting
+        s = self.settings
         return {
             "method": self.method,
-            "dataset": s["dataset"],
-            "alpha": s["alpha"],
-            "clients": s["clients"],
-            "seed": s["seed"],
-            "preset": s["preset"],
-            "device": s["device"],
-            "accuracy": self.accuracy,
-            "bytes_up": self.bytes_up,
-            "bytes_down": self.bytes_down,
-            "parameters": self.parameters,
-            "seconds_local": round(self.seconds_local, 4),
-            "seconds_method": round(self.seconds_method, 4),
-            "seconds_total": round(self.seconds_total, 4),
+            **{name: getattr(s, name) for name in ("dataset", "alpha", "clients", "seed", "preset", "device")},
+            **{name: getattr(self, name) for name in ("accuracy", "bytes_up", "bytes_down", "parameters")},
+            **{name: round(getattr(self, name), 4) for name in ("seconds_local", "seconds_method", "seconds_total")},
             "cached": self.cached,
             "clients_cached": self.clients_cached,
-            "partition": s["partition"],
-            "model": s["model"],
+            "partition": s.partition,
+            "model": self.plan.model,
             "skew": self.skew,
-            "extras": self.extras,
+            "extras": self.report.numbers(),
         }
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """`(values, arrays)` for the store."""
-        values = {
-            "method": self.method,
-            "setting": self.setting,
-            "accuracy": self.accuracy,
-            "per_class": self.per_class,
-            "per_client": self.per_client,
-            "ledger": self.ledger.to_json(),
-            "history": self.history,
-            "seconds": self.seconds,
-            "parameters": self.parameters,
-            "skew": self.skew,
-            "extras": self.extras,
-        }
-        arrays = {
-            "label_counts": self.label_counts,
-            "test_features": self.test_features,
-            "test_labels": self.test_labels,
-            "test_predictions": self.test_predictions,
-        }
-        return values, arrays | {f"artefact.{name}": array for name, array in self.artefacts.items()}
+        """`(values, arrays)` for the store. "about" is for a person who looks into it."""
+        values = {name: getattr(self, name) for name in VALUES}
+        values |= {"about": self.about(), "ledger": self.ledger.to_json(), "report": self.report.numbers()}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        return values, arrays | {f"report.{name}": array for name, array in self.report.arrays().items()}
 
     @classmethod
-    def from_entry(cls, values: dict[str, Any], arrays: dict[str, np.ndarray], model: Callable[[], Any]) -> Outcome:
-        values = values | {"ledger": Ledger.from_json(values["ledger"])}
-        prefix = "artefact."
-        artefacts = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-        plain = {n: a for n, a in arrays.items() if not n.startswith(prefix)}
-        return cls(**values, **plain, artefacts=artefacts, cached=True, clients_cached=True, _model=model)
+    def from_entry(
+        cls, values: dict[str, Any], arrays: dict[str, np.ndarray], plan: Plan, model: Callable[[], Any]
+    ) -> Outcome:
+        """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is."""
+        own = {name.removeprefix("report."): array for name, array in arrays.items() if name.startswith("report.")}
+        fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
+        fields["ledger"] = Ledger.from_json(values["ledger"])
+        fields["report"] = plan.method.report.restored(values["report"], own)
+        return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model)

@@ -7,7 +7,6 @@ device, hyper-parameters. A key is the SHA-256 of everything that decides a resu
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..data import PARTITIONS, describe
-from ..errors import UsageError, choose, number, parsed
+from ..data import PARTITIONS, Federation, describe, federate, load
+from ..errors import UsageError, choose, number, parsed, whole
 from ..methods import METHODS, PRESETS, Method
-from ..models import MODELS, default_model
+from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
+from .code_version import PACKAGE, foreign_code
 
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
@@ -64,7 +64,7 @@ class Settings:
     @classmethod
     def make(cls, **values: Any) -> Settings:
         """Settings from keyword arguments; names that are not fields here become overrides."""
-        own = {f.name for f in dataclasses.fields(cls)} - {"overrides"}
+        own = setting_names()
         mine = {k: v for k, v in values.items() if k in own}
         rest = {k: v for k, v in values.items() if k not in own}
         if isinstance(mine.get("dataset"), Path):
@@ -72,9 +72,6 @@ class Settings:
         return cls(**mine, overrides=tuple(sorted(rest.items()))).check()
 
     def check(self) -> Settings:
-        def whole(name: str, low: int, high: int | None = None) -> int:
-            return number(name, parsed(getattr(self, name)), low, high, integer=True)
-
         alpha = number("alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
         choose("preset", self.preset, PRESETS)
         choose("partition", self.partition, PARTITIONS)
@@ -82,21 +79,23 @@ class Settings:
         choose("init", self.init, INITS)
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
-        clients = whole("clients", 1)
+        clients = whole("clients", parsed(self.clients), 1)
         if clients > about.n_train:
             raise UsageError(
                 f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each "
                 f"client needs one; choose at most {about.n_train}."
             )
-        marked = sorted({_client(part, clients) for part in str(self.spurious).split(",") if part.strip()})
+        named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
+        hint = "give client ids joined by commas"
+        marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
         return dataclasses.replace(
             self,
             spurious=",".join(map(str, marked)),
             tint=number("tint", parsed(self.tint), 0, 1),
             alpha=alpha,
             clients=clients,
-            seed=whole("seed", 0),
-            classes_per_client=whole("classes_per_client", 1),
+            seed=whole("seed", parsed(self.seed), 0),
+            classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
             device=resolve_device(self.device),
         )
@@ -110,13 +109,14 @@ class Settings:
             options |= {"spurious": tuple(int(k) for k in self.spurious.split(",")), "tint": self.tint}
         return options
 
-    def with_seed(self, seed: int) -> Settings:
-        return dataclasses.replace(self, seed=seed)
+    def federation(self) -> Federation:
+        """The federation that these settings mean: the data set, dealt out."""
+        return federate(load(self.dataset), **self.federation_options())
 
-
-def _client(text: str, clients: int) -> int:
-    """A client id from text."""
-    return number("spurious", parsed(text), 0, clients - 1, integer=True, hint="give client ids joined by commas")
+    def keywords(self) -> dict[str, Any]:
+        """Keyword arguments that `make` turns into these settings, such as `job` takes."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return values | dict(values.pop("overrides"))
 
 
 def resolve_device(device: str) -> str:
@@ -156,29 +156,41 @@ class Plan:
     def name(self) -> str:
         return self.method.info.name
 
-    def federation_key(self) -> dict[str, Any]:
-        return {"data": self.digest, "holdout": self.settings.holdout, **self.settings.federation_options()}
+    @property
+    def model(self) -> str:
+        """The clients' model as it was asked for; for \"auto\" the one that this means."""
+        return self.settings.model if self.settings.model != "auto" else self.architectures[0][0]
 
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         return content_key(
             {
-                **self.federation_key(),
+                "data": self.digest,
+                "holdout": self.settings.holdout,
+                **self.settings.federation_options(),
                 "architectures": self.architectures,
                 "recipe": dataclasses.asdict(self.recipe),
                 "init": self.settings.init,
                 "device": self.settings.device,
                 "backend": self.settings.backend,
-                "versions": versions(),
-                **_foreign({name: MODELS[name].layout for name, *_ in self.architectures}),
+                "torch": metadata.version("torch"),
+                "code": PACKAGE.clients,
+                **foreign_code({name: MODELS[name].layout for name, *_ in self.architectures}),
             }
         )
 
     def run_key(self) -> str:
         """Key of the whole run."""
         method = {"name": self.name, **dataclasses.asdict(self.method)}
-        method |= _foreign({name: f for name, f in vars(type(self.method)).items() if callable(f)})
-        return content_key({"clients": self.clients_key(), "method": method, "preset": self.settings.preset})
+        method |= foreign_code({name: f for name, f in vars(type(self.method)).items() if callable(f)})
+        return content_key(
+            {
+                "clients": self.clients_key(),
+                "method": method,
+                "preset": self.settings.preset,
+                "code": PACKAGE.run(type(self.method)),
+            }
+        )
 
 
 def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
@@ -192,13 +204,13 @@ def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     plain = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
         if key not in known and key not in plain:
-            choose("setting", key, sorted(plain | known | _setting_names()))
+            choose("setting", key, sorted(plain | known | setting_names()))
             raise UsageError(f"Setting {key!r} cannot be overridden here; pass it as an argument of its own.")
     about = describe(settings.dataset)
     return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
 
 
-def _setting_names() -> set[str]:
+def setting_names() -> set[str]:
     return {f.name for f in dataclasses.fields(Settings)} - {"overrides"}
 
 
@@ -217,7 +229,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     convolutions = any(MODELS[name].images_only for name, *_ in networks)
     method = cls.preset(settings.preset, convolutions=convolutions, **values)
     recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutions)
-    changes = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
+    changes: dict[str, Any] = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
     recipe = dataclasses.replace(recipe, **changes)
     return Plan(settings, method, networks, recipe, about.digest)
 
@@ -225,62 +237,11 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
 def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
     """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
     kinds = []
-    for part in str(model).split(","):
-        name, _, width = part.strip().partition(":")
-        choose("model", name, ("auto", *MODELS))
-        name = default_model(about.input_shape) if name == "auto" else name
+    for name, width in specified(model, about.input_shape):
         if MODELS[name].images_only and len(about.input_shape) == 1:
             raise UsageError(f"Model {name!r} needs images, but {about.name} has feature rows; use model='mlp'.")
-        wide = number("width", parsed(width), 1, 4096, integer=True) if width else None
-        kinds.append((name, tuple(about.input_shape), about.classes, wide))
+        kinds.append((name, tuple(about.input_shape), about.classes, width))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
-
-
-# ------------------------------------------------------------------------------------------ content keys
-@functools.cache
-def versions() -> dict[str, str]:
-    """Version of torch and of the code that decides results (a hash of the package's sources, drawing and widgets
-    left out)."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        part = path.relative_to(root).parts[0]
-        if part not in (
-            "draw",
-            "panels",
-            "teach",
-            "cli.py",
-            "launch.py",
-            "page.py",
-            "start.py",
-            "__init__.py",
-            "__main__.py",
-        ):
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return {"torch": metadata.version("torch"), "code": digest.hexdigest()[:16]}
-
-
-def _foreign(functions: Mapping[str, Any]) -> dict[str, str]:
-    """A digest of the functions that are not the package's own, so that an edited one is another one; else nothing.
-
-    What such functions call in turn is not looked at.
-    """
-    own = __name__.partition(".")[0] + "."
-    found = {n: f for n, f in functions.items() if hasattr(f, "__code__") and not f.__module__.startswith(own)}
-    if not found:
-        return {}
-    digest = hashlib.sha256()
-    for name in sorted(found):
-        if not name.startswith("__"):  # what a dataclass writes itself
-            digest.update(name.encode() + _code_bytes(found[name].__code__))
-    return {"foreign": digest.hexdigest()[:16]}
-
-
-def _code_bytes(code: Any) -> bytes:
-    """A function's instructions, names and constants, those of functions within it included."""
-    inner = [c for c in code.co_consts if hasattr(c, "co_code")]
-    plain = [repr(c) for c in code.co_consts if not hasattr(c, "co_code")]
-    return code.co_code + repr((code.co_names, code.co_varnames, plain)).encode() + b"".join(map(_code_bytes, inner))
 
 
 def content_key(content: Mapping[str, Any]) -> str:

@@ -5,8 +5,6 @@ format, the key and the arrays' SHA-256; whatever does not fit (half-written, fo
 warning. No pickle is ever loaded. A store that cannot be written to costs a warning, never a result.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,6 +12,8 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,13 @@ def store_folder() -> Path:
     return user_cache_path("fedlab_nb", appauthor=False) / "store"
 
 
+def made() -> dict[str, str]:
+    """What an entry is made with."""
+    from .. import __version__
+
+    return {"version": __version__, "torch": metadata.version("torch")}
+
+
 class Store:
     """Entries of one `kind` ("runs", "clients") under `folder`."""
 
@@ -48,21 +55,29 @@ class Store:
 
     def get(self, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """`(values, arrays)` of `key`, or None; an entry that cannot be trusted counts as none, with a StoreWarning."""
-        entry = self.folder / key
-        if not entry.is_dir():
+        if not (self.folder / key).is_dir():
             return None
         try:
-            head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
-            if head.get("format") != FORMAT or head.get("key") != key:
-                raise ValueError("its format or key is not this version's")
-            body = (entry / "arrays.npz").read_bytes()
-            if hashlib.sha256(body).hexdigest() != head["sha256"]:
-                raise ValueError("its arrays are not the ones that were written")
-            with np.load(entry / "arrays.npz", allow_pickle=False) as arrays:
-                return head["values"], {name: arrays[name] for name in arrays.files}
+            entry = self.read(key)
         except Exception as error:  # whatever a foreign file provokes, it must not stop a run
-            warnings.warn(f"Ignored the stored entry {entry}: {error}.", StoreWarning, stacklevel=2)
+            text = f"Ignored the stored entry {self.folder / key}: {error}."
+            warnings.warn(text, StoreWarning, stacklevel=2)
             return None
+        with suppress(OSError):
+            os.utime(self.folder / key / "entry.json")  # it was used now
+        return entry
+
+    def read(self, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """`(values, arrays)` of an entry; an exception of some kind where it cannot be trusted."""
+        entry = self.folder / key
+        head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
+        if head.get("format") != FORMAT or head.get("key") != key:
+            raise ValueError("its format or key is not this version's")
+        body = (entry / "arrays.npz").read_bytes()
+        if hashlib.sha256(body).hexdigest() != head["sha256"]:
+            raise ValueError("its arrays are not the ones that were written")
+        with np.load(entry / "arrays.npz", allow_pickle=False) as arrays:
+            return head["values"], {name: arrays[name] for name in arrays.files}
 
     def put(self, key: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
         """Keep an entry; False, with a StoreWarning, if that was not possible (no room, no permission)."""
@@ -70,9 +85,10 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
-            np.savez(part / "arrays.npz", **arrays)
+            named: dict[str, Any] = dict(arrays)
+            np.savez(part / "arrays.npz", **named)
             digest = hashlib.sha256((part / "arrays.npz").read_bytes()).hexdigest()
-            head = {"format": FORMAT, "key": key, "sha256": digest, "values": dict(values)}
+            head = {"format": FORMAT, "key": key, "sha256": digest, "made": made(), "values": dict(values)}
             (part / "entry.json").write_text(json.dumps(head, allow_nan=False), encoding="utf-8")
             final = self.folder / key
             if final.exists():  # damaged, or written by another process meanwhile: the new one replaces it

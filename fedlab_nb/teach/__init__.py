@@ -9,8 +9,6 @@
 worked numbers. Left out: scores, accounts and anything that leaves the machine.
 """
 
-from __future__ import annotations
-
 from .prediction import Prediction, predict
 from .problem import NumberProblem, Problem, RecordProblem, Verdict
 from .view import Snapshot

@@ -1,45 +1,37 @@
 """Predict, then reveal: the learner commits to a guess before the run, and the reveal names the gap."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import ipywidgets as widgets
 
-from fedlab_nb.errors import UsageError, choose, number
-
+from ..errors import UsageError, choose, number
 from .view import Card, Form
 
 
-def predict(question: str, options: Sequence[str] | None = None, **scale: Any) -> Prediction:
-    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` (0 to 100) in `unit`."""
-    return Prediction(question, options, **scale)
-
-
+@dataclass(eq=False, repr=False)
 class Prediction:
-    """A guess and, later, the answer. `guess` is None until `commit`; a guess after `reveal` is answered at once.
+    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` in `unit`.
 
-    So both orders work: cell by cell, and "Run All" first, where `reveal` folds away what nobody has guessed yet.
+    `guess` is None until `commit`; a guess after `reveal` is answered at once. So both orders work: cell by cell, and
+    "Run All" first, where `reveal` folds away what nobody has guessed yet.
     """
 
-    def __init__(
-        self,
-        question: str,
-        options: Sequence[str] | None = None,
-        *,
-        low: float = 0,
-        high: float = 100,
-        step: float = 1,
-        unit: str = "",
-    ) -> None:
-        if options is not None and len(options) < 2:
+    question: str
+    options: Sequence[str] = ()
+    _: KW_ONLY
+    low: float = 0
+    high: float = 100
+    step: float = 1
+    unit: str = ""
+    guess: Any = field(default=None, init=False)
+    _answer: tuple[Any, str] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.options) == 1:
             raise UsageError("A prediction needs at least two options.")
-        self.question, self.options = question, tuple(options or ())
-        self.low, self.high, self.step, self.unit = low, high, step, unit
-        self.guess: Any = None
-        self._answer: tuple[Any, str] | None = None
 
     def commit(self, guess: Any) -> str:
         """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside options or range."""
@@ -94,3 +86,6 @@ class Prediction:
 
         button.on_click(on_commit)
         return Form(Card("predict", f"{self.question} ({allowed})"), [entry, button, note])
+
+
+predict = Prediction

@@ -3,8 +3,6 @@
 The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift apart.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
@@ -89,7 +87,7 @@ class RecordProblem(Problem):
         if not isinstance(outcomes, Iterable) or isinstance(outcomes, str):
             return Verdict("wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`.")
         outcomes = list(outcomes)
-        if not all(hasattr(outcome, "accuracy") and hasattr(outcome, "setting") for outcome in outcomes):
+        if not all(hasattr(outcome, "accuracy") and hasattr(outcome, "method") for outcome in outcomes):
             return Verdict("wrong", "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.")
         if not outcomes:
             return Verdict("unattempted", "No runs in the record yet: press Run first.")

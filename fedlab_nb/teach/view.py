@@ -11,9 +11,9 @@ import ipywidgets as widgets
 from IPython.display import display
 from PIL import Image
 
-from fedlab_nb.draw.style import Picture, png
+from fedlab_nb.plots.style import Picture, png
 
-from .problem import NumberProblem, Problem
+from .problem import NumberProblem, Problem, RecordProblem
 
 # label and edge colour (Okabe–Ito); the label says the same as the colour
 STYLES = {
@@ -49,11 +49,26 @@ class Card:
         )
 
 
+def worked(*lines: str) -> Card:
+    """A card of worked numbers, line by line."""
+    return Card("worked", "\n".join(lines))
+
+
 class ProblemView:
     """A problem in a notebook: `check(answer)`, `hint(n)`, `solution()` return cards, `form()` has buttons for them."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+
+    @classmethod
+    def number(cls, exercise: int, **problem: Any) -> ProblemView:
+        """Exercise number so-and-so whose answer is a number; `problem`: the fields of `NumberProblem`."""
+        return cls(NumberProblem(title=f"Exercise {exercise}", **problem))
+
+    @classmethod
+    def record(cls, exercise: int, **problem: Any) -> ProblemView:
+        """Exercise number so-and-so whose answer is the learner's record; `problem`: the fields of `RecordProblem`."""
+        return cls(RecordProblem(title=f"Exercise {exercise}", **problem))
 
     def __repr__(self) -> str:
         return f"{self.problem.title}: {self.problem.question}"
@@ -135,7 +150,7 @@ def _number(text: str) -> float | str | None:
 
 
 class Sheet:
-    """Pictures of `fedlab_nb.draw` in one image, `columns` to a row, each under its title. Text: their sentences."""
+    """Pictures of `fedlab_nb.plots` in one image, `columns` to a row, each under its title. Text: their sentences."""
 
     def __init__(self, pictures: Mapping[str, Picture], columns: int = 2) -> None:
         self.pictures, self.columns = dict(pictures), columns

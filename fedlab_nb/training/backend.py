@@ -8,16 +8,14 @@ call always takes the same way. Wall time of the loop over the stack's on one CP
     resnet8 8x8 1.4, 3x32x32 0.5             vgg9 8x8 0.8
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from torch import nn
 
 from ..errors import choose
 from ..models import parameter_count
+from .kernels.stacked_layers import stackable
 from .threads import SMALL_INPUT, cores
-from .twins import stackable
 
 BACKENDS = ("auto", "loop", "stacked")
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..models import load_state, model_state, parameter_count
+from ..models import Network, load_state, model_state, parameter_count
 from ..models.state import copied
 from .evaluate import in_chunks
+
+
+def by_architecture(models: Sequence[Network]) -> dict[tuple, list[int]]:
+    """Architecture -> the places in `models` of those that have it."""
+    groups: dict[tuple, list[int]] = {}
+    for k, model in enumerate(models):
+        groups.setdefault(model.architecture, []).append(k)
+    return groups
 
 
 class ClientModels:
@@ -19,13 +27,13 @@ class ClientModels:
     samples.
     """
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
+    def __init__(self, modules: Sequence[Network]) -> None:
         self.modules = [module.eval() if module.training else module for module in modules]
 
     def __len__(self) -> int:
         return len(self.modules)
 
-    def module(self, k: int) -> nn.Module:
+    def module(self, k: int) -> Network:
         """Client k's model; treat it as read-only, every method shares it."""
         return self.modules[k]
 
@@ -41,10 +49,7 @@ class ClientModels:
     @property
     def groups(self) -> dict[tuple, list[int]]:
         """Architecture -> the clients that use it."""
-        groups: dict[tuple, list[int]] = {}
-        for k, module in enumerate(self.modules):
-            groups.setdefault(module.architecture, []).append(k)
-        return groups
+        return by_architecture(self.modules)
 
     def logits(self, x: Tensor) -> Tensor:
         """Pre-softmax outputs of every client, `[M, N, C]`, without gradients."""

@@ -14,8 +14,6 @@ gradients). The student is in train mode while it learns and in eval mode whenev
 `recipe` is a `Recipe`: SGD or Adam, constant or cosine. Knows nothing of where samples or teachers come from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

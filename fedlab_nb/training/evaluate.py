@@ -1,7 +1,5 @@
 """Forward passes without gradients, in chunks, and the accuracies that are read off them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,18 +1,15 @@
 """Local training of M clients: each group of one architecture goes to the backend that suits it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import nn
-
+from ..models import Network
 from ..rng import generator
 from .backend import choose_backend, pieces, wants_channels_last
+from .clients import by_architecture
+from .kernels.parallel import side_by_side
 from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
-from .side_by_side import side_by_side
 from .stacked import train_stacked
 from .threads import cores
 
@@ -35,7 +32,7 @@ def curve_epochs(epochs: int) -> list[int]:
 
 
 def train_clients(
-    models: Sequence[nn.Module],
+    models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
     *,
@@ -55,9 +52,7 @@ def train_clients(
     """
     ids = range(len(models)) if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
-    groups: dict[tuple, list[int]] = {}
-    for k, model in enumerate(models):
-        groups.setdefault(model.architecture, []).append(k)
+    groups = by_architecture(models)
     total = recipe.epochs * len(groups)
     show = curve_epochs(recipe.epochs) if len(groups) == 1 and recipe.epochs else []
     before = 0
@@ -72,12 +67,12 @@ def train_clients(
         for part in parts:
             work = [models[k] for k in part], [shards[k] for k in part], recipe
             streams = [generator(seeds[k], stream, ids[k]) for k in part]
-            change = {"places": part, "loss": loss, "adjust": adjust}
             if way == "stacked":
-                trainings.append(train_stacked(*work, streams, snapshots=show, **change))
+                training = train_stacked(*work, streams, show, places=part, loss=loss, adjust=adjust)
             else:
-                layout = wants_channels_last(device, first, input_shape)
-                trainings.append(train_loop(*work, streams, channels_last=layout, **change))
+                last = wants_channels_last(device, first, input_shape)
+                training = train_loop(*work, streams, channels_last=last, places=part, loss=loss, adjust=adjust)
+            trainings.append(training)
         if len(parts) == 1:
             epochs = trainings[0]
         else:
@@ -99,14 +94,8 @@ def share_out(members: Sequence[int], shards: Sequence[Shard], parts: int) -> li
     return [largest_first[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
 
-def trained(models: Sequence[nn.Module], shards: Sequence[Shard], recipe: Recipe, **options) -> Sequence[nn.Module]:
+def trained(models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options) -> Sequence[Network]:
     """`train_clients` run to its end, for callers who need no progress."""
     for _ in train_clients(models, shards, recipe, **options):
         pass
     return models
-
-
-def same_device(tensor: torch.Tensor, model: nn.Module) -> torch.Tensor:
-    """`tensor` on the device and in the dtype of `model`."""
-    reference = next(model.parameters())
-    return tensor.to(reference.device, reference.dtype)

@@ -10,14 +10,13 @@ A method may change what a local step does in two places, alike in both backends
   same order; row i of every tensor is that of `clients[i]`. Here a = 1; in the stack it is all who take the step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..models import Network
 from .optim import optimizer_for
 from .recipe import Recipe
 
@@ -26,57 +25,8 @@ Loss = Callable[..., Tensor]
 Adjust = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
-class _Client:
-    """One client at work: its model, shard, optimizer and stream of shuffles."""
-
-    def __init__(
-        self,
-        place: int,
-        model: nn.Module,
-        shard: Shard,
-        recipe: Recipe,
-        stream: torch.Generator,
-        channels_last: bool,
-        loss: Loss | None,
-        adjust: Adjust | None,
-    ) -> None:
-        self.place, self.model, self.recipe, self.stream, self.loss, self.adjust = (
-            place, model, recipe, stream, loss, adjust,
-        )  # fmt: skip
-        self.x, *self.columns = shard
-        self.layout = torch.channels_last if channels_last else torch.preserve_format
-        model.to(memory_format=self.layout)
-        self.optimizer = optimizer_for(model.parameters(), recipe)
-
-    def epoch(self, epoch: int) -> Iterator[None]:
-        """One pass over the shard; yields after every step."""
-        self.model.train()
-        self.optimizer.lr = self.recipe.lr_at(epoch)
-        order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
-        for batch in order.split(self.recipe.batch_size):
-            gradients = torch.autograd.grad(self.batch_loss(batch), self.optimizer.parameters)
-            if self.adjust is not None:
-                with torch.no_grad():
-                    parameters = {name: p.unsqueeze(0) for name, p in self.model.named_parameters()}
-                    self.adjust((self.place,), parameters, [g.unsqueeze(0) for g in gradients])
-            self.optimizer.step(gradients)
-            yield
-
-    def batch_loss(self, rows: Tensor) -> Tensor:
-        """The mean loss of the samples `rows`."""
-        images = self.x.index_select(0, rows).to(memory_format=self.layout)
-        columns = [part.index_select(0, rows) for part in self.columns]
-        if self.loss is None:
-            return F.cross_entropy(self.model(images), columns[0])
-        features = self.model.features(images)
-        return self.loss(features, self.model.classifier(features), *columns).mean()
-
-    def finish(self) -> None:
-        self.model.eval().to(memory_format=torch.contiguous_format)
-
-
 def train_loop(
-    models: Sequence[nn.Module],
+    models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
     streams: Sequence[torch.Generator],
@@ -94,14 +44,34 @@ def train_loop(
     `places[k]` is what `adjust` knows client k by (None: k).
     """
     places = range(len(models)) if places is None else places
-    clients = [
-        _Client(place, model, shard, recipe, stream, channels_last, loss, adjust)
-        for place, model, shard, stream in zip(places, models, shards, streams, strict=True)
-    ]
+    layout = torch.channels_last if channels_last else torch.preserve_format
+    optimizers = [optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models]
+
+    def one_epoch(k: int, epoch: int) -> Iterator[None]:
+        """One pass over client k's shard; yields after every step."""
+        model, optimizer, (x, *columns) = models[k].train(), optimizers[k], shards[k]
+        optimizer.lr = recipe.lr_at(epoch)
+        order = torch.randperm(len(x), generator=streams[k]).to(x.device)
+        for rows in order.split(recipe.batch_size):
+            images = x.index_select(0, rows).to(memory_format=layout)
+            batch = [part.index_select(0, rows) for part in columns]
+            if loss is None:
+                value = F.cross_entropy(model(images), batch[0])
+            else:
+                features = model.features(images)
+                value = loss(features, model.classifier(features), *batch).mean()
+            gradients = torch.autograd.grad(value, optimizer.parameters)
+            if adjust is not None:
+                with torch.no_grad():
+                    parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
+                    adjust((places[k],), parameters, [g.unsqueeze(0) for g in gradients])
+            optimizer.step(gradients)
+            yield
+
     for epoch in range(recipe.epochs):
-        for client in clients:
-            for _ in client.epoch(epoch):
+        for k in range(len(models)):
+            for _ in one_epoch(k, epoch):
                 yield epoch
         yield epoch + 1
-    for client in clients:
-        client.finish()
+    for model in models:
+        model.eval().to(memory_format=torch.contiguous_format)

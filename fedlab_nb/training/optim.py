@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from torch import Tensor
 from .recipe import Recipe
 
 # One pass over memory instead of four (CPU: torch >= 2.4). It reads raw storage, so layouts have to agree.
-_FUSED_SGD = getattr(torch, "_fused_sgd_", None)
+_FUSED_SGD: Any = getattr(torch, "_fused_sgd_", None)
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
@@ -75,7 +76,7 @@ class Sgd:
                 maximize=False, is_first_step=False,
             )  # fmt: skip
             return
-        change = list(gradients)
+        change: Any = list(gradients)
         if self.weight_decay:
             change = torch._foreach_add(change, self.parameters, alpha=self.weight_decay)
         if self.momentum:
@@ -83,6 +84,9 @@ class Sgd:
             torch._foreach_add_(self.velocity, change)
             change = self.velocity
         torch._foreach_add_(self.parameters, change, alpha=-self.lr)
+
+
+EPSILON = 1e-8  # of Adam
 
 
 class Adam:
@@ -98,16 +102,15 @@ class Adam:
         lr: float,
         *,
         betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
         weight_decay: float = 0.0,
         rows: int | None = None,
     ) -> None:
         self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
         self.mean = [torch.zeros_like(p) for p in self.parameters]
         self.square = [torch.zeros_like(p) for p in self.parameters]
         device = self.parameters[0].device
-        self.steps = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
+        self.steps: Any = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
         self.count = 0
 
     def first(self, active: int) -> Adam:
@@ -130,7 +133,7 @@ class Adam:
         if self.steps is None:
             self.count += 1
             torch._foreach_div_(roots, (1 - second**self.count) ** 0.5)
-            torch._foreach_add_(roots, self.eps)
+            torch._foreach_add_(roots, EPSILON)
             torch._foreach_addcdiv_(self.parameters, self.mean, roots, -self.lr / (1 - first**self.count))
             return
         self.steps += 1
@@ -138,7 +141,7 @@ class Adam:
         spread = (1 - second**self.steps).sqrt()
         for parameter, mean, root in zip(self.parameters, self.mean, roots, strict=True):
             rows = (-1, *[1] * (root.dim() - 1))
-            root.div_(spread.to(root.dtype).view(rows)).add_(self.eps)
+            root.div_(spread.to(root.dtype).view(rows)).add_(EPSILON)
             parameter.addcdiv_(mean * size.to(root.dtype).view(rows), root, value=-1)
 
 
@@ -151,7 +154,7 @@ def optimizer_for(
     return Sgd(parameters, recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay, fused=fused)
 
 
-def clip(gradients: Sequence[Tensor], largest: float) -> None:
+def clip(gradients: list[Tensor] | tuple[Tensor, ...], largest: float) -> None:
     """Scale `gradients` in place so that their joint norm is at most `largest` (nn.utils.clip_grad_norm_)."""
     norm = torch.stack(torch._foreach_norm(gradients)).norm()
     torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1.0))

@@ -1,11 +1,9 @@
 """How a client trains: the settings of one local training, as a frozen value that can be remembered by."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
-from ..errors import choose, number
+from ..errors import choose, number, whole
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
@@ -33,8 +31,8 @@ class Recipe:
         def set_(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        set_("epochs", number("epochs", self.epochs, 0, 100_000, integer=True))
-        set_("batch_size", number("batch_size", self.batch_size, 1, 1_000_000, integer=True))
+        set_("epochs", whole("epochs", self.epochs, 0, 100_000))
+        set_("batch_size", whole("batch_size", self.batch_size, 1, 1_000_000))
         choose("optimizer", self.optimizer, OPTIMIZERS)
         choose("schedule", self.schedule, SCHEDULES)
         set_("lr", number("lr", self.lr, 0, 100, open_low=True))

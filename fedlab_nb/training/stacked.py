@@ -4,17 +4,16 @@ Clients are sorted by their number of batches, so the ones still at work in an e
 shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..models import Network
+from .kernels.stack import Stack
 from .loop import Adjust, Loss, Shard
 from .optim import optimizer_for
 from .recipe import Recipe
-from .stack import Stack
 
 
 class _Order:
@@ -29,15 +28,20 @@ class _Order:
         self.streams, self.device = streams, like.device
         counts = torch.tensor(sizes)
         starts = counts.cumsum(0) - counts
-        self.steps, slots = [], []
+        shapes, padded, weights, slots = [], [], [], []
         for j in range(-(-max(sizes) // batch)):
             active = sum(n > j * batch for n in sizes)
             lengths = (counts[:active] - j * batch).clamp(max=batch)
             width = int(lengths.max())
             real = torch.arange(width) < lengths[:, None]
             slots.append((torch.where(real, j * batch + torch.arange(width), 0) + starts[:active, None]).flatten())
-            weight = (real.double() / lengths[:, None]).to(like.dtype).to(self.device)
-            self.steps.append((active, weight, not bool(real.all())))
+            shapes.append((active, width))
+            padded.append(not bool(real.all()))
+            weights.append((real.double() / lengths[:, None]).to(like.dtype).flatten())
+        # To the device all at once, then each in memory of its own.
+        there = torch.cat(weights).to(self.device).split([len(weight) for weight in weights]) if weights else ()
+        own = [weight.view(shape).clone() for weight, shape in zip(there, shapes, strict=True)]
+        self.steps = [(active, w, pad) for (active, _), w, pad in zip(shapes, own, padded, strict=True)]
         self._slots = torch.cat(slots) if slots else starts[:0]
         self._widths = [len(part) for part in slots]
         self._order = torch.empty(sum(sizes), dtype=torch.long)
@@ -67,7 +71,7 @@ def cross_entropy_slope(logits: Tensor, target: Tensor, weight: Tensor) -> Tenso
 
 
 def train_stacked(
-    models: Sequence[nn.Module],
+    models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
     streams: Sequence[torch.Generator],
@@ -84,7 +88,8 @@ def train_stacked(
     """
     places = range(len(models)) if places is None else places
     order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True)
-    models, shards, streams, places = ([values[k] for k in order] for values in (models, shards, streams, places))
+    models, shards = [models[k] for k in order], [shards[k] for k in order]
+    streams, places = [streams[k] for k in order], [places[k] for k in order]
     stack = Stack(models)
     stack.net.train()
     x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))

@@ -5,8 +5,6 @@ machine a hundred times more. A fixed rule also keeps sums in one order, so a ru
 goes on.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

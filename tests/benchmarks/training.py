@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.models import build
-from fedlab_nb.models.pool import MaxPool2x2
+from fedlab_nb.models.max_pool import MaxPool2x2
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
 from fedlab_nb.training.backend import auto_backend

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 from lab_steps import end_kernels
 
-from fedlab_nb.launch import free_port, server_command, server_environment, wait_for
+from fedlab_nb.jupyter import free_port, server_command, server_environment, wait_for
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TOKEN = "browser-test"

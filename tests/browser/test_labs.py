@@ -6,17 +6,18 @@ import nbformat
 import pytest
 from lab_steps import open_notebook, run_all
 
+from fedlab_nb.labs import spec_of
 from fedlab_nb.panels.comparing import COMPARE
-from fedlab_nb.panels.labs import LABS, spec_of
+from fedlab_nb.panels.figures import COMMON
 from fedlab_nb.panels.racing import RACE
-from fedlab_nb.panels.views import VIEWS
 
 pytestmark = pytest.mark.browser
 
 SMALL = "clients=4, alpha=0.3, seeds=1, epochs=4"
 QUICK = {"coboosting": ", **{'coboosting.epochs': 2}"}
+SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
 CALLS = {
-    **{name: f"fl.lab('{name}', {SMALL}{QUICK.get(name, '')})" for name in LABS},
+    **{name: f"fl.lab('{name}', {SMALL}{QUICK.get(name, '')})" for name in SYSTEMS},
     "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'ensemble', 'fens'])",
     "race": f"fl.race({SMALL}, methods=['fens', 'fedavg_multi'], **{{'fedavg_multi.rounds': 3}})",
 }
@@ -27,7 +28,7 @@ CUT_OFF = """panel => [...panel.querySelectorAll('.widget-label')]
 def titles(name: str) -> dict[str, str]:
     """Title of each view of a panel."""
     spec = {"compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
-    return {view.name: view.title for view in spec.views} | VIEWS
+    return {view.name: view.title for view in (*spec.views, *COMMON)}
 
 
 def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):

@@ -1,11 +1,13 @@
 """What a reader does with the course, in a real browser against a real JupyterLab."""
 
 import re
+from contextlib import suppress
 
 import nbformat
 import numpy as np
 import pytest
 from lab_steps import end_kernels, open_notebook, panel, run_all, show, tab_to, wait_for_status
+from playwright.sync_api import TimeoutError
 
 pytestmark = pytest.mark.browser
 PICTURE = ".fl-view-partition .fl-picture"
@@ -29,21 +31,24 @@ def test_run_all_then_drag_alpha(page, lab):
     picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     handle.scroll_into_view_if_needed()
-    seen = {(picture.get_attribute("src"), sentence.inner_text())}
+    seen = [(picture.get_attribute("src"), sentence.inner_text())]
     height = panel(page).bounding_box()["height"]
     box = handle.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     for step in (25, 50, 75, 100):
-        before = picture.get_attribute("src")
-        page.mouse.move(x + step, y, steps=3)
-        page.wait_for_function(
-            "([css, old]) => document.querySelector(css).getAttribute('src') != old",
-            arg=[f".fl-playground {PICTURE}", before],
+        page.mouse.move(x + step, y)
+        changed = page.wait_for_function(  # both, in one look: they come one after the other
+            """([src, text]) => {
+                const view = document.querySelector('.fl-playground .fl-view-partition');
+                const now = [view.querySelector('.fl-picture').src, view.querySelector('.fl-sentence').innerText];
+                return now[0] != src && now[1] != text && now;
+            }""",
+            arg=seen[-1],
         )
         assert panel(page).bounding_box()["height"] == height
-        seen.add((picture.get_attribute("src"), sentence.inner_text()))
+        seen.append(tuple(changed.json_value()))
     page.mouse.up()
     assert len({src for src, _ in seen}) == len({text for _, text in seen}) == 5
     assert "α = 0.1," not in picture.get_attribute("alt")
@@ -111,8 +116,8 @@ def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course)
     open_notebook(page, lab, "cloned.ipynb")
     dialog = page.get_by_role("button", name="No Kernel", exact=True)
     dialog.or_(page.locator(".jp-RenderedImage img")).first.wait_for()
-    if dialog.is_visible():  # it may come later than the pictures
-        dialog.click()
+    with suppress(TimeoutError):  # it may come later than the pictures, and go by itself
+        dialog.click(timeout=5000)
     assert_pictures(page)
 
     open_notebook(page, lab, small(course, "saved", "import fedlab_nb as fl\nfl.playground()"))

@@ -38,6 +38,12 @@ def test_grey_images(tmp_path):
     facts = describe(str(path))
     assert (facts.input_shape, facts.classes, facts.n_train, facts.n_test, facts.n_public) == ((1, 8, 9), 3, 12, 6, 4)
     assert facts.digest == data.digest and load(str(path)) is data
+    assert data.y_public is None
+
+
+def test_labels_of_the_public_samples(tmp_path):
+    path = save(tmp_path, x_public=np.full((4, 8, 9), 51, np.uint8), y_public=np.array([2, 0, 1, 1]))
+    assert load(path).y_public.tolist() == [2, 0, 1, 1]
 
 
 def test_a_changed_file_is_loaded_anew(tmp_path):
@@ -114,6 +120,9 @@ NAN[4, 2, 2] = np.nan
         (dict(y_train=np.zeros(0, int), x_train=np.zeros((0, 8, 8))), "y_train is empty"),
         (dict(x_train=np.zeros((12, 0, 8))), r"x_train is empty \(shape \(12, 0, 8\)\); it must have samples"),
         (dict(x_public=np.zeros((0, 8, 9))), "x_public is empty .*; leave it out"),
+        (dict(y_public=np.zeros(4, int)), "has y_public but no x_public"),
+        (dict(x_public=np.zeros((4, 8, 9), np.uint8), y_public=np.zeros(3, int)), "but y_public has 3 labels"),
+        (dict(x_public=np.zeros((2, 8, 9), np.uint8), y_public=np.array([0, 3])), "y_public holds the label 3"),
         (dict(x_train=np.zeros(12)), r"x_train has shape \(12,\), but it must be images \[N, H, W\]"),
         (dict(x_train=np.zeros((12, 2, 2, 2, 2))), r"x_train has shape \(12, 2, 2, 2, 2\), but it must be images"),
         (dict(x_train=np.zeros((12, 7, 8))), r"x_train has shape .* H, W at least 8"),

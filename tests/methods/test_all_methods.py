@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +15,8 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.parts import phase2
+from fedlab_nb.methods.fens import method as fens
+from fedlab_nb.methods.results import typed
 from fedlab_nb.study import compare, run
 from fedlab_nb.training import Recipe
 
@@ -137,7 +139,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
     ctx = context()
     weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
-    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, phase2._count_round
+    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, fens.count_round
 
     def count(direction, times, payload):
         assert size(payload) == len(serialise(payload))
@@ -155,7 +157,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
     monkeypatch.setattr(Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1])
     monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
-    monkeypatch.setattr(phase2, "_count_round", rounds)
+    monkeypatch.setattr(fens, "count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
     finish(cheap(name).run(ctx))
     ledger = ctx.link.ledger
@@ -194,7 +196,19 @@ def test_results_predict_and_have_features(name):
     x = torch.rand(5, 1, 8, 8)
     assert model.logits(x).shape == (5, 10) and model.features(x).shape[0] == 5 and model.features(x).dim() == 2
     assert isinstance(model.parameters, int) and model.parameters > 0
-    assert all(isinstance(np.asarray(a), np.ndarray) for a in model.artefacts.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_a_run_leaves_behind_survives_the_store(name):
+    """Plain values are the same after JSON, arrays hold numbers, and the whole is of the type that is declared."""
+    model, _ = once(name)
+    x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
+    report = typed(model.measured(x, y), METHODS[name].report)
+    values = report.numbers()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert all(array.dtype.kind in "biuf" for array in report.arrays().values())
+    again = METHODS[name].report.restored(values, report.arrays())
+    assert type(again) is METHODS[name].report and again.filled().keys() == report.filled().keys()
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -220,7 +234,7 @@ def without(need):
     if need == "one architecture":
         return context(models=("mlp", "cnn"))
     ctx = context()
-    ctx.public = None
+    ctx.public = ctx.public[:0]
     return ctx
 
 

@@ -49,5 +49,5 @@ def test_a_student_with_convolutions_lives(tmp_path):
     labels = {"y_train": digits.y_train[:600].numpy(), "y_test": digits.y_test.numpy()}
     np.savez(tmp_path / "large.npz", **large | {"x_train": large["x_train"][:600]}, **labels)
     outcomes = compare(["ensemble", "feddf"], dataset=str(tmp_path / "large.npz"), clients=5, alpha=0.3)
-    assert outcomes[0].setting["model"] == "cnn"
+    assert outcomes[0].plan.model == "cnn"
     assert outcomes.mean("feddf") > outcomes.mean("ensemble") - 0.1

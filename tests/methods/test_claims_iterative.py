@@ -31,5 +31,5 @@ def test_round_by_round_they_leave_one_round_of_fedavg_behind(outcomes):
 
 @pytest.mark.slow
 def test_scaffold_sends_twice_as_much(outcomes):
-    totals = {o.method: o.ledger.total for o in outcomes if o.setting["seed"] == 0}
+    totals = {o.method: o.ledger.total for o in outcomes if o.settings.seed == 0}
     assert totals["scaffold"] == 2 * totals["fedavg_multi"] == 2 * totals["fedadam"]

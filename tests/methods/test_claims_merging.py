@@ -17,6 +17,6 @@ def test_fedlpa_beats_the_diagonal_fisher_by_20_points(damping):
 
 def test_the_last_factor_reveals_the_classes_after_5_epochs():
     outcomes = compare(["fedlpa"], alpha=0.3, **(SETTING | {"epochs": 5}))
-    leaks = [outcome.extras["label_leak"] for outcome in outcomes]
+    leaks = [outcome.report.label_leak for outcome in outcomes]
     precision, chance = (sum(leak[key] for leak in leaks) / 3 for key in ("precision", "chance"))
     assert precision >= 0.9 and chance < 0.85

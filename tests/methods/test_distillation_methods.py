@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb import formulas
+from fedlab_nb.comm import formulas
 from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
@@ -18,7 +18,8 @@ from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_ho
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
-from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
+from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
 from fedlab_nb.study.settings import Settings, plan
 from fedlab_nb.training import ClientModels, Recipe
@@ -130,7 +131,7 @@ def test_teacher_weighted_by_samples(name):
     patched = type(f"Seen{name}", (type(method),), {"loss": loss})
     model, _ = finish(patched(**{**SHORT, "epochs": 1}, weights="samples"), ctx)
     assert seen and all(one == pytest.approx(shares, rel=1e-12) for one in seen)
-    assert model.artefacts["disagreement"].shape == (1,)
+    assert model.report.disagreement.shape == (1,)
     uniform, _ = finish(DATA_FREE[name](**{**SHORT, "epochs": 1}), context(dtype=torch.float64))
     assert not torch.equal(uniform.logits(ctx.public), model.logits(ctx.public))
 
@@ -183,36 +184,104 @@ def test_jensen_shannon():
     assert float(jensen_shannon(p, q)) == pytest.approx(float(by_hand), rel=1e-12)
 
 
+# ------------------------------------------------------------------------------------------------ whole losses
+class Linear:
+    """An ensemble (of one client) and a student alike: logits are the pixels times a factor, features the logits."""
+
+    def __init__(self, factor, batch_norm=0.0):
+        self.factor, self.batch_norm = factor, torch.tensor(batch_norm, dtype=torch.float64)
+
+    def __call__(self, x):
+        return self.factor * x.flatten(1)
+
+    def look(self, x, statistics=False):
+        return View(self(x)[None], [self(x)], self.batch_norm if statistics else x.new_zeros(()))
+
+
+def test_loss_of_fdafl_by_hand():
+    """Two images of two pixels, probabilities (3/4, 1/4) and (1/4, 3/4): λ 2, 3 and 5 on terms worked by hand."""
+    x = logits([math.log(3), 0.0], [0.0, math.log(3)]).view(2, 1, 1, 2)
+    sure = -math.log(0.75)  # CE to the likelier class
+    entropy = -math.log(2)  # the mean prediction is (1/2, 1/2)
+    activation = -math.log(3) / 2  # each image: (ln 3 + 0) / 2
+    for weights in [(2.0, 3.0, 5.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]:
+        method = FDafl(**dict(zip(("one_hot", "entropy", "activation"), weights, strict=True)))
+        by_hand = weights[0] * sure + weights[1] * entropy + weights[2] * activation
+        assert float(method.loss(x, Linear(1.0))) == pytest.approx(by_hand, abs=1e-14)
+    # Surer answers, more balanced classes and stronger features each make it smaller, and the generator seeks that.
+    assert method.loss(2 * x, Linear(1.0)) < method.loss(x, Linear(1.0))
+    lopsided = x[:1].repeat(2, 1, 1, 1)
+    balanced = FDafl(one_hot=0, entropy=1, activation=0)
+    assert balanced.loss(lopsided, Linear(1.0)) > balanced.loss(x, Linear(1.0))
+
+
+def test_loss_of_fadi_by_hand():
+    """One image of two pixels, teacher (3/4, 1/4), student (1/4, 3/4) after temperature 3; every term by hand."""
+    u = logits([0.6, -0.2]).view(1, 1, 1, 2)
+    x = logits([3 * math.log(3), 0.0]).view(1, 1, 1, 2)  # what the networks see; u is what is smoothed
+    y = torch.tensor([1])
+    wrong = math.log(1 + 27)  # CE to class 1 of logits (ln 27, 0)
+    tv = 0.8  # one horizontal difference, 0.6 + 0.2; there is no other neighbour
+    norm = math.sqrt(0.36 + 0.04)
+    # P = (3/4, 1/4), Q = (1/4, 3/4), M = (1/2, 1/2): both KL are 3/4 log 3/2 + 1/4 log 1/2.
+    apart = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    terms = {"tv": tv, "l2": norm, "bn_weight": 0.37, "adaptive": 1 - apart}
+    ensemble, student = Linear(1.0, batch_norm=0.37), lambda x: Linear(1.0)(x).flip(1)
+    together = {"tv": 2.0, "l2": 3.0, "bn_weight": 5.0, "adaptive": 7.0}
+    for chosen in [{}, *({name: weight} for name, weight in together.items()), together]:
+        method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
+        by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
+        assert float(method.loss(u, x, y, ensemble, student)) == pytest.approx(by_hand, abs=1e-14)
+    # The adaptive term rewards a student that differs.
+    adaptive = FAdi(tv=0, l2=0, bn_weight=0, adaptive=1)
+    assert adaptive.loss(u, x, y, ensemble, student) < adaptive.loss(u, x, y, ensemble, Linear(1.0))
+
+
+def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
+    """u in [-1, 1] is x = (1 + u)/2, moved by at most a sixteenth of the side, here one pixel, anew each time."""
+    seen, real = [], FAdi.loss
+
+    def loss(self, u, x, *rest):
+        shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if torch.equal(x, ((1 + u) / 2).roll((i, j), (2, 3)))]
+        seen.append(shifts)
+        assert bool((x >= 0).all()) and bool((x <= 1).all())
+        return real(self, u, x, *rest)
+
+    monkeypatch.setattr(FAdi, "loss", loss)
+    finish(FAdi(**{**SHORT, "epochs": 1}), context())
+    assert all(len(shifts) == 1 for shifts in seen) and len(set(map(tuple, seen))) > 4
+
+
 # ------------------------------------------------------------------------------------------------ runs
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
 @pytest.mark.parametrize("name", DATA_FREE)
-def test_data_free_runs_cost_one_upload_and_keep_a_diary(name, model):
+def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     ctx = context(model, 4)
     model, steps = finish(DATA_FREE[name](**SHORT), ctx)
     d = sum(t.numel() for t in model_state(model.module).values())
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.one_shot_bytes(d) and up == 4 * d
     assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
-    kept = model.artefacts
-    assert kept["synthetic_images"].shape == (2, 16, 1, 8, 8) and kept["synthetic_labels"].shape == (2, 16)
-    assert kept["teacher_classes"].shape == (2, C) and kept["teacher_classes"].sum() == 32
-    assert kept["disagreement"].shape == kept["distillation_loss"].shape == (2,)
+    report = model.report
+    assert report.synthetic_images.shape == (2, 16, 1, 8, 8) and report.synthetic_labels.shape == (2, 16)
+    assert report.teacher_classes.shape == (2, C) and report.teacher_classes.sum() == 32
+    assert report.disagreement.shape == report.distillation_loss.shape == (2,)
     assert {step.phase for step in steps} == {"local training", "synthesis", "distillation"}
     shown = [step.model for step in steps if step.phase == "distillation" and step.model is not None]
-    assert [len(now.live["synthetic_epochs"]) for now in shown] == [1, 2]
+    assert [len(now.report.synthetic_epochs) for now in shown] == [1, 2]
     assert not model.module.training
 
 
 @pytest.mark.parametrize("kind", [Dense, FAdi])
 def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """It moves in distillation only: before the first step everything is as it was drawn."""
-    seen, name, real = [], kind.info.name, kind.distil
+    seen, name, real = [], kind.info.name, Server.distil
 
-    def distil(self, learner, *args):
-        seen.append(model_state(learner.student))
-        return (yield from real(self, learner, *args))
+    def distil(self, *args):
+        seen.append(model_state(self.student))
+        return (yield from real(self, *args))
 
-    monkeypatch.setattr(kind, "distil", distil)
+    monkeypatch.setattr(Server, "distil", distil)
     ctx = context("resnet8", 4)
     finish(kind(**SHORT), ctx)
     drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))
@@ -329,32 +398,32 @@ def test_fedkd_from_an_averaged_model():
 def test_public_samples_are_needed():
     for method in (FedDF(), FedKD()):
         ctx = context()
-        ctx.public = None
+        ctx.public = ctx.public[:0]
         with pytest.raises(UsageError, match="needs unlabelled public images"):
             method.validate(ctx)
 
 
 # ------------------------------------------------------------------------------------------------ untrained ensembles
 def test_rules_of_the_ensemble():
-    found = {}
+    models = {}
     for rule in ("logits", "probabilities", "weighted", "class_counts", "votes"):
         ctx = context(dtype=torch.float64)
-        found[rule], _ = finish(Ensemble(rule=rule), ctx)
-        d = found[rule].parameters // M
+        models[rule], _ = finish(Ensemble(rule=rule), ctx)
+        d = models[rule].parameters // M
         for up, down in ctx.link.ledger.by_client().values():
             assert up + down == 2 * 8 * d + (4 * C if rule == "class_counts" else 0)
     x = ctx.public
-    own = torch.stack([found["votes"].clients.module(k)(x) for k in range(M)]).detach()
+    own = torch.stack([models["votes"].clients.module(k)(x) for k in range(M)]).detach()
     sizes = torch.tensor(ctx.sizes).double()
     counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
     close = {"rtol": 0, "atol": 1e-7}
-    torch.testing.assert_close(found["logits"].logits(x), own.mean(0), **close)
+    torch.testing.assert_close(models["logits"].logits(x), own.mean(0), **close)
     torch.testing.assert_close(
-        found["weighted"].logits(x), torch.einsum("m,mnc->nc", sizes / sizes.sum(), own), **close
+        models["weighted"].logits(x), torch.einsum("m,mnc->nc", sizes / sizes.sum(), own), **close
     )
     shares = counts / counts.sum(0)
-    torch.testing.assert_close(found["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close)
-    for i, answer in enumerate(found["votes"].predict(x).tolist()):
+    torch.testing.assert_close(models["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close)
+    for i, answer in enumerate(models["votes"].predict(x).tolist()):
         names = own[:, i].argmax(1).tolist()
         most = max(names.count(c) for c in range(C))
         assert names.count(answer) == most

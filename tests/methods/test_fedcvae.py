@@ -2,11 +2,11 @@
 
 import math
 
+import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedcvae import FedCVAE, shares
@@ -105,9 +105,9 @@ def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
     ctx = context()
     out, steps = finish(FedCVAE(**QUICK).run(ctx))
     decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
-    assert ctx.link.ledger.by_client() == {k: (formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)}
+    assert ctx.link.ledger.by_client() == {k: (byte_formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)}
     assert decoder + 10 < out.parameters and ctx.server_steps == 1
-    assert out.artefacts["synthetic"].shape[1:] == (1, 8, 8) and out.artefacts["vae_loss"].shape == (20,)
+    assert out.report.synthetic.shape[1:] == (1, 8, 8) and out.report.vae_loss.shape == (20,)
     assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))
     again, _ = finish(FedCVAE(**QUICK).run(context()))
     x = torch.rand(4, 1, 8, 8, generator=seeded())

@@ -1,16 +1,15 @@
 """Fisher merging against numbers worked out by hand, its Fisher against a loop over samples, its bytes."""
 
+import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fisher_merge import FisherMerge, merge
-from fedlab_nb.methods.parts.fisher import diagonal_fisher
+from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
 from fedlab_nb.models import build, model_state
 from fedlab_nb.training import Recipe
 
@@ -69,10 +68,10 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
 
 
 def test_one_client_keeps_its_model():
-    kept = []
-    out = finish(FisherMerge().run(context(clients=1, remembered=kept)))
+    remembered = []
+    out = finish(FisherMerge().run(context(clients=1, remembered=remembered)))
     for name, tensor in model_state(out.module).items():
-        torch.testing.assert_close(tensor, kept[0][0][name])
+        torch.testing.assert_close(tensor, remembered[0][0][name])
 
 
 # ------------------------------------------------------------------------------------------------ the Fisher
@@ -83,7 +82,7 @@ def test_the_diagonal_against_a_loop_over_samples(model, width):
     module.train()(x)  # batch norm gets statistics of its own
     module.train()
     state = model_state(module)
-    found = diagonal_fisher(module, x, y, batch_size=4)
+    fisher = diagonal_fisher(module, x, y, batch_size=4)
     assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
@@ -93,9 +92,9 @@ def test_the_diagonal_against_a_loop_over_samples(model, width):
         for name, parameter in module.named_parameters():
             expected[name] += parameter.grad**2 / len(x)
     for name in expected:
-        torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-15)
+        torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
     for name, value in diagonal_fisher(module, x, y, batch_size=9).items():
-        torch.testing.assert_close(value, found[name], rtol=1e-9, atol=1e-15)
+        torch.testing.assert_close(value, fisher[name], rtol=1e-9, atol=1e-15)
 
 
 def test_no_samples_is_one_sentence():
@@ -110,14 +109,14 @@ def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
     out = finish(FisherMerge().run(ctx))
     d = sum(t.numel() for t in model_state(out.module).values())
-    expected = formulas.fisher_merge_bytes(d, out.parameters)
+    expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     assert d > out.parameters if model == "resnet8" else expected == 12 * d
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
 
 
 def test_large_damping_is_one_round_fedavg():
-    kept = []
-    ctx = context(remembered=kept)
+    remembered = []
+    ctx = context(remembered=remembered)
     out = finish(FisherMerge(damping=1e9).run(ctx))
-    for name, tensor in weighted_mean(kept[0], ctx.sizes).items():
+    for name, tensor in weighted_mean(remembered[0], ctx.sizes).items():
         torch.testing.assert_close(model_state(out.module)[name], tensor, rtol=1e-6, atol=1e-6)

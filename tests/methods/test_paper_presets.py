@@ -123,10 +123,10 @@ def test_a_paper_run_of_one_round_from_end_to_end(images, name):
     setting["model"] = NARROW.get(model, f"{model}:4" if ":" not in model and model != "auto" else model)
     (*_, last) = job([name], **setting, **{f"{name}.{key}": value for key, value in fewer.items()})
     assert last.error is None and last.outcome is not None, last.error
-    kept = last.outcome.setting["options"]
+    kept = last.outcome.options
     assert {key: kept[key] for key in knobs if key not in fewer} == {
         key: knob.paper for key, knob in knobs.items() if key not in fewer
     }
     usual = cls.paper_recipe or FEDLPA
-    assert last.outcome.setting["recipe"] == dataclasses.asdict(dataclasses.replace(usual, epochs=1))
+    assert last.outcome.recipe == dataclasses.replace(usual, epochs=1)
     assert 0 <= last.outcome.accuracy <= 1

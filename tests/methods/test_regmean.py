@@ -1,12 +1,13 @@
 """RegMean: exact on linear regression, FedLPA with B = I, and what it sends."""
 
+import byte_formulas
 import pytest
 import torch
 
-from fedlab_nb import formulas
 from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.fedlpa.solvers import solve
 from fedlab_nb.methods.parts.kronecker import Factors, input_factors, kronecker_factors, layer_matrix
-from fedlab_nb.methods.parts.posterior import Posterior, solve
+from fedlab_nb.methods.parts.posterior import Posterior
 from fedlab_nb.methods.regmean import RegMean, merge, shrunk
 from fedlab_nb.models import build, model_state
 
@@ -74,25 +75,25 @@ def test_input_moments_are_fedlpas_first_factors(model, scale):
 
 
 def test_the_method_merges_every_layer_and_sends_triangles():
-    kept = []
-    ctx = context(dtype=torch.float32, remembered=kept)
+    remembered = []
+    ctx = context(dtype=torch.float32, remembered=remembered)
     out = finish(RegMean().run(ctx))
     state = model_state(out.module)
     weights = [t.shape for name, t in state.items() if name.endswith("weight")]
-    expected = formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
+    expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
     name = "classifier"
-    moments = [input_factors(ctx.new_model(s), ctx.private.train(k)[0])[name] for k, s in enumerate(kept[0])]
+    moments = [input_factors(ctx.new_model(s), ctx.private.train(k)[0])[name] for k, s in enumerate(remembered[0])]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
-    by_hand = merge([layer_matrix(s, name) for s in kept[0]], moments, shares, RegMean().ridge)
+    by_hand = merge([layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge)
     torch.testing.assert_close(layer_matrix(state, name), by_hand)
 
 
 def test_batch_norm_is_averaged():
-    kept = []
-    ctx = context(model="resnet8", width=4, remembered=kept)
+    remembered = []
+    ctx = context(model="resnet8", width=4, remembered=remembered)
     state = model_state(finish(RegMean().run(ctx)).module)
-    average = weighted_mean(kept[0], ctx.sizes)
+    average = weighted_mean(remembered[0], ctx.sizes)
     names = [name for name in state if "running" in name]
     assert names and all(torch.equal(state[name], average[name]) for name in names)
 

@@ -2,16 +2,18 @@
 
 import threading
 
-import numpy as np
+import ipywidgets as widgets
 import pytest
 
-from fedlab_nb.draw import Picture
-from fedlab_nb.draw.style import new_figure
 from fedlab_nb.errors import UsageError
+from fedlab_nb.labs import lab
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import Extra, LabSpec, LabView, build, lab
+from fedlab_nb.methods.local import LocalReport
+from fedlab_nb.panels import Extra, LabSpec, LabView, Panel
 from fedlab_nb.panels.guess import reveal
 from fedlab_nb.panels.knobs import KnobBox
+from fedlab_nb.plots import Picture
+from fedlab_nb.plots.style import new_figure
 
 
 def picture(text):
@@ -22,8 +24,8 @@ def picture(text):
 class Always(LabView):
     name, title, ready = "always", "Always", "always"
 
-    def draw(self, look):
-        return picture(f"rounds {look.knobs['rounds']}, client {look.client}, class {look.klass}")
+    def draw(self, state):
+        return picture(f"rounds {state.knobs['rounds']}, client {state.client}, class {state.klass}")
 
 
 class Slow(LabView):
@@ -31,37 +33,59 @@ class Slow(LabView):
     work_label = "Try it"
     prepared_in = set()
 
-    def prepare(self, look):
+    def prepare(self, state):
         self.prepared_in.add(threading.current_thread().name)
         yield
-        return round(look.outcome.accuracy, 3)
+        return round(state.outcome.accuracy, 3)
 
-    def work(self, look):
+    def work(self, state):
         """Count to two."""
         for done in range(2):
             yield done, 2, f"step {done}"
         return "counted"
 
-    def draw(self, look):
-        return picture(f"prepared {look.prepared}, worked {look.worked}")
+    def draw(self, state):
+        return picture(f"prepared {state.prepared}, worked {state.worked}")
 
 
 class Live(LabView):
     name, title, ready = "live", "Live", "live"
+    running = []  # what was shown of a running method
 
-    def draw(self, look):
-        return picture(f"live {sorted(look.live)}, {len(look.metrics)} metrics, outcome {look.outcome is not None}")
+    def draw(self, state):
+        shown = sorted(state.report.filled())
+        if state.outcome is None:
+            self.running.append((shown, len(state.metrics)))
+        return picture(f"live {shown}, outcome {state.outcome is not None}")
+
+
+class Chooser(LabView):
+    name, title, ready = "chooser", "Chooser", "data"
+
+    def __init__(self):
+        super().__init__()
+        self.which = widgets.Dropdown(options=[("first", 1), ("second", 2)])
+        self.share = widgets.FloatSlider(0.5, min=0, max=1)
+        self.controls = [self.which, self.share]
+        self.label = "not a control"
+
+    def draw(self, state):
+        return picture(f"which {self.which.value}, share {self.share.value:g}, alpha {state.settings['alpha']:g}")
 
 
 SPEC = LabSpec(
-    method="fens", companions=("fedavg",), knobs=("rounds", "aggregator"), views=(Always, Slow, Live), name="lab",
+    method="fens",
+    companions=("fedavg",),
+    knobs=("rounds", "aggregator"),
+    views=(Always, Slow, Live, Chooser),
+    name="lab",
     extras=(Extra("init", "Start", (("same", "same"), ("different", "different")), "How clients start"),),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
 def toy(job):
-    panel = build(SPEC, methods=SPEC.companions, job=job, seeds=1)
+    panel = Panel(SPEC, job=job, seeds=1)
     yield panel
     job.gate.set()
     panel.close()
@@ -86,7 +110,7 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     toy.run(wait=True)
     methods, _, settings = job.calls[0]
     assert methods == ["fens", "fedavg"] and settings["fens.rounds"] == 7 and settings["init"] == "different"
-    assert toy.error == "" and "fens.rounds = 7" in toy.record.rows[0].setting
+    assert toy.error == "" and "fens.rounds = 7" in toy.state("accuracy").runs.rows[0].setting
 
 
 def test_knobs_move_a_view_that_is_always_ready_and_clients_and_classes_are_told(toy):
@@ -98,7 +122,7 @@ def test_knobs_move_a_view_that_is_always_ready_and_clients_and_classes_are_told
 
 def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_button(toy):
     assert toy.show("slow") is None and "Press Run" in toy.views["slow"].frame.value
-    with_nothing = toy.own.buttons["slow"]
+    with_nothing = toy.views["slow"].button
     with_nothing.click()
     assert "needs a result" in toy.controls.error.value
     toy.run(wait=True)
@@ -108,11 +132,49 @@ def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_but
     assert toy.work("slow").sentence.endswith("worked counted") and toy.status == "done"
 
 
-def test_live_views_are_drawn_while_it_runs(toy, job):
-    job.live = {"weights": np.zeros(3)}
+def test_set_turns_to_a_view_and_sets_its_controls(toy):
+    assert toy.set("chooser", which=2, share=0.25).sentence == "which 2, share 0.25, alpha 0.1"
+    assert toy.views.visible == "chooser" and toy.sentence.startswith("which 2")
+    assert toy.set("chooser", which=1).sentence == "which 1, share 0.25, alpha 0.1"
+    assert "α = 0.1" in toy.set("partition").alt and toy.views.visible == "partition"
+
+
+@pytest.mark.parametrize(
+    ("view", "controls", "says"),
+    [
+        ("chooser", {"witch": 2}, "Unknown control of chooser 'witch': did you mean 'which'"),
+        ("chooser", {"label": "x"}, "Unknown control of chooser 'label'"),
+        ("chooser", {"which": 3}, "which is 3, but it must be one of: 1, 2"),
+        ("chooser", {"share": 2}, "share is 2, but it must be a number from 0 to 1"),
+        ("partition", {"share": 2}, "Unknown control of partition 'share'"),
+        ("choser", {}, "did you mean 'chooser'"),
+    ],
+)
+def test_set_tells_wrong_names_and_values(toy, view, controls, says):
+    with pytest.raises(UsageError, match=says):
+        toy.set(view, **controls)
+
+
+def test_state_is_what_a_view_is_drawn_from(toy):
+    assert toy.state("slow").outcome is None and toy.state("slow").settings["alpha"] == 0.1
+    toy.run(wait=True)
+    toy.work("slow")
+    state = toy.state("slow")
+    assert state.outcome is toy.outcomes[0] and set(state.others) == {"fedavg"} and state.number == 1
+    assert state.worked == "counted" and state.prepared == round(state.outcome.accuracy, 3)
+    assert toy.state("accuracy").outcomes == {0: state.outcome} and toy.state("accuracy").worked is None
+    with pytest.raises(UsageError, match="did you mean 'slow'"):
+        toy.state("slo")
+
+
+def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.panels.redraw.REDRAW", 0)
+    job.report = LocalReport(best_client=1)
+    Live.running.clear()
     toy.show("live")
     toy.run(wait=True)
-    assert text(toy, "live").startswith("<p role=\"status\">live ['weights']".replace("'", "&#x27;"))
+    assert Live.running and {tuple(shown) for shown, _ in Live.running} == {("best_client",)}
+    assert text(toy, "live").startswith('<p role="status">live [], outcome True')
 
 
 def test_a_guess_is_revealed_after_the_run(toy):
@@ -137,7 +199,7 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)
     with pytest.raises(UsageError, match="aggregator"):
-        build(SPEC, methods=(), job=job, aggregator="nothing")
+        Panel(SPEC, methods=(), job=job, aggregator="nothing")
 
 
 def test_unknown_views_are_told(toy):
@@ -147,7 +209,7 @@ def test_unknown_views_are_told(toy):
 
 def test_a_view_that_cannot_be_drawn_does_not_hold_up_the_run(toy, monkeypatch):
     toy.show("always")
-    monkeypatch.setattr(Always, "draw", lambda self, look: 1 / 0)
+    monkeypatch.setattr(Always, "draw", lambda self, state: 1 / 0)
     toy.controls.knobs["rounds"].value = 3
     assert "ZeroDivisionError" in toy.controls.error.value
     toy.run(wait=True)

@@ -32,7 +32,7 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     data, alt, sentence = picture(panel, "partition")
     assert data.startswith(PNG) and "α = 0.1, 10 clients, seed 0" in alt and "classes" in sentence
     assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
-    assert all(cls.info.title in panel.drawer.methods.value for cls in METHODS.values())
+    assert all(cls.info.title in panel.runs_panel.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and status_classes(panel) == ["fl-status-idle"] and job.calls == []
     assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
     panel.views.choose("accuracy")
@@ -65,16 +65,16 @@ def test_a_run_fills_every_view_and_the_table(make):
     panel.controls.run.click()
     assert panel.wait(20)
     assert panel.status == "done" and status_classes(panel) == ["fl-status-done"]
-    assert panel.views.visible == "accuracy" and panel.drawer.tabs.value == "runs"
+    assert panel.views.visible == "accuracy" and panel.runs_panel.tabs.value == "runs"
     expected = [("fedavg", 0), ("fedavg", 1), ("fens", 0), ("fens", 1)]
-    assert [(o.method, o.setting["seed"]) for o in panel.outcomes] == expected
+    assert [(o.method, o.settings.seed) for o in panel.outcomes] == expected
     for view in VIEWS:
         panel.views.choose(view)
         data, alt, sentence = picture(panel, view)
         assert data.startswith(PNG) and "α = 0.1" in alt and len(sentence) > 40, view
         panel.views.tables.value = True
         assert panel.views.table.value.startswith("<table>"), view
-    assert panel.drawer.runs.children[1].children[1].value.count("<span") >= 6
+    assert panel.runs_panel.runs.children[1].children[1].value.count("<span") >= 6
     assert "4 results" in panel.controls.phase.value and panel.controls.progress.value == 1
     assert not panel.error and panel.controls.stop.disabled and not panel.controls.run.disabled
 
@@ -104,22 +104,22 @@ def test_a_chosen_client_is_marked_in_every_view(make):
         if view != "accuracy":
             assert "lient 3" in sentence and picture(panel, view) != unmarked[view], view
     panel.controls.clients.value = 2  # client 3 is gone
-    assert panel.views.chosen is None and not panel.error
+    assert panel.views.look["client"] is None and not panel.error
 
 
 def test_pinned_rows_stay_beside_new_runs(make):
     panel = make()
     panel.run(wait=True)
-    panel.drawer.runs.children[2].children[0].value = True  # FENS of run 1
+    panel.runs_panel.runs.children[2].children[0].value = True  # FENS of run 1
     panel.controls.alpha.value = 1
     assert "press Run" in panel.views["accuracy"].caption.value
     panel.run(wait=True)
     assert "FENS (run 1, α = 0.1)" in picture(panel, "accuracy")[1]
     assert "run_1 = fl.compare(['fens'], dataset='digits', alpha=0.1" in panel.code()
-    panel.drawer.clear.click()
-    assert [row.method for row in panel.record.rows] == ["fens"]
+    panel.runs_panel.clear.click()
+    assert [row.method for row in panel.state("accuracy").runs.rows] == ["fens"]
     panel.run(wait=True)
-    assert [row.run for row in panel.record.shown] == [3, 3, 1] and not panel.error
+    assert [row.run for row in panel.state("accuracy").runs.shown] == [3, 3, 1] and not panel.error
 
 
 def test_code_is_python_that_names_what_run_would_do(make, job):
@@ -136,9 +136,9 @@ def test_code_is_python_that_names_what_run_would_do(make, job):
 def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_path):
     panel = make()
     panel.run(wait=True)
-    panel.drawer.folder.value = str(tmp_path / "mine")
-    panel.drawer.export.click()
-    assert "runs.csv" in panel.drawer.written.value and not panel.error
+    panel.runs_panel.folder.value = str(tmp_path / "mine")
+    panel.runs_panel.export.click()
+    assert "runs.csv" in panel.runs_panel.written.value and not panel.error
     with open(tmp_path / "mine/runs.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["fedavg", "fedavg", "fens", "fens"]
@@ -149,8 +149,8 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
         assert b"<svg" in (tmp_path / f"mine/{name}.svg").read_bytes()[:600]
     assert panel.export(tmp_path / "mine") == tmp_path / "mine-2"
     (tmp_path / "file").write_text("here already")
-    panel.drawer.folder.value = str(tmp_path / "file" / "below")
-    panel.drawer.export.click()
+    panel.runs_panel.folder.value = str(tmp_path / "file" / "below")
+    panel.runs_panel.export.click()
     assert "choose another folder" in panel.controls.error.value
 
 

@@ -38,7 +38,7 @@ def test_the_race_is_run_once_and_played_by_steps(made):
     panel.run(wait=True)
     end = panel.show("race")
     assert "leads with" in end.sentence and not panel.error
-    track = panel.own.views["race"]
+    track = panel.lab_views["race"]
     track.spent.value = 0
     assert "no method has a global model yet" in panel.views["race"].picture.sentence
     track.step.click()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fedlab_nb.draw import png
 from fedlab_nb.panels.stored import StoredResults
+from fedlab_nb.plots import png
 
 METHODS = ["local", "fedavg", "fens"]
 
@@ -13,7 +13,7 @@ def settings(**more):
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = StoredResults().show("bars", METHODS, settings())
+    picture = StoredResults().show(METHODS, settings())
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert picture.sentence.startswith("Stored results of ") and "at α = 0.1, 10 clients:" in picture.sentence
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
@@ -21,18 +21,15 @@ def test_titles_numbers_and_source_of_the_table():
 
 def test_following_a_slider_keeps_the_figure():
     stored = StoredResults()
-    first = stored.show("lines", METHODS, settings())
+    first = stored.show(METHODS, settings())
     png(first)
     for alpha, clients in ((0.13, 10), (4.0, 10), (100, 3), (0.01, 50)):
-        picture = stored.show("lines", METHODS, settings(alpha=alpha, clients=clients))
+        picture = stored.show(METHODS, settings(alpha=alpha, clients=clients))
         assert picture.figure is first.figure and "nearest to your" in picture.sentence
 
 
-@pytest.mark.parametrize("kind", ["both", "lines", "bars"])
-def test_settings_that_differ_are_named(kind):
-    picture = StoredResults().show(
-        kind, METHODS, settings(epochs=5, **{"fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"})
-    )
+def test_settings_that_differ_are_named():
+    picture = StoredResults().show(METHODS, settings(epochs=5, **{"fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}))
     assert picture.sentence.endswith("Their epochs and fens.rounds differ from yours.")
 
 
@@ -40,9 +37,9 @@ def test_settings_that_differ_are_named(kind):
     "other", [{"dataset": "glyphs"}, {"partition": "classes"}, {"model": "cnn"}, {"spurious": "0,1"}, {"holdout": 0.3}]
 )
 def test_nothing_where_the_table_would_mislead(other):
-    assert StoredResults().show("both", METHODS, settings(**other)) is None
+    assert StoredResults().show(METHODS, settings(**other)) is None
 
 
 def test_a_method_of_ones_own_is_left_out():
-    assert StoredResults().show("bars", ["mine"], settings()) is None
-    assert len(StoredResults().show("bars", ["mine", "fens"], settings()).table) == 1
+    assert StoredResults().show(["mine"], settings()) is None
+    assert len(StoredResults().show(["mine", "fens"], settings()).table) == 1

@@ -28,7 +28,7 @@ def test_a_method_that_fails_does_not_lose_the_others(make, job, diverged):
     line = panel.controls.error.value
     assert line.count("<p") == 1 and "FedAvg, one round: Its numbers are no longer finite" in line
     assert 'role="alert"' in line and "RunError" in panel.error
-    assert "no longer finite" in panel.drawer.runs.children[1].children[1].value
+    assert "no longer finite" in panel.runs_panel.runs.children[1].children[1].value
     job.fails = {}
     panel.run(wait=True)
     assert not panel.controls.error.value
@@ -124,14 +124,14 @@ def test_stop_before_start_and_twice(make, job):
 
 def test_stop_keeps_what_is_finished(make, job):
     panel = make(methods=["fedavg", "fens"], seeds=1)
-    steps = panel._course.event
+    steps = panel._status.run_event
 
-    def hold(event):
+    def hold(event, title):
         if event.outcome is not None:
             job.gate.clear()
-        steps(event)
+        return steps(event, title)
 
-    panel._course.event = hold
+    panel._status.run_event = hold
     panel.run()
     until(lambda: len(panel.outcomes) == 1)
     panel.controls.stop.click()
@@ -147,7 +147,7 @@ def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, 
     panel.run()
     job.gate.set()
     assert panel.wait(20) and panel.status == "done" and job.closed == 2
-    assert len(panel.outcomes) == 4 and {row.run for row in panel.record.rows if row.outcomes} == {2}
+    assert len(panel.outcomes) == 4 and {row.run for row in panel.state("accuracy").runs.rows if row.outcomes} == {2}
 
 
 def test_sliders_move_while_a_run_goes_on(make, job):
@@ -159,7 +159,7 @@ def test_sliders_move_while_a_run_goes_on(make, job):
     assert "α = 3" in panel.views["partition"].picture.alt and panel.status == "running"
     job.gate.set()
     assert panel.wait(20)
-    assert {o.setting["alpha"] for o in panel.outcomes} == {0.1} and not panel.error
+    assert {o.settings.alpha for o in panel.outcomes} == {0.1} and not panel.error
     panel.views.choose("accuracy")
     assert "the controls have moved" in panel.views["accuracy"].caption.value
 
@@ -185,9 +185,9 @@ def test_inline_works_without_a_thread(make, job):
 
 def test_errors_in_callbacks_are_shown(make, monkeypatch):
     panel = make()
-    monkeypatch.setattr(panel._scene, "partition", lambda *_: 1 / 0)
+    monkeypatch.setattr(panel.views["partition"].kind, "draw", lambda state: 1 / 0)
     panel.controls.alpha.value = 5
-    assert "Unexpected ZeroDivisionError" in panel.controls.error.value and "scene" in panel.error or panel.error
+    assert "Unexpected ZeroDivisionError" in panel.controls.error.value and "Traceback" in panel.error
     monkeypatch.undo()
     panel.controls.alpha.value = 6
     assert not panel.controls.error.value

@@ -3,9 +3,10 @@
 import pytest
 
 from fedlab_nb.study import experiment
+from fedlab_nb.study.clients import TrainedClients
 
 
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("store")))
-    monkeypatch.setattr(experiment, "_remembered", experiment._Clients())
+    monkeypatch.setattr(experiment, "_remembered", TrainedClients())

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
+from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study import Store, compare, experiment, job, run, sweep
@@ -77,7 +79,7 @@ def test_closing_a_job_keeps_what_was_finished():
 
 def test_seeds_count_up_and_mean():
     outs = compare(["fedavg"], seeds=3, seed=5, **QUICK)
-    assert [o.setting["seed"] for o in outs] == [5, 6, 7]
+    assert [o.settings.seed for o in outs] == [5, 6, 7]
     assert outs.mean("fedavg") == pytest.approx(np.mean([o.accuracy for o in outs]))
     assert len(outs.table()) == 3
     with pytest.raises(Exception, match="No outcome of 'fens'"):
@@ -112,7 +114,7 @@ def test_mixed_architectures():
     ],
 )  # fmt: skip
 def test_wrong_settings_are_one_sentence_before_any_work(wrong, sentence, monkeypatch):
-    monkeypatch.setattr(experiment, "_one", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(experiment, "one", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     assert sentence in str(caught.value) and "\n" not in str(caught.value) and str(caught.value).endswith(".")
@@ -129,17 +131,62 @@ def test_keys_depend_on_what_decides_a_result():
     assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
 
 
-def test_every_curve_ends_at_the_reported_accuracy_and_bytes():
+def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
+    asked = {
+        **QUICK,
+        "partition": "classes",
+        "classes_per_client": 3,
+        "spurious": "2,0",
+        "tint": 0.4,
+        "backend": "loop",
+    }
+    for outcome in (run("fedavg", weights="uniform", **asked), run("fedavg", weights="uniform", **asked)):
+        assert outcome.settings == Settings.make(weights="uniform", **asked)
+        assert outcome.options == {"weights": "uniform"} and outcome.recipe.epochs == 2
+        here, there = outcome.federation(), federate("digits", alpha=0.5, clients=4, seed=0, partition="classes",
+                                                     classes_per_client=3, spurious=(0, 2), tint=0.4)  # fmt: skip
+        assert torch.equal(here.dataset.x_train, there.dataset.x_train)
+        assert np.array_equal(outcome.label_counts, here.label_counts)
+        assert all(torch.equal(a, b) for a, b in zip(here.shards, there.shards, strict=True))
+    other = run("fedavg", seed=3, **asked)
+    assert other.conditions == outcome.conditions == run("local", **asked).conditions
+    assert other.conditions != run("fedavg", **{**asked, "epochs": 1}).conditions
+
+
+def test_every_curve_ends_at_what_the_model_does_and_the_ledger_holds():
     for out in compare(["local", "fedavg", "fens", "fedavg_multi", "centralized"], rounds=3, **QUICK):
-        last = out.history[-1]
-        assert last["accuracy"] == out.accuracy and last["bytes"] == out.bytes_up + out.bytes_down
-        assert all(0 <= p["progress"] <= 1 for p in out.history)
+        last, data = out.history[-1], out.federation().dataset
+        right = (out.predict(data.x_test) == data.y_test.numpy()).mean()
+        measured = np.mean(out.report.each_client) if out.method == "local" else right
+        assert last["accuracy"] == out.accuracy == pytest.approx(measured)
+        assert last["bytes"] == out.bytes_up + out.bytes_down == sum(row["bytes"] for row in out.ledger.rows())
+        for column in ("progress", "bytes"):
+            values = [point[column] for point in out.history]
+            assert values == sorted(values) and values[0] >= 0
+        assert last["progress"] == 1
+        if out.method in ("fedavg_multi", "centralized"):  # their last snapshot is the result
+            assert out.history[-2]["accuracy"] == out.accuracy and out.history[-2]["bytes"] == last["bytes"]
 
 
-def test_best_single_client_is_not_chosen_on_the_test_set():
-    out = run("local", **QUICK)
-    assert out.accuracy == pytest.approx(np.mean(out.extras["each_client"]))
-    assert out.extras["best_client_accuracy"] == out.extras["each_client"][out.extras["best_client"]]
+def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
+    """Three clients with one class each; the test images are all of one class, so its client is the best on them."""
+    data, seen = load("digits"), []
+    rows, test = data.y_train < 3, {label: data.y_test == label for label in range(3)}
+    for label in range(3):
+        path = tmp_path / f"test_{label}.npz"
+        np.savez(path, x_train=data.x_train[rows], y_train=data.y_train[rows], x_test=data.x_test[test[label]],
+                 y_test=data.y_test[test[label]])  # fmt: skip
+        out = run("local", dataset=path, clients=3, epochs=3, partition="classes", classes_per_client=1)
+        report, federation = out.report, out.federation()
+        (owner,) = (k for k in range(3) if federation.label_counts[k, label])
+        assert int(np.argmax(report.each_client)) == owner
+        held_out = torch.cat([federation.dataset.y_train[rows] for _, rows in federation.split(0.1)])
+        commonest = int(torch.bincount(held_out).argmax())  # a client that knows one class is right on that one
+        assert federation.label_counts[report.best_client, commonest]
+        assert report.best_client_accuracy == report.each_client[report.best_client]
+        assert out.accuracy == pytest.approx(np.mean(report.each_client))
+        seen.append(report.best_client)
+    assert len(set(seen)) == 1, "other test images, the same choice"
 
 
 def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
@@ -148,7 +195,10 @@ def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
     lines = (tmp_path / "results.csv").read_text().splitlines()
     assert lines[0] == "method,dataset,alpha,clients,seed,preset,accuracy,bytes_up,bytes_down,seconds_total"
     assert len(lines) == 9 == len(outs) + 1
-    assert all(o.cached for o in sweep(**settings))
+    events = []
+    again = sweep(**settings, watch=events.append)
+    assert {event.phase for event in events} == {"remembered"}
+    assert again.rows == outs.rows
 
 
 def test_the_store_ignores_what_it_cannot_trust(tmp_path):

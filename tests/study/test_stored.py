@@ -54,7 +54,7 @@ def test_making_it_resumes_and_computes_single_methods_anew(tmp_path, monkeypatc
 
     def watch(event):
         if event.outcome is not None:
-            seen.append((event.method, event.outcome.setting["clients"]))
+            seen.append((event.method, event.outcome.settings.clients))
 
     assert make.make(path, ["fedavg"], grid=[(2, 1.0, 0)], watch=watch) is None
     assert make.make(path, ["fedavg", "ensemble"], grid=[(2, 1.0, 0), (3, 1.0, 0)], watch=watch) is None

@@ -1,21 +1,19 @@
 """Lesson 02: exercises in three states, worked numbers against another derivation."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
+from toy_outcomes import toy
 
 from fedlab_nb.teach import averaging as lesson
 
 
 def record(alpha, gaps, method="feddf"):
     """Runs of the ensemble and one student, a pair a seed; `gaps` in points."""
-    found = []
+    outcomes = []
     for seed, gap in enumerate(gaps):
-        setting = {"dataset": "digits", "alpha": alpha, "seed": seed}
-        found.append(SimpleNamespace(method="ensemble", accuracy=0.6, setting=setting))
-        found.append(SimpleNamespace(method=method, accuracy=0.6 + gap / 100, setting=setting))
-    return found
+        settings = {"alpha": alpha, "seed": seed}
+        outcomes += [toy("ensemble", 0.6, settings=settings), toy(method, 0.6 + gap / 100, settings=settings)]
+    return outcomes
 
 
 @pytest.mark.parametrize(
@@ -70,8 +68,8 @@ def test_hints_and_solutions_speak():
 
 @pytest.mark.slow
 def test_worked_numbers_are_those_of_the_runs():
-    found = lesson.runs(1, ("ensemble", "feddf"))
-    assert lesson.q3.problem.check([*found, *lesson.runs(0.3, ("ensemble", "feddf"))]).state == "right"
+    outcomes = lesson.runs(("ensemble", "feddf"), 1)
+    assert lesson.q3.problem.check([*outcomes, *lesson.runs(("ensemble", "feddf"), 0.3)]).state == "right"
     card = lesson.three_ways(1).text
-    assert f"{lesson.percent(found, 'ensemble'):.0f} % correct" in card and "263 kB of weights to keep" in card
+    assert f"{lesson.percent(outcomes, 'ensemble'):.0f} % correct" in card and "263 kB of weights to keep" in card
     assert "τ² KL(teacher ‖ student) = " in lesson.one_image(1).text

@@ -49,7 +49,7 @@ def test_hints_and_solution():
 
 def test_record_takes_outcomes_or_what_keeps_them():
     class Run:
-        accuracy, setting = 0.5, {}
+        accuracy, method = 0.5, "fens"
 
     class Panel:
         outcomes = [Run()]

@@ -4,7 +4,7 @@ import io
 
 from PIL import Image
 
-from fedlab_nb.draw import png
+from fedlab_nb.plots import png
 from fedlab_nb.teach import heterogeneity as lesson
 
 

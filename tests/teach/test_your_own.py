@@ -2,20 +2,29 @@
 
 import math
 from dataclasses import dataclass
-from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy_outcomes import toy
 
 import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS, EnsembleModel, Method, knob, register
+from fedlab_nb.methods import METHODS, EnsembleModel, Method, Report, knob, register
 from fedlab_nb.models import MODELS, build
 from fedlab_nb.study.settings import Settings, plan
 from fedlab_nb.teach import your_own as lesson
 
 QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
+
+
+@dataclass(frozen=True, eq=False)
+class Left(Report):
+    """What the learner's method leaves behind."""
+
+    constant: int | None = None
+    scale: float | None = None
 
 
 def written(power_of_ten):
@@ -26,6 +35,7 @@ def written(power_of_ten):
     class Mine(Method):
         """One line."""
 
+        report = Left
         scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
 
         def run(self, ctx):
@@ -33,7 +43,7 @@ def written(power_of_ten):
             states = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
             with ctx.server():
                 model = EnsembleModel(clients.with_states(states))
-                model.numbers = {"constant": 10**3 if power_of_ten == 3 else 10**4, "scale": self.scale}
+                model.report = Left(constant=10**3 if power_of_ten == 3 else 10**4, scale=self.scale)
                 return model
 
     return Mine
@@ -64,7 +74,7 @@ def mine():
 
 def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
     out = fl.run("mine", scale=2, cache=False, **QUICK)
-    assert out.extras["scale"] == 2 and out.bytes_up > 0
+    assert out.report.scale == 2 == out.to_json()["extras"]["scale"] and out.bytes_up > 0
     panel = fl.lab("mine", scale=0.5, methods=["ensemble"])
     assert panel.controls.knobs["scale"].value == 0.5 and panel.methods == ("mine", "ensemble")
     panel.close()
@@ -103,7 +113,7 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         fl.add_model("wide", layout, width=40)
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
-        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.setting["model"] == "wide:24"
+        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
         key = plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
         fl.add_model("wide", deeper, width=40)
         assert plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
@@ -112,12 +122,11 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
 
 
 def record(alpha, gaps, method):
-    found = []
+    outcomes = []
     for seed, gap in enumerate(gaps):
-        setting = {"alpha": alpha, "seed": seed}
-        found.append(SimpleNamespace(method="ensemble", accuracy=0.5, setting=setting))
-        found.append(SimpleNamespace(method=method, accuracy=0.5 + gap / 100, setting=setting))
-    return found
+        settings = {"alpha": alpha, "seed": seed}
+        outcomes += [toy("ensemble", 0.5, settings=settings), toy(method, 0.5 + gap / 100, settings=settings)]
+    return outcomes
 
 
 @pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (400, "right"), (40, "wrong"), (3200, "wrong")])
@@ -131,7 +140,8 @@ def test_exercise_2(answer, state):
 
 
 def test_exercise_2_by_the_lesson_s_formula():
-    assert lesson.q2.problem.check(float(lesson.weights(lesson.COUNTS, 2)[0, 0])).state == "right"
+    raised = np.array([[30, 0], [10, 20]]) ** 2.0
+    assert lesson.q2.problem.check(float((raised / raised.sum(0))[0, 0])).state == "right"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_every_method_runs(method):
     """And sends the bytes that it sends from a processor."""
     needs = {"model": "mlp"}
     card, processor = (run(method, device=device, **needs, **QUICK) for device in ("cuda", "cpu"))
-    assert 0 <= card.accuracy <= 1 and card.setting["device"] == "cuda"
+    assert 0 <= card.accuracy <= 1 and card.settings.device == "cuda"
     assert card.ledger == processor.ledger and card.parameters == processor.parameters
 
 
@@ -87,5 +87,5 @@ def test_the_same_call_gives_the_same_digits():
 def test_seeds_together_are_seeds_alone():
     together = compare(["ensemble"], seeds=3, device="cuda", **QUICK)
     for there in together:
-        alone = run("ensemble", seed=there.setting["seed"], device="cuda", **QUICK)
+        alone = run("ensemble", seed=there.settings.seed, device="cuda", **QUICK)
         assert abs(alone.test_features - there.test_features).max() < 1e-4

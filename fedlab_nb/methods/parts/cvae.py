@@ -9,8 +9,6 @@ Clients are run as one stack (`training.stack`), each with its own random stream
 is there. No convolutions, no β, no learnt noise level.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -20,27 +18,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...models.build import initialise
+from ...training.kernels.stack import Stack
+from ...training.loop import Shard
 from ...training.optim import Adam
-from ...training.stack import Stack
 
 AHEAD = 64  # steps whose batches are drawn at once
 TRUNCATED = 2.0  # latent coordinates beyond this many standard deviations are drawn anew (FedCVAE draws truncated, too)
 
 
-class Cvae:
+class Cvae(nn.Module):
     """One client's pair of networks for samples of `input_shape` (images in [0, 1], or feature rows) and C classes."""
 
     def __init__(
         self, input_shape: tuple[int, ...], classes: int, latent: int, hidden: int, stream: torch.Generator
     ) -> None:
+        super().__init__()
         self.input_shape, self.classes, self.latent = tuple(input_shape), classes, latent
         inputs = prod(input_shape)
         self.encoder = _perceptron(inputs + classes, hidden, 2 * latent, stream)
         self.decoder = _perceptron(latent + classes, hidden, inputs, stream)
-
-    def to(self, device: torch.device, dtype: torch.dtype) -> Cvae:
-        self.encoder.to(device, dtype), self.decoder.to(device, dtype)
-        return self
 
 
 @torch.no_grad()
@@ -58,13 +54,7 @@ def sample(
 
 
 def train_cvaes(
-    cvaes: Sequence[Cvae],
-    shards: Sequence[tuple[Tensor, Tensor]],
-    streams: Sequence[torch.Generator],
-    *,
-    steps: int,
-    batch: int,
-    lr: float,
+    cvaes: list[Cvae], shards: Sequence[Shard], streams: list[torch.Generator], *, steps: int, batch: int, lr: float
 ) -> Iterator[Tensor]:
     """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's batches.
 

@@ -4,8 +4,7 @@ In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
   to a model; `ensemble.remembered(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
 - `combine(logits, weights)`: A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
-  class), differentiable with respect to both; `normalise=False` is the literal sum. `ensemble(x, weights=None)` does
-  both; None: all alike.
+  class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
 - `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
 - `client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `class_count_weights(ctx)` -> `[M, C]`, which uploads
   C counts a client.
@@ -15,22 +14,20 @@ architecture run as one stack where the rule of `training.backend` says that it 
 architectures may be mixed.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ...errors import choose
+from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
-from ...training.stack import Stack
-from ...training.twins import StackedBatchNorm2d
+from ...training.kernels.stack import Stack
 from ..context import Context
-from .aggregators import weighted_averaging
 
 WEIGHTS = ("uniform", "samples")
 
@@ -42,16 +39,22 @@ def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
     return (weights / weights.sum()).to(like.device, like.dtype)
 
 
-def class_count_weights(ctx: Context) -> Tensor:
-    """λ_k^c = n_k^c / Σ_j n_j^c, `[M, C]`. Clients: count one's training labels, C numbers up (int32, "class
-    counts").
+def class_shares(counts: Tensor) -> Tensor:
+    """λ_k^c = n_k^c / Σ_j n_j^c, `[M, C]`, from class counts `[M, C]`; a class that nobody has gets 1/M from each."""
+    counts = counts.float()
+    totals = counts.sum(0)
+    return torch.where(totals > 0, counts / totals.clamp_min(1), torch.full_like(counts, 1 / len(counts)))
 
-    A class that nobody has gets 1/M from each. Call it outside `ctx.server()`.
+
+def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
+    """`class_shares` of the members (None: of all). Clients: count one's training labels, C numbers up (int32, "class
+    counts"). Call it outside `ctx.server()`.
     """
-    counts = [torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in range(ctx.clients_count)]
-    received = [ctx.link.up(k, own, phase="class counts") for k, own in enumerate(counts)]
+    members = range(ctx.clients_count) if members is None else members
+    counts = {k: torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in members}
+    received = [ctx.link.up(k, own, phase="class counts") for k, own in counts.items()]
     with ctx.server():
-        return weighted_averaging(torch.stack(received)).weights().to(ctx.device, ctx.dtype)
+        return class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
 
 
 def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True) -> Tensor:
@@ -76,7 +79,7 @@ class View:
 
 
 class FrozenEnsemble:
-    """See the module's text. `batch_norms`: batch-norm layers of all clients together, each of them watched."""
+    """See the module's text. `batch_norms`: the batch-norm layers of all clients together that are watched."""
 
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
@@ -86,11 +89,7 @@ class FrozenEnsemble:
             device = next(modules[0].parameters()).device.type
             way = choose_backend(backend, device, modules[0], architecture[1], len(members))
             self.groups.append((members, (_Stacked if way == "stacked" else _Loop)(modules)))
-        self.batch_norms = sum(
-            isinstance(layer, nn.BatchNorm2d) for module in clients.modules for layer in module.modules()
-        )
-        watched = sum(group.watched for _, group in self.groups)
-        assert watched == self.batch_norms, f"{watched} of {self.batch_norms} batch-norm layers are watched"
+        self.batch_norms = sum(group.watched for _, group in self.groups)
 
     def look(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
@@ -108,7 +107,7 @@ class FrozenEnsemble:
             for k, own, answer in zip(members, seen, answers, strict=True):
                 features[k], logits[k] = own, answer
             if statistics:
-                distance = distance + sum(group.distances)
+                distance = distance + sum(group.distances or ())
             group.distances = None
         # One architecture: the answers are in order already, and stacking them again would only cost time.
         joined = answers if len(self.groups) == 1 and isinstance(answers, Tensor) else torch.stack(logits)
@@ -122,51 +121,46 @@ class FrozenEnsemble:
         """`[M, N, C]` without gradients, in chunks."""
         return in_chunks(self.logits, x, dim=1)
 
-    def __call__(self, x: Tensor, weights: Tensor | None = None, *, normalise: bool = True) -> Tensor:
-        """A_w(x), `[N, C]`."""
-        return combine(self.logits(x), weights, normalise=normalise)
 
+class _Group:
+    """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
 
-class _Loop:
-    """Models one after the other."""
-
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
+    def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
-        norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         for layer in norms:
             layer.register_forward_pre_hook(self._watch)
-        self.watched = len(norms)
 
-    def _watch(self, layer: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
+    def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
         if self.distances is not None:
-            var, mean = torch.var_mean(inputs[0], dim=(0, 2, 3), correction=0)
-            self.distances.append((mean - layer.running_mean).norm() + (var - layer.running_var).norm())
+            var, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)  # [channels] or [M, channels]
+            distances = (mean - layer.running_mean).norm(dim=-1) + (var - layer.running_var).norm(dim=-1)
+            self.distances.append(distances.sum())
+
+
+class _Loop(_Group):
+    """One after the other."""
+
+    def __init__(self, modules: Sequence[Network]) -> None:
+        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
+        norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+        super().__init__(norms)
+        self.watched = len(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         features = [module.features(x) for module in self.modules]
         return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
 
 
-class _Stacked:
-    """Models of one architecture as one."""
+class _Stacked(_Group):
+    """As one."""
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.count = len(modules)
-        stack = Stack(modules)
+    def __init__(self, modules: Sequence[Network]) -> None:
+        self.count, stack = len(modules), Stack(modules)
         for leaf in stack.use(self.count).values():
             leaf.requires_grad_(False)
-        self.net = stack.net.eval()
-        self.distances: list[Tensor] | None = None
-        for layer in stack.norms:
-            layer.register_forward_pre_hook(self._watch)
+        self.net: Any = stack.net.eval()
+        super().__init__(stack.norms)
         self.watched = self.count * len(stack.norms)
-
-    def _watch(self, layer: StackedBatchNorm2d, inputs: tuple[Tensor]) -> None:
-        if self.distances is not None:
-            var, mean = torch.var_mean(inputs[0], dim=(1, 3, 4), correction=0)  # [M, channels]
-            distances = (mean - layer.running_mean).norm(dim=1) + (var - layer.running_var).norm(dim=1)
-            self.distances.append(distances.sum())
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         features = self.net.features(x.expand(self.count, *x.shape))

@@ -2,20 +2,18 @@
 
 - `x = yield from search(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator and its z, or
   the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `Pool(capacity)`: images, their labels and the clients' logits on them, so that a fixed teacher is never asked
+- `Pool()`: images, their labels and the clients' logits on them, so that a fixed teacher is never asked
   twice.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from ...training.optim import Adam
 from ...training.optim import clip as clip_gradients
-from ..base import Progress
+from ..base import Progress, Steps
 
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
 BETAS = (0.5, 0.999)  # Adam's, for the generator
@@ -31,8 +29,8 @@ def search(
     progress: Progress,
     betas: tuple[float, float] = BETAS,
     clip: float | None = CLIP,
-    after: Callable[[], None] = lambda: None,
-) -> Generator[Progress, None, Tensor]:
+    after: Callable[[], object] = lambda: None,
+) -> Steps[Tensor]:
     """Adam on `parameters` so that the images `make()` have a low `loss`; returns the batch with the lowest one,
     cloned.
 
@@ -42,13 +40,11 @@ def search(
     """
     parameters = list(parameters)
     optimizer = Adam(parameters, lr, betas=betas)
-    best, lowest = None, None
+    best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
         value = loss(x)
-        now = float(value.detach())
-        if lowest is None or now < lowest:
-            best, lowest = x.detach().clone(), now
+        best, lowest = _lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
             clip_gradients(gradients, clip)
@@ -57,6 +53,14 @@ def search(
             after()
         yield progress
     return best
+
+
+def _lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The better of two batches (`best` may have none yet) and its loss, without asking the host which it is."""
+    if not len(best):
+        return x.clone(), value
+    better = value < lowest
+    return torch.where(better, x, best), torch.where(better, value, lowest)
 
 
 def intended_labels(count: int, classes: int, stream: torch.Generator, device: torch.device) -> Tensor:
@@ -84,33 +88,18 @@ def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool 
 
 
 class Pool:
-    """Up to `capacity` synthetic samples: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
+    """Synthetic samples: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self._n = capacity, 0
-        self._x: Tensor | None = None
+    def __init__(self) -> None:
+        self.x, self.labels, self.logits = torch.empty(0), torch.empty(0), torch.empty(0)
 
     def add(self, x: Tensor, labels: Tensor, logits: Tensor) -> None:
         """Append a batch."""
-        if self._x is None:  # room for all, once: growing by concatenation would copy the pool every epoch
-            self._x = x.new_empty(self.capacity, *x.shape[1:])
-            self._labels = labels.new_empty(self.capacity)
-            self._logits = logits.new_empty(logits.shape[0], self.capacity, logits.shape[2])
-        here = slice(self._n, self._n + len(x))
-        self._x[here], self._labels[here], self._logits[:, here] = x, labels, logits
-        self._n += len(x)
+        if len(self):
+            x, labels, logits = (
+                torch.cat([self.x, x]), torch.cat([self.labels, labels]), torch.cat([self.logits, logits], 1)
+            )  # fmt: skip
+        self.x, self.labels, self.logits = x, labels, logits
 
     def __len__(self) -> int:
-        return self._n
-
-    @property
-    def x(self) -> Tensor:
-        return self._x[: self._n]
-
-    @property
-    def labels(self) -> Tensor:
-        return self._labels[: self._n]
-
-    @property
-    def logits(self) -> Tensor:
-        return self._logits[:, : self._n]
+        return len(self.x)

@@ -8,9 +8,6 @@ Conv2d have factors; other parameters have none.
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
 """
 
-from __future__ import annotations
-
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import UsageError, choose
-from .taps import tapped
+from .layer_io import inputs_and_gradients
 
 # How a convolution over T positions shares its scale between the factors: A is multiplied by c, B by 1/c.
 CONV_SCALES = {
@@ -62,13 +59,6 @@ def join(weight: Tensor, bias: Tensor | None) -> Tensor:
     return rows if bias is None else torch.cat([rows, bias[:, None]], 1)
 
 
-def split(matrix: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The inverse of `join`: weight and bias in the shapes and types of the two given tensors."""
-    columns = weight[0].numel()
-    new_weight = matrix[:, :columns].reshape(weight.shape).to(weight)
-    return new_weight, None if bias is None else matrix[:, columns].to(bias)
-
-
 def layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
     """`M [o, i]` of the layer of that name in a state dict."""
     return join(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
@@ -78,63 +68,48 @@ def with_layers(state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]) -> 
     """A copy of `state` with the layers of `matrices` (name -> `M [o, i]`) put in; all other entries stay."""
     new = dict(state)
     for layer, matrix in matrices.items():
-        bias = state.get(f"{layer}.bias")
-        new[f"{layer}.weight"], new_bias = split(matrix, state[f"{layer}.weight"], bias)
+        weight, bias = state[f"{layer}.weight"], state.get(f"{layer}.bias")
+        new[f"{layer}.weight"] = matrix[:, : weight[0].numel()].reshape(weight.shape).to(weight)
         if bias is not None:
-            new[f"{layer}.bias"] = new_bias
+            new[f"{layer}.bias"] = matrix[:, -1].to(bias)
     return new
 
 
 def kronecker_factors(
-    module: nn.Module, x: Tensor, y: Tensor, *, conv_scale: str = "one", batch_size: int = 128
+    module: nn.Module, x: Tensor, y: Tensor | None, *, conv_scale: str = "one", batch_size: int = 128
 ) -> dict[str, Factors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
     `x [n, ...]` and `y [n]` are the samples and their true labels; the loss is the cross-entropy of one sample. With
     sums over samples s and the T positions t of a convolution (T = 1 for Linear), `A = c/n sum a a'` and
     `B = 1/(c T n) sum b b'` (FedLPA, Eq. 10 without damping; c is `conv_scale`, 1 for Linear). The module is run in
-    eval mode and left as it was; `batch_size` only bounds the memory.
+    eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
     layers = factor_layers(module)
-    sums = {name: _zeros(layer) for name, layer in layers.items()}
+    shapes = {name: join(layer.weight, layer.bias).shape for name, layer in layers.items()}
+    sums = {name: Factors(x.new_zeros(i, i), x.new_zeros(o, o)) for name, (o, i) in shapes.items()}
     positions = dict.fromkeys(layers, 1)
-    for batch in tapped(module, layers, x, y, batch_size):
+    for batch in inputs_and_gradients(module, layers, x, y, batch_size):
         for name, (inputs, gradient) in batch.items():
-            positions[name] = _add_inputs(sums[name].a, layers[name], inputs)
-            rows = output_rows(layers[name], gradient)
-            sums[name].b.addmm_(rows.T, rows)
-
+            rows = input_rows(layers[name], inputs)
+            positions[name] = rows.shape[1]
+            flat = rows.flatten(0, 1)
+            sums[name].a.addmm_(flat.T, flat)
+            slopes = output_rows(layers[name], gradient)
+            sums[name].b.addmm_(slopes.T, slopes)
     factors = {}
-    for name, total in sums.items():
-        t = positions[name]
-        c = _scale(conv_scale, t)
-        factors[name] = Factors(_symmetric(total.a) * (c / len(x)), _symmetric(total.b) / (c * t * len(x)))
+    for name, t in positions.items():
+        c = {"one": 1.0, "curvlinops": 1 / t, "official": 1 / t**2}[conv_scale]
+        a, b = ((total + total.T) / 2 for total in (sums[name].a, sums[name].b))  # one triangle will be sent
+        factors[name] = Factors(a * (c / len(x)), b / (c * t * len(x)))
     return factors
 
 
-@torch.no_grad()
 def input_factors(module: nn.Module, x: Tensor, *, conv_scale: str = "one", batch_size: int = 128) -> dict[str, Tensor]:
     """The A factors `[i, i]` of `kronecker_factors` alone, by layer: forward passes only, no labels."""
-    choose("conv_scale", conv_scale, CONV_SCALES)
-    if len(x) == 0:
-        raise UsageError("The factor pass got no sample; it needs at least one.")
-    probe = copy.deepcopy(module).eval()
-    layers = factor_layers(probe)
-    sums = {name: _zeros(layer).a for name, layer in layers.items()}
-    positions = dict.fromkeys(layers, 1)
-
-    def watch(name):
-        def hook(layer, inputs):
-            positions[name] = _add_inputs(sums[name], layer, inputs[0])
-
-        return hook
-
-    for name, layer in layers.items():
-        layer.register_forward_pre_hook(watch(name))
-    for xs in x.split(batch_size):
-        probe(xs)
-    return {name: _symmetric(a) * (_scale(conv_scale, positions[name]) / len(x)) for name, a in sums.items()}
+    factors = kronecker_factors(module, x, None, conv_scale=conv_scale, batch_size=batch_size)
+    return {name: layer.a for name, layer in factors.items()}
 
 
 def damping_ratio(factors: Factors, rule: str = "one") -> float:
@@ -144,7 +119,7 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
     """
     if choose("pi", rule, PI_RULES) == "one":
         return 1.0
-    a, b = (factor.diagonal().double().mean().item() for factor in (factors.a, factors.b))
+    a, b = torch.stack([factor.diagonal().double().mean() for factor in (factors.a, factors.b)]).tolist()
     if b <= a / PI_LIMIT**2:
         return PI_LIMIT
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
@@ -156,22 +131,10 @@ def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     return Factors(_plus_identity(factors.a, pi * root), _plus_identity(factors.b, root / pi))
 
 
-def _scale(conv_scale: str, positions: int) -> float:
-    """c for a layer of that many positions."""
-    return {"one": 1.0, "curvlinops": 1 / positions, "official": 1 / positions**2}[conv_scale]
-
-
-def _add_inputs(total: Tensor, layer: nn.Module, x: Tensor) -> int:
-    """Add the outer products of the layer's inputs to `total [i, i]`; returns T, its positions in a sample."""
-    rows = input_rows(layer, x)
-    flat = rows.flatten(0, 1)
-    total.addmm_(flat.T, flat)
-    return rows.shape[1]
-
-
 def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
     """Layer inputs `[N, T, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
+        assert not isinstance(layer.padding, str)  # see factor_layers
         rows = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride).transpose(1, 2)
     else:
         rows = x.reshape(len(x), -1, x.shape[-1])
@@ -183,16 +146,6 @@ def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
     if isinstance(layer, nn.Conv2d):
         gradient = gradient.flatten(2).transpose(1, 2)
     return gradient.reshape(-1, gradient.shape[-1])
-
-
-def _zeros(layer: nn.Module) -> Factors:
-    outputs, inputs = join(layer.weight, layer.bias).shape
-    return Factors(layer.weight.new_zeros(inputs, inputs), layer.weight.new_zeros(outputs, outputs))
-
-
-def _symmetric(matrix: Tensor) -> Tensor:
-    """Equal to the last digit across the diagonal, as only one triangle will be sent."""
-    return (matrix + matrix.T) / 2
 
 
 def _plus_identity(matrix: Tensor, value: float) -> Tensor:

@@ -5,8 +5,6 @@ destroyed by taking each number from some sample of the client, whichever. `hard
 client's model takes for known.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -92,8 +90,8 @@ def _patch(x: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
 
 
 def _place(x: Tensor, height: int, width: int, stream: torch.Generator) -> tuple[int, int]:
-    sides = zip(x.shape[2:], (height, width), strict=True)
-    return tuple(int(torch.randint(side - size + 1, (), generator=stream)) for side, size in sides)
+    top = int(torch.randint(x.shape[2] - height + 1, (), generator=stream))
+    return top, int(torch.randint(x.shape[3] - width + 1, (), generator=stream))
 
 
 def _mixed_columns(x: Tensor, stream: torch.Generator) -> Tensor:

@@ -5,14 +5,12 @@ Client k sends the layer's weights `M_k [o, i]` and the precision `A_k (x) B_k`;
     sum_k w_k B_k M A_k = Z,    Z = sum_k w_k B_k M_k A_k                                  (Eqs. 11-13)
 
 Everything stays in the matrix form `B M A`, which equals `(A (x) B) vec(M)` with stacked columns; nothing is ever
-flattened. Three solvers: the closed form of the expectation approximation (biased, Eq. 16), the paper's gradient
-descent on the squared residual (Eq. 14), and conjugate gradients, which solve the same system exactly. Each is a
-sequence of `Step`s, so that a caller can watch it and stop.
+flattened. `fedlpa/solvers.py` solves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,23 +19,6 @@ from torch import Tensor
 
 from ...errors import RunError
 from .kronecker import Factors
-
-SOLVERS = {
-    "cg": "conjugate gradients: the exact solution in a few steps",
-    "gd": "gradient descent from the shortcut: the paper's",
-    "ea": "expectation approximation: the closed form that the paper rejects as biased",
-}
-CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
-CG_LIMIT = 300
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """An iterate: the layer `matrix [o, i]` and its relative residual `|S M - Z| / |Z|` (a 0-d tensor)."""
-
-    iteration: int
-    matrix: Tensor
-    residual: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +50,6 @@ class Posterior:
     def apply(self, matrix: Tensor) -> Tensor:
         """`S M = sum_k w_k B_k M A_k`; S is symmetric positive definite."""
         return self._sum(self.b @ matrix @ self.a)
-
-    def objective(self, matrix: Tensor) -> Tensor:
-        """`1/2 |S M - Z|^2` (Eq. 14)."""
-        return (self.apply(matrix) - self.z).square().sum() / 2
-
-    def gradient(self, matrix: Tensor) -> Tensor:
-        """Gradient of the objective: `S (S M - Z)`, as S is symmetric."""
-        return self.apply(self.apply(matrix) - self.z)
 
     def relative(self, residual: Tensor) -> Tensor:
         """`|residual| / |Z|`, and 0 when both are 0."""
@@ -115,91 +88,6 @@ class Posterior:
         return torch.tensordot(self.w, stack, dims=1)
 
 
-def steps(system: Posterior, solver: str = "cg", iterations: int = 1000) -> Iterator[Step]:
-    """The iterates of one of `SOLVERS`: the first is EA's, the last is the answer. Only "gd" uses `iterations`."""
-    start = system.expectation_approximation()
-    if solver == "cg":
-        return conjugate_gradients(system, start)
-    return gradient_descent(system, start, iterations if solver == "gd" else 0)
-
-
-def gradient_descent(system: Posterior, start: Tensor, iterations: int) -> Iterator[Step]:
-    """The paper's solver: plain gradient descent on Eq. 14 with the step 1/L. Yields `iterations + 1` steps.
-
-    The step 1/L takes the place of the authors' fixed step, which diverges once L exceeds half the number of weights.
-    """
-    matrix = start
-    smoothness = system.smoothness() if iterations else None
-    for iteration in range(iterations + 1):
-        residual = system.apply(matrix) - system.z
-        yield Step(iteration, matrix, system.relative(residual))
-        if iteration < iterations:
-            matrix = matrix - system.apply(residual) / smoothness
-
-
-def conjugate_gradients(
-    system: Posterior, start: Tensor, tolerance: float = CG_TOLERANCE, limit: int = CG_LIMIT
-) -> Iterator[Step]:
-    """Conjugate gradients on `S M = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
-
-    The minimiser of Eq. 14 is the solution of S M = Z; working on S itself avoids squaring its condition number.
-    """
-    matrix = start
-    residual = system.z - system.apply(matrix)
-    direction = preconditioned = system.approximate_inverse(residual)
-    for iteration in range(limit + 1):
-        relative = system.relative(residual)
-        yield Step(iteration, matrix, relative)
-        if relative <= tolerance:
-            return
-        image = system.apply(direction)
-        slope = (residual * preconditioned).sum()
-        curvature = (direction * image).sum()
-        if not curvature > 0:  # rounding has used up the digits: no further progress is possible
-            return
-        matrix = matrix + slope / curvature * direction
-        residual = residual - slope / curvature * image
-        preconditioned = system.approximate_inverse(residual)
-        direction = preconditioned + (residual * preconditioned).sum() / slope * direction
-
-
-def solve(system: Posterior, solver: str = "cg", iterations: int = 1000) -> tuple[Tensor, Tensor]:
-    """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    curve = []
-    for step in steps(system, solver, iterations):
-        matrix = step.matrix
-        curve.append(step.residual)
-    return matrix, torch.stack(curve)
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """All layers after an iteration: `matrices` and residual `curves` by layer; `running`: some layer is not done."""
-
-    iteration: int
-    matrices: dict[str, Tensor]
-    curves: dict[str, list[Tensor]]
-    running: bool
-
-
-def side_by_side(systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000) -> Iterator[Round]:
-    """Solve the layers together, one iteration of each at a time; layers that are done wait for the others."""
-    active = {name: steps(system, solver, iterations) for name, system in systems.items()}
-    matrices: dict[str, Tensor] = {}
-    curves: dict[str, list[Tensor]] = {name: [] for name in systems}
-    iteration = 0
-    while active:
-        for name in list(active):
-            step = next(active[name], None)
-            if step is None:
-                del active[name]
-            else:
-                matrices[name] = step.matrix
-                curves[name].append(step.residual)
-        yield Round(iteration, matrices, curves, bool(active))
-        iteration += 1
-
-
 def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     """R -> `matrix^-1 R` for a symmetric positive definite matrix `[d, d]`.
 
@@ -213,8 +101,8 @@ def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     if info == 0 and lower.diagonal().min() ** 2 > rounding:
         return lambda r: torch.cholesky_solve(r, lower)
     values, vectors = torch.linalg.eigh(matrix)
-    kept = values > len(matrix) * rounding
-    if rounding <= 0 or not kept.any():
+    excited = values > len(matrix) * rounding
+    if rounding <= 0 or not excited.any():
         raise RunError("A layer's mean factor is not positive definite; use a larger damping.")
-    values, vectors = values[kept, None], vectors[:, kept]
+    values, vectors = values[excited, None], vectors[:, excited]
     return lambda r: vectors @ (vectors.T @ r / values)

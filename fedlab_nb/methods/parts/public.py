@@ -4,8 +4,6 @@
 that no client's private samples can come in by this door. There is never a label.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,6 +11,7 @@ from torch import Tensor
 from ...data import DATASETS, load
 from ...errors import UsageError
 from ..context import Context
+from .images import random_crop
 
 OWN = ("held-out", "other-mix")  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
 SOURCES = (*OWN, "noise", *DATASETS)
@@ -45,6 +44,7 @@ def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = F
         x = ctx.public
     else:
         foreign = load(source).x_public
+        assert foreign is not None  # SOURCES names such as have some
         x = fitted(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
     if 0 < size < len(x):
         x = x[torch.randperm(len(x), generator=stream).to(x.device)[:size]]
@@ -60,7 +60,7 @@ def half_the_classes(labels: Tensor) -> Tensor:
     return torch.isin(labels, there[: (len(there) + 1) // 2]).nonzero()[:, 0]
 
 
-def fitted(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
+def fitted(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Images `[P, C', H', W']` in the `shape` (C, H, W): resized, grey spread over channels or colours averaged."""
     if tuple(x.shape[2:]) != tuple(shape[1:]):
         x = F.interpolate(x, size=shape[1:], mode="bilinear", antialias=True)
@@ -72,18 +72,11 @@ def fitted(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
 def transformed(x: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2) -> Tensor:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
     contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
-    n, _, height, breadth = x.shape
 
     def draw(low: float, high: float) -> Tensor:
-        return (low + (high - low) * torch.rand(n, 1, 1, 1, generator=stream)).to(x.device, x.dtype)
+        return (low + (high - low) * torch.rand(len(x), 1, 1, 1, generator=stream)).to(x.device, x.dtype)
 
-    down, right = (torch.randint(2 * pad + 1, (n, 1), generator=stream).to(x.device) for _ in range(2))
-    mirrored = draw(0, 1) < 0.5
-    columns = torch.arange(breadth, device=x.device).expand(n, -1)
-    columns = torch.where(mirrored[:, :, 0, 0], breadth - 1 - columns, columns) + right
-    rows = torch.arange(height, device=x.device) + down
-    image = torch.arange(n, device=x.device)[:, None, None]
-    x = F.pad(x, (pad,) * 4)[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    x = random_crop(x, stream, padding=pad, flip=True)
     x = x * draw(1 - jitter, 1 + jitter)
     mean = x.mean((1, 2, 3), keepdim=True)
     x = mean + (x - mean) * draw(1 - jitter, 1 + jitter)

@@ -18,20 +18,18 @@ norm's running statistics, by name. The statistics are averaged like weights, by
 parameters: they are averages themselves, and a step that overshoots could make a variance negative.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-import dataclasses
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from ...errors import RunError, UsageError
 from ...models import load_state, model_state
+from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
-from ..base import Method, NetworkModel, Progress, knob
+from ...training.loop import Shard
+from ..base import Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from ..context import Context
 
 PHASE = "rounds"
@@ -48,6 +46,8 @@ class Iterative(Method):
     16, and the rates of its Table 6.
     """
 
+    trains_locally = False
+
     rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="R", low=1, high=1000, paper=100)
     local_epochs: int = knob(
         2, "Epochs a round", "Passes over its own data that a client makes in a round.", symbol="E", low=1, high=1000
@@ -56,13 +56,22 @@ class Iterative(Method):
     paper_recipe = Recipe(epochs=200, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
     paper_model = "resnet8:128"
 
-    def check_sgd(self, ctx: Context) -> None:
-        """UsageError unless clients train by SGD: the method reads the mean gradient off how far a client has moved."""
-        if ctx.recipe.optimizer != "sgd":
+    # Whether it reads the mean gradient off how far a client has moved, for which clients must train by SGD.
+    counts_steps: ClassVar[bool] = False
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        if self.counts_steps and ctx.recipe.optimizer != "sgd":
             raise UsageError(
                 f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; "
                 "set optimizer=sgd."
             )
+
+
+def iterative(name: str, **words: str):
+    """`register` for a method of R rounds with one architecture."""
+    usual = {"rounds": "R rounds", "traffic": "2 S_θ R", "leaks": "each client's model, every round"}
+    return register(name, needs=["one architecture"], **{**usual, **words})
 
 
 class Rounds:
@@ -73,12 +82,12 @@ class Rounds:
 
     def __init__(self, ctx: Context, method: Any) -> None:
         self.ctx, self.rounds = ctx, method.rounds
-        self.recipe = dataclasses.replace(ctx.recipe, epochs=method.local_epochs)
+        self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
         self.start = model_state(self.models[0])
         self.names = [name for name, _ in self.models[0].named_parameters()]
-        self.result: NetworkModel | None = None
+        self.result: NetworkModel
 
     # ------------------------------------------------------------------ clients
     def load(self, state: State) -> None:
@@ -94,19 +103,14 @@ class Rounds:
         """Each client's features of its own training samples, `[n_k, D]`, by its model as it is now (in eval mode)."""
         return [in_chunks(model.eval().features, x) for model, (x, _) in zip(self.models, self.shards, strict=True)]
 
-    def train(
-        self, t: int, *, columns: Sequence[Tensor] | None = None, **change: Any
-    ) -> Generator[Progress, None, None]:
+    def train(self, t: int, shards: Sequence[Shard] = (), **change: Any) -> Steps[None]:
         """Round t's local epochs at every client. `change`: `loss` or `adjust`, as `training/loop.py` has them.
 
-        `columns[k] [n_k, ...]`: what the loss needs of each of client k's samples beside its label.
+        `shards`: in place of the clients' own, with further columns that the loss needs.
         """
-        shards = self.shards
-        if columns is not None:
-            shards = [(*shard, column) for shard, column in zip(shards, columns, strict=True)]
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         stream = "batches" if t == 0 else f"batches of round {t}"
-        epochs = self.recipe.epochs
+        epochs, shards = self.recipe.epochs, shards or self.shards
         for tick in train_clients(
             self.models, shards, self.recipe, seed=self.ctx.seed, backend=self.ctx.backend, stream=stream, **change
         ):
@@ -126,6 +130,20 @@ class Rounds:
         """p_k = n_k / N."""
         return [n / sum(self.ctx.sizes) for n in self.ctx.sizes]
 
+    def averaging(self, state: State, change: Callable[[State], dict] = lambda received: {}) -> Steps[State]:
+        """FedAvg: all rounds from `state`, θ_0; returns θ_R. `change(θ_t)`: further arguments of `train`."""
+        for t in range(self.rounds):
+            # Clients: E epochs from the model they receive.
+            received = self.ctx.link.broadcast(state, phase=PHASE)
+            self.load(received)
+            yield from self.train(t, **change(received))
+            ends = self.up(self.states())
+            # Server: the weighted average.
+            with self.ctx.server():
+                state = weighted_mean(ends, self.ctx.sizes)
+            yield self.end(t, state)
+        return state
+
     def end(self, t: int, state: State) -> Progress:
         """Round t is over and `state` is θ_{t+1}. RunError if it is not finite: some client's training diverged."""
         check_finite(state, t, self.recipe.lr)
@@ -138,7 +156,7 @@ class Rounds:
 
 def check_finite(state: State, t: int, lr: float) -> None:
     """RunError if the global model after round t (from 0) has numbers that are not finite."""
-    if not all(bool(values.isfinite().all()) for values in state.values()):
+    if not finite(state.values()):
         raise RunError(
             f"Round {t + 1} diverged with lr={lr:g}: the model's weights are no longer finite; use a smaller rate."
         )
@@ -163,8 +181,3 @@ def effective_steps(samples: int, recipe: Recipe) -> float:
 def difference(one: State, other: State) -> State:
     """one - other, name by name."""
     return {name: one[name] - other[name] for name in other}
-
-
-def stacked(states: Sequence[State]) -> State:
-    """Clients' states as one, `[M, ...]` a name."""
-    return {name: torch.stack([state[name] for state in states]) for name in states[0]}

@@ -1,52 +1,33 @@
-"""What the data-free methods share at the server: a student, hyper-parameters, and a workshop that puts it together.
+"""What the data-free methods share at the server: hyper-parameters, and the server itself, put together.
 
-In short (dense.py shows it at work; an epoch is: (a) search a batch of images, (b) add it to the pool, (c) distil from
-the pool):
-- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters.
-- `shop = self.workshop(ctx, uploaded)`: frozen ensemble, student, pool, diary; `shop.add(t, x, y)` is (b),
-  `yield from shop.distil(t)` is (c), `shop.result()` the student with its diary.
-- `new_student(ctx, method)`, `student_recipe(...)` for those who distil on real samples.
-`images.py` has the search and the pool, `diary.py` what is kept for pictures; their names can be taken from here.
+An epoch of theirs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
+- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides `first_weights`,
+  `teacher` and `model` where it differs from DENSE.
+- `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
+  `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` what predicts.
+- `GeneratorServer`: with a generator; `x, y = yield from server.images(t, self.loss)` is (a).
+- `new_student(ctx, method)`, `student_recipe(...)`, `snapshot(student)` for those who distil on real samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ...models import generators
+from ...models import Network
+from ...models.generators import build_generator, initialise_generator
 from ...training import ClientModels, Recipe
-from ...training.distill import Learner, Teacher, distillation_loss
-from ..base import GlobalModel, Method, NetworkModel, Progress, knob
+from ...training.distill import Learner, distillation_loss
+from ..base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob
 from ..context import Context
-from .diary import FRAMES, Diary, shows, snapshot
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from .images import BETAS, CLIP, Pool, intended_labels, random_crop, search
-
-__all__ = [
-    "BETAS",
-    "CLIP",
-    "FRAMES",
-    "Diary",
-    "GeneratorKnobs",
-    "Pool",
-    "ServerKnobs",
-    "Workshop",
-    "intended_labels",
-    "new_student",
-    "random_crop",
-    "search",
-    "shows",
-    "snapshot",
-    "student_recipe",
-    "weights_knob",
-]
-
-# DENSE's networks, by the images' channels.
-DENSE_MODELS = {1: "cnn2", 3: "cnn3"}
+from .images import CLIP, Pool, intended_labels, search
+from .synthesis_trace import SynthesisReport, SynthesisTrace, shows
 
 
 # -------------------------------------------------------------------------------------------------------------- student
@@ -55,12 +36,17 @@ def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
     return Recipe(epochs, batch, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def new_student(ctx: Context, method: str) -> nn.Module:
+def new_student(ctx: Context, method: str) -> Network:
     """The server's network: the first client's architecture, freshly drawn (not an average: clients' may differ).
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """
     return ctx.build(ctx.architectures[0], ctx.generator(method, "student")).eval()
+
+
+def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
+    """The student as it is now; training goes on with the original."""
+    return NetworkModel(copy.deepcopy(student), report)
 
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
@@ -86,38 +72,31 @@ class ServerKnobs(Method):
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
 
+    report = SynthesisReport
     # At 0.1 a student with convolutions dies: FedDF's 10 %, and 76 at 0.02, 69 at 0.05 (DENSE 10, 71, 67; Co-Boosting
     # 74 at 0.02, 64 at 0.05) on 28x28 letters drawn for validation, three clients, α = 1, where the ensemble has 80.
     convolutional = {"server_lr": 0.02}
-    # DENSE's clients.
+    # DENSE's clients and, by the images' channels, its networks.
     paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
-    paper_model = DENSE_MODELS
+    paper_model = {1: "cnn2", 3: "cnn3"}
 
-    def workshop(self, ctx: Context, uploaded: ClientModels) -> Workshop:
-        """Everything at its start; random streams are the method's own."""
-        return Workshop(self, ctx, uploaded)
-
-    def learner(self, student: nn.Module) -> Learner:
+    def learner(self, student: Network) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
         recipe = student_recipe(self.epochs, self.batch, self.server_lr)
         return Learner(student, recipe, distillation_loss("kl", self.temperature), clip=CLIP)
 
-    def distil(
-        self,
-        learner: Learner,
-        x: Tensor,
-        teacher: Teacher,
-        stream: torch.Generator,
-        t: int,
-        prepare: Callable[[Tensor], Tensor] | None = None,
-    ) -> Generator[Progress, None, Tensor]:
-        """Epoch t's distillation steps on the pool's `x`; returns their mean loss. See `Learner.one_pass`."""
-        losses = []
-        steps = self.passes or None
-        for value in learner.one_pass(x, teacher, stream, epoch=t, steps=steps, prepare=prepare):
-            losses.append(value)
-            yield Progress("distillation", t, self.epochs)
-        return torch.stack(losses).mean()
+    def first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
+        """w `[M]` of the clients in the teacher, device and dtype of `like`; None: all alike."""
+        kind = getattr(self, "weights", "uniform")
+        return None if kind == "uniform" else client_weights(kind, ctx.sizes, like)
+
+    def teacher(self, logits: Tensor, w: Tensor | None) -> Tensor:
+        """What the clients' logits `[M, N, C]` say together, `[N, C]`."""
+        return combine(logits, w)
+
+    def model(self, server: Server) -> GlobalModel:
+        """What predicts, as it is now, with the report so far."""
+        return snapshot(server.student, self.report(**server.trace.arrays()))
 
 
 @dataclass(frozen=True)
@@ -135,66 +114,84 @@ class GeneratorKnobs(ServerKnobs):
         8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512, paper=64
     )
 
-    def generator(self, ctx: Context, stream: torch.Generator) -> nn.Module:
-        """Freshly drawn, for samples like the clients'."""
-        return generators.build_generator(
-            ctx.input_shape, width=self.width, latent=self.latent, generator=stream, device=ctx.device, dtype=ctx.dtype
-        )
 
-    def noise(self, ctx: Context, stream: torch.Generator, count: int | None = None) -> Tensor:
-        """z ~ N(0, I), `[count, nz]` (None: b)."""
-        return torch.randn(count or self.images, self.latent, generator=stream).to(ctx.device, ctx.dtype)
+# --------------------------------------------------------------------------------------------------------------- server
+class Server:
+    """The server of a data-free method: the `uploaded` models, frozen as `ensemble`, their `weights` w `[M]` (None: all
+    alike), `student`, its `learner`, `pool`, `trace`, and `draws`, the random stream of the images."""
 
-
-# ------------------------------------------------------------------------------------------------------------- workshop
-class Workshop:
-    """The server of a data-free method: `ensemble` (the uploaded models, frozen), its `weights [M]` (None: all alike),
-    `student`, its `learner`, `pool`, `diary`, and `draws`, the random stream of the images."""
-
-    def __init__(self, method: ServerKnobs, ctx: Context, uploaded: ClientModels) -> None:
-        self.method, name = method, method.info.name
-        self.ensemble = FrozenEnsemble(uploaded)
-        self.student = new_student(ctx, name)
+    def __init__(self, method: Any, ctx: Context, uploaded: ClientModels) -> None:
+        self.method, self.ctx, self.uploaded = method, ctx, uploaded
+        name = method.info.name
+        self.ensemble, self.student = FrozenEnsemble(uploaded), new_student(ctx, name)
         self.learner = method.learner(self.student)
-        like, kind = next(self.student.parameters()), getattr(method, "weights", "uniform")
-        self.weights = None if kind == "uniform" else client_weights(kind, ctx.sizes, like)
-        self.pool, self.diary = Pool(method.epochs * method.images), Diary(method.epochs, ctx.classes)
+        self.weights = method.first_weights(ctx, next(self.student.parameters()))
+        self.pool, self.trace = Pool(), SynthesisTrace(method.epochs, ctx.classes)
         self.draws, self._order = ctx.generator(name, "synthesis"), ctx.generator(name, "batches")
 
-    def add(
-        self, t: int, x: Tensor, labels: Tensor, logits: Tensor | None = None, teacher: Tensor | None = None
-    ) -> None:
-        """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool, and the diary notes it.
+    def teacher(self, x: Tensor) -> Tensor:
+        """What the clients say of `x [N, ...]` together, `[N, C]`."""
+        return self.method.teacher(self.ensemble.logits(x), self.weights)
 
-        `logits [M, b, C]`: the clients' of x, if they are known; `teacher [b, C]`: what they say together (None:
-        their weighted mean).
-        """
-        logits = self.ensemble.remembered(x) if logits is None else logits
+    def labels(self) -> Tensor:
+        """Intended labels of a batch, `[b]`."""
+        return intended_labels(self.method.images, self.ctx.classes, self.draws, self.ctx.device)
+
+    def add(self, t: int, x: Tensor, labels: Tensor) -> None:
+        """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool, and is noted."""
+        logits = self.ensemble.remembered(x)
         self.pool.add(x, labels, logits)
-        self.diary.batch(t + 1, x, labels, combine(logits, self.weights) if teacher is None else teacher, self.student)
+        self.trace.batch(t + 1, x, labels, self.method.teacher(logits, self.weights), self.student)
 
-    def distil(
-        self,
-        t: int,
-        teacher: Teacher | None = None,
-        prepare: Callable[[Tensor], Tensor] | None = None,
-        shown: Callable[[], GlobalModel] | None = None,
-    ) -> Generator[Progress, None, None]:
-        """(c) of epoch t: a pass over the pool. `teacher`: None for the clients' weighted mean; `shown`: what the live
-        curve shows (None: the student)."""
-        teacher = combine(self.pool.logits, self.weights) if teacher is None else teacher
-        loss = yield from self.method.distil(self.learner, self.pool.x, teacher, self._order, t, prepare)
-        yield self.done(t, loss, shown)
+    def distil(self, t: int, prepare: Callable[[Tensor], Tensor] | None = None) -> Steps[None]:
+        """(c) of epoch t: a pass over the pool, of `passes` steps at most. `prepare` changes a batch before teacher and
+        student see it; without it the teacher's cached answers do."""
+        teacher = self.teacher if prepare else self.method.teacher(self.pool.logits, self.weights)
+        losses, steps = [], self.method.passes or None
+        for loss in self.learner.one_pass(self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare):
+            losses.append(loss)
+            yield Progress("distillation", t, self.method.epochs)
+        yield self.done(t, losses)
 
-    def done(self, t: int, loss: Tensor, shown: Callable[[], GlobalModel] | None = None) -> Progress:
-        """Epoch t is over, with the mean distillation `loss`."""
-        self.diary.note("distillation_loss", loss)
-        epochs, model = self.method.epochs, None
-        if shows(t + 1, epochs):
-            model = shown() if shown else snapshot(self.student)
-            model.live = self.diary.artefacts()
+    def done(self, t: int, losses: list[Tensor]) -> Progress:
+        """Epoch t is over, with the `losses` of its distillation steps."""
+        loss, epochs = torch.stack(losses).mean(), self.method.epochs
+        self.trace.note("distillation_loss", loss)
+        model = self.method.model(self) if shows(t + 1, epochs) else None
         return Progress("distillation", t + 1, epochs, {"loss": float(loss)}, model=model)
 
-    def result(self) -> NetworkModel:
-        """The student as it is now, and the diary."""
-        return snapshot(self.student, artefacts=self.diary.artefacts())
+
+class GeneratorServer(Server):
+    """With a `generator` of samples like the clients', freshly drawn."""
+
+    def __init__(self, method: GeneratorKnobs, ctx: Context, uploaded: ClientModels) -> None:
+        super().__init__(method, ctx, uploaded)
+        self.generator = build_generator(
+            ctx.input_shape, width=method.width, latent=method.latent, generator=self.draws, device=ctx.device,
+            dtype=ctx.dtype,
+        )  # fmt: skip
+
+    def noises(self, steps: int, count: int) -> Tensor:
+        """z of so many steps, `[steps, count, nz]`: drawn one after the other, and sent to the device at once."""
+        drawn = [torch.randn(count, self.method.latent, generator=self.draws) for _ in range(steps)]
+        return torch.stack(drawn).to(self.ctx.device, self.ctx.dtype)
+
+    def images(self, t: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
+        """(a) of epoch t: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
+        `loss(x, y, ensemble, student, w)`.
+
+        Returns the images x `[b, ...]` of the lowest loss and their intended labels y `[b]`.
+        """
+        method = self.method
+        if method.reset and t:
+            initialise_generator(self.generator, self.draws)
+        z, y = self.noises(1, method.images)[0].requires_grad_(), self.labels()
+        x = yield from search(
+            lambda: self.generator(z),
+            [*self.generator.parameters(), z],
+            lambda x: loss(x, y, self.ensemble, self.student, self.weights),
+            steps=method.generator_steps,
+            lr=method.generator_lr,
+            progress=Progress("synthesis", t, method.epochs),
+        )
+        return x, y

@@ -22,7 +22,7 @@ def main() -> int:
         if event.outcome is not None:
             o = event.outcome
             print(
-                f"{time.perf_counter() - start:7.0f} s  M={o.setting['clients']:2d} alpha={o.setting['alpha']:<5g} "
+                f"{time.perf_counter() - start:7.0f} s  M={o.settings.clients:2d} alpha={o.settings.alpha:<5g} "
                 f"seed={event.seed} {event.method:14s} {o.accuracy:6.1%}  {o.seconds_method:6.2f} s",
                 flush=True,
             )

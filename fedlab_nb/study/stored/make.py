@@ -4,13 +4,11 @@
 `--only fens,fedlpa` computes these methods anew (after a change of theirs) and leaves the others' rows alone.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +22,7 @@ from .table import ALPHAS, CLIENTS, COLUMNS, FILE, SEEDS, read
 
 COMMAND = "python -m fedlab_nb.study.stored"
 NOTE = "seconds: wall time of one CPU thread while other work went on; accuracy: share of the 360 test images"
-SETTINGS = {"dataset": "digits", "preset": "classroom", "device": "cpu"}
+SETTINGS: dict[str, Any] = {"dataset": "digits", "preset": "classroom", "device": "cpu"}
 
 
 def make(
@@ -42,7 +40,7 @@ def make(
     """
     path = Path(path)
     names = list(methods or METHODS)
-    rows: dict[tuple, dict[str, Any]] = dict(read(path).rows) if path.exists() else {}
+    rows: dict[tuple, Mapping[str, Any]] = dict(read(path).rows) if path.exists() else {}
     about = dict(read(path).about) if path.exists() else {}
     made = dict(about.get("methods", {}))
     failed = None
@@ -76,7 +74,7 @@ def _short(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def _write(path: Path, rows: dict[tuple, dict[str, Any]], made: dict[str, Any]) -> None:
+def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, Any]) -> None:
     """The file, whole or not at all; one row a line, in the order of METHODS, clients, alpha, seed."""
     order = {name: i for i, name in enumerate(METHODS)}
     kept = {key: row for key, row in rows.items() if key[0] in order}

@@ -1,7 +1,5 @@
 """Reading the stored table: rows by method, alpha, clients and seed, and the nearest stored setting."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,0 +1,133 @@
+"""Set-up with nothing but Python: `python3 fedlab_nb/bootstrap.py` opens the course,
+`... bootstrap.py test` runs every test.
+
+It makes `.venv` in the checkout, installs the package there in place (edits count at once), and starts the task. A
+second call skips what is already done, so it also works without a network. Standard library only, and no syntax newer
+than Python 3.8's, so that an old Python gets a sentence and no traceback.
+"""
+
+import hashlib
+import html
+import operator
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv"
+PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+COMPARE = {">=": "ge", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", "<": "lt"}
+TASKS = {
+    "open": ("", ["-m", "fedlab_nb"]),
+    "test": ("[test]", ["tests/everything.py"]),
+}
+
+
+def main(arguments):
+    """Make the environment, install, run the task; returns its exit code."""
+    task = arguments[0] if arguments else "open"
+    if sys.version_info < (3, 10):  # noqa: UP036
+        return f"fedlab_nb needs Python 3.10 or newer, but this is {sys.version.split()[0]}: use a newer python3."
+    if task not in TASKS or len(arguments) > 1:
+        return f"Unknown task {' '.join(arguments)!r}. Allowed: {', '.join(TASKS)} (open is the default)."
+    extra, command = TASKS[task]
+    try:
+        make_environment()
+        install(extra)
+    except subprocess.CalledProcessError:
+        return "The installation stopped: the lines above say why. The same command tries again."
+    os.chdir(ROOT)
+    if os.name == "nt":
+        return subprocess.call([str(PYTHON), *command])
+    os.execv(PYTHON, [str(PYTHON), *command])  # so that Ctrl-C and the exit code are the task's own
+
+
+def make_environment():
+    """Make `.venv` with pip in it, unless it is there; a bare Debian python3 has no ensurepip: pip is then fetched."""
+    if works("-m", "pip", "--version"):
+        return
+    print("Making the environment .venv ...", flush=True)
+    try:
+        import ensurepip  # noqa: F401  (Debian ships it in python3-venv only)
+
+        venv.create(ENVIRONMENT, with_pip=True, clear=ENVIRONMENT.exists())
+    except (ImportError, subprocess.CalledProcessError):
+        venv.create(ENVIRONMENT, with_pip=False, clear=ENVIRONMENT.exists())
+        try:
+            fetch_pip()
+        except (OSError, ValueError) as error:
+            sys.exit(f"This Python has no pip and fetching it failed ({error}). On Debian: apt install python3-venv")
+
+
+def fetch_pip():
+    """Install pip into the environment from its wheel in the package index, whose digest is checked."""
+    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
+    page = urllib.request.urlopen(f"{index}/pip/", timeout=30)
+    link, name, digest = pip_wheel(page.read().decode(), sys.version_info[:3])
+    wheel = urllib.request.urlopen(urllib.parse.urljoin(page.url, link), timeout=120).read()
+    if hashlib.sha256(wheel).hexdigest() != digest:
+        raise ValueError("the file does not match its digest")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(wheel)
+        subprocess.check_call([str(PYTHON), f"{path}/pip", "install", "--quiet", "--no-index", str(path)])
+
+
+def pip_wheel(page, python):
+    """(link, file name, SHA-256) of the newest pip wheel on an index `page` that takes this `python`, as (3, 11, 7)."""
+    wheels = []
+    for tag in re.findall(r"<a\s[^>]*>", page):
+        file = re.search(r'href="([^"#]+/(pip-([\d.]+)-py3-none-any\.whl))#sha256=([0-9a-f]{64})"', tag)
+        needs = re.search(r'data-requires-python="([^"]*)"', tag)
+        if file and "data-yanked" not in tag and (not needs or takes(html.unescape(needs[1]), python)):
+            wheels.append((numbers(file[3]), (file[1], file[2], file[4])))
+    if not wheels:
+        raise ValueError("the index lists no pip for Python " + ".".join(map(str, python)))
+    return max(wheels)[1]
+
+
+def takes(needs, python):
+    """Whether the version specifiers `needs` (">=3.9,!=3.10.*") allow `python`; what is not understood does not."""
+    for part in filter(None, needs.replace(" ", "").split(",")):
+        found = re.fullmatch(r"(>=|<=|==|!=|>|<)(\d+(?:\.\d+)*)(\.\*)?", part)
+        if not found:
+            return False
+        limit = numbers(found[2])
+        here = python[: len(limit)] if found[3] else (*python, 0, 0)[: max(len(limit), 3)]
+        limit = limit if found[3] else (*limit, 0, 0, 0)[: len(here)]
+        if not getattr(operator, COMPARE[found[1]])(here, limit):
+            return False
+    return True
+
+
+def numbers(version):
+    return tuple(map(int, version.split(".")))
+
+
+def install(extra):
+    """`pip install -e .[extra]`, skipped if this very project file was installed here before."""
+    stamp = ENVIRONMENT / f"installed{extra}.txt"
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print("Installing fedlab_nb and PyTorch: some minutes and some gigabytes the first time ...", flush=True)
+    subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
+    stamp.write_text(wanted)
+
+
+def works(*arguments):
+    """Whether the environment's Python is there and carries out `arguments`."""
+    try:
+        return subprocess.run([str(PYTHON), *arguments], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

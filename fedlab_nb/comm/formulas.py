@@ -1,0 +1,65 @@
+"""What methods cost in bytes, as closed formulas: for what is shown before anything is sent, and at the papers' size.
+
+d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, R rounds, C classes. Every
+function gives the bytes of *one client* unless it says "all". Byte counts are exact integers; a MiB is 2^20 bytes,
+which is what the papers' "MB" are. Nothing here trains, sends or builds anything.
+"""
+
+from collections.abc import Sequence
+
+FLOAT = 4  # bytes of a float32 number
+MIB = 2**20
+
+
+def state_bytes(d: int) -> int:
+    """S = 4 d: one model in float32, one way."""
+    return FLOAT * d
+
+
+def one_shot_bytes(d: int) -> int:
+    """2 S, down and up: the initial model comes down, the trained one goes up (what FENS calls OFL)."""
+    return 2 * state_bytes(d)
+
+
+def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
+    """2 S R, down and up, with `per_direction` model-sized messages each way (1: FedAvg and FedAdam, 2: SCAFFOLD)."""
+    return 2 * per_direction * state_bytes(d) * rounds
+
+
+def fens_bytes(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> int:
+    """FENS, down and up: S + S + M (ensemble entry) + 2 * 4 q * T, where an entry is one quantised model.
+
+    The paper prints ratios and no formula; this is the simple accounting that gives all of them.
+
+    q: numbers of the aggregator; `rounds`: T of its training; bits = 32 means an ensemble that is not quantised. An
+    entry is bits (d - kept) / 8 + 4 kept + 4 tensors bytes: `kept` of the d numbers stay float32 (biases, batch norm),
+    and each of `tensors` quantised tensors has a float32 scale. The paper neglects both, hence the defaults. Exact
+    where every tensor's codes fill whole bytes (always at 8 bits), otherwise up to one byte a tensor and client too
+    low.
+    """
+    entry = -(-bits * (d - kept) // 8) + FLOAT * (kept + tensors)
+    return one_shot_bytes(d) + clients * entry + 2 * state_bytes(q) * rounds
+
+
+def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> float:
+    """`fens_bytes / one_shot_bytes`; with the defaults 1 + M/8 + q T / d.
+
+    FENS costs less than an R-round method only while R is larger than this.
+    """
+    return fens_bytes(d, clients, q, rounds, bits, kept, tensors) / one_shot_bytes(d)
+
+
+def triangle(d: int) -> int:
+    """d (d + 1) / 2: the numbers of a symmetric d x d matrix that need sending."""
+    return d * (d + 1) // 2
+
+
+def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:
+    """Numbers of one client's 1x1 adaptors: M c^2 + c at each border of c channels (M c inputs, c outputs, a bias)."""
+    return sum(clients * c * c + c for c in channels)
+
+
+def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
+    """Upload of CCVR's class means and covariances: 4 C (d + d^2), or 4 C (d + d (d + 1) / 2) as upper triangles."""
+    covariance = triangle(features) if symmetric else features * features
+    return FLOAT * classes * (features + covariance)

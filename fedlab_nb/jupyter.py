@@ -1,0 +1,166 @@
+"""Open the course in JupyterLab, on this machine only.
+
+A checkout's notebooks open where they lie; from an installed wheel they are copied to `./fedlab_nb_course` first. The
+server binds to 127.0.0.1 with its token on, asks nobody for news or updates, and stops with Ctrl-C.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+from fedlab_nb.errors import RunError, UsageError
+
+FIRST = "00_start_here.ipynb"
+READ = {".ipynb", ".md", ".png", ".svg"}
+
+
+def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
+    """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
+
+    `folder`: where the course is, or is to be copied to (default: see `course_folder`). With `browser=False`, or on a
+    machine without one, only the address is printed. Raises UsageError if `folder` is a file, RunError if JupyterLab is
+    missing or no port is free.
+    """
+    where = course_folder(folder)
+    try:
+        import jupyterlab  # noqa: F401
+    except ImportError as error:
+        raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.") from error
+    port, token = free_port(), secrets.token_hex(24)
+    browser = browser and has_browser()
+    address = f"http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}"
+    return serve(server_command(port, browser), where, server_environment(token), port, "The course", address, browser)
+
+
+def serve(
+    command: list[str],
+    where: str | Path,
+    environment: dict[str, str],
+    port: int,
+    what: str,
+    address: str,
+    browser: bool,
+    ready: Callable[[], None] | None = None,
+) -> int:
+    """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which `address` it is.
+
+    browser: whether one will open by itself;   ready: called once the server answers. Returns the server's exit code.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
+    server = subprocess.Popen(command, cwd=where, env=environment)
+    try:
+        wait_for(port, server)
+        if server.poll() is None:
+            print(f"{what} is open at {address}", flush=True)
+            hint = "" if browser else "No browser here: open that address in one on this machine. "
+            print(f"{hint}Ctrl-C stops the server.", flush=True)
+            if ready is not None:
+                ready()
+        return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def server_command(port: int, browser: bool = False) -> list[str]:
+    """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
+    options = [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.open_browser={browser}",
+        f"--LabApp.default_url=/lab/tree/{FIRST}",
+        "--ServerApp.answer_yes=True",  # one Ctrl-C is enough
+        "--log-level=WARN",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--allow-root")  # containers; Jupyter refuses otherwise
+    return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def server_environment(token: str, *more: str) -> dict[str, str]:
+    """Environment of the server. The token goes here: arguments can be read by every user of the machine.
+
+    `fedlab_nb/server_files` holds defaults for this server alone (no question about news); a user's own settings win.
+    `more`: further variables that are to lead there.
+    """
+    files = str(Path(__file__).parent / "server_files")
+    paths = {name: filter(None, [files, os.environ.get(name)]) for name in ("JUPYTER_CONFIG_PATH", *more)}
+    return {**os.environ, "JUPYTER_TOKEN": token, **{name: os.pathsep.join(path) for name, path in paths.items()}}
+
+
+def course_folder(folder: str | Path | None = None) -> Path:
+    """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
+
+    Missing files are copied into it; a file that is already there is the reader's own and is never touched.
+    """
+    shipped = Path(__file__).parent / "_course"
+    checkout = Path(__file__).parent.parent / "notebooks"
+    source = shipped if shipped.is_dir() else checkout
+    if not (source / FIRST).is_file():
+        raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
+    if folder is None and source == checkout:
+        return checkout
+    target = Path("fedlab_nb_course" if folder is None else folder).absolute()
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
+    for part in course_parts(source):
+        copy = target / part
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / part, copy)
+    return target
+
+
+def course_parts(source: Path) -> list[Path]:
+    """What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from."""
+    parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
+    return [p for p in parts if p.parts[0] != "source" and not any(name.startswith(".") for name in p.parts)]
+
+
+def free_port(first: int = 8888) -> int:
+    """`first` or the next port that nothing on this machine listens at."""
+    for port in range(first, first + 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RunError(f"No free port from {first} to {first + 99}: stop another notebook server first.")
+
+
+def wait_for(port: int, server: subprocess.Popen, seconds: float = 60) -> None:
+    """Return once something answers at `port`, the server has ended, or the time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and server.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+
+
+def has_browser() -> bool:
+    """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True

@@ -1,0 +1,38 @@
+"""The classroom of each system: `lab("fens")` opens its panel, with its own knobs and views.
+
+A system's lab is the folder of its name here, whose `lab.py` has a `LAB` (a `LabSpec`); a new one is a new folder, and
+nothing here is edited. Any other method gets a panel with its knobs alone.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import choose
+from ..methods import METHODS
+from ..panels import Panel
+from ..panels.lab_view import LabSpec
+from . import data_free
+
+__all__ = ["lab", "spec_of"]
+
+
+def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) -> Panel:
+    """The panel of one method: its knobs as controls, its own views, and a few methods beside it.
+
+    method:   any registered one;   methods: those beside it (default: the lab's own choice)
+    options:  as for `playground`, and the method's knobs, plain (`rounds=100`) or qualified (`**{"fens.rounds": 100}`)
+
+    Raises UsageError for a name or value that no control takes.
+    """
+    return Panel(spec_of(choose("method", method, METHODS)), methods=methods, **options)
+
+
+def spec_of(method: str) -> LabSpec:
+    """What the lab of `method` (a registered one) consists of."""
+    if method in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
+        return importlib.import_module(f"{__name__}.{method}.lab").LAB
+    if method in data_free.KNOBS:
+        return data_free.spec_of(method)
+    return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

@@ -1,0 +1,276 @@
+"""Co-Boosting's lab: weights by hand and by epoch, synthetic images, teacher and student, the three switches."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...methods import METHODS
+from ...panels.figures import words
+from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...plots import Picture
+from ...plots.synthetic import gallery, one_of_each
+from .. import runs
+from ..controls import dropdown
+from ..sliders import WINDOW, Sliders, levels
+from .numbers import (
+    EQUAL,
+    FROM_REAL,
+    LEARNT,
+    NAMES,
+    REAL,
+    YOURS,
+    beside,
+    last_of_ensemble,
+    server_points,
+    settings_for,
+    tried,
+)  # fmt: skip
+from .plots.curves import curves
+from .plots.hand import ByHand
+from .plots.switches import IDEAS, Variant, switches
+from .plots.weights import trajectories
+
+OWN = "own"
+SETS = {
+    "leave one out": (IDEAS, IDEAS[1:], (IDEAS[0], IDEAS[2]), IDEAS[:2], ()),
+    "one alone": (IDEAS, *((idea,) for idea in IDEAS), ()),
+    "all eight": (IDEAS, IDEAS[:2], (IDEAS[0], IDEAS[2]), IDEAS[1:], *((idea,) for idea in IDEAS), ()),
+}
+
+
+def where(state: PanelState) -> str:
+    """The setting of the one run that is shown, with its seed."""
+    return words({**state.settings, "seeds": 1}) if state.outcome is None else runs.where(state.outcome)
+
+
+def planned(state: PanelState) -> int:
+    """Epochs of the run that goes on; 0 once it has ended."""
+    return state.knobs["epochs"] if state.outcome is None else 0
+
+
+class Hand(LabView):
+    """Drag the weights, try to beat equal ones; then show Co-Boosting's, and let the other half judge.
+
+    The displayed test images are halved: weights are tuned on one half, by whoever drags, and judged on the other. The
+    method itself sees neither.
+    """
+
+    name, title, ready = "hand", "Weights by hand", "run"
+    empty = "Press Run. Then drag the weights of the clients and try to beat equal weights, before Co-Boosting tries."
+    work_label = "Learn from real images"
+
+    def __init__(self) -> None:
+        self.sliders = Sliders()
+        self.start = dropdown("Set to", [("…", OWN)], "Set all sliders at once", 190)
+        learnt = "Show the weights that Co-Boosting has found, and its score"
+        judge = "Accuracy on the images that nobody has tuned on"
+        self.learnt, self.judge = (
+            widgets.ToggleButton(False, description=label, tooltip=tooltip, layout={"width": "auto"})
+            for label, tooltip in (("Show Co-Boosting's", learnt), ("Show the judge half", judge))
+        )
+        # In a box of its own the dropdown is no view control: what it changes are the sliders, which redraw.
+        self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
+        self.start.observe(self._set, "value")
+        self.sliders.observe(self._moved, "value")
+        self.picture, self._outcome, self._presets, self._spoilt = ByHand(), None, {}, False
+
+    def adapt(self, state: PanelState) -> None:
+        clients = len(state.outcome.label_counts)
+        if state.outcome is not self._outcome:  # another run: start afresh
+            self._outcome = state.outcome
+            self.learnt.value = self.judge.value = self._spoilt = False
+            self._offer(state)
+            self.sliders.put(np.ones(clients))
+        elif REAL not in self._presets and self._real(state) is not None:
+            self._offer(state)
+        client = state.client if state.client is not None and state.client < clients else 0
+        first = client // WINDOW * WINDOW
+        if (first, clients) != (self.sliders.first, len(self.sliders.value)):
+            self.sliders.fit(clients, first)
+
+    def _offer(self, state: PanelState) -> None:
+        """What all sliders can be set to."""
+        counts, real = state.outcome.label_counts, self._real(state)
+        self._presets = {EQUAL: np.ones(len(counts)), "by sample counts": counts.sum(1)}
+        self._presets[LEARNT] = np.asarray(state.report.ensemble_weights)
+        if real is not None:
+            self._presets[REAL] = real
+        self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
+
+    def _real(self, state: PanelState) -> np.ndarray | None:
+        """Weights from real images, if they were learnt for this very outcome."""
+        return state.worked["weights"] if state.worked and state.worked["outcome"] is state.outcome else None
+
+    def _set(self, change: Mapping[str, Any]) -> None:
+        if change["new"] in self._presets:
+            self.sliders.put(self._presets[change["new"]])
+
+    def _moved(self, change: Mapping[str, Any]) -> None:
+        """Weights that no preset has are the learner's own, and tuned on whatever is shown."""
+        preset = self._presets.get(self.start.value)
+        if preset is None or change["new"] != levels(preset):
+            self.start.value = OWN
+            self._spoilt |= self.judge.value
+
+    def prepare(self, state: PanelState) -> runs.Steps:
+        """The plain ensemble of the same clients, whose features are their logits; they are remembered: it is quick."""
+        outcome = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
+        return outcome or (yield from beside(state.outcome, "ensemble", "logits"))
+
+    def work(self, state: PanelState) -> runs.Steps:
+        """The same rule on the clients' own training images, which they would have to send: a reference only"""
+        learnt = yield from beside(state.outcome, "coboosting", "weights from real images", **FROM_REAL)
+        return {"outcome": state.outcome, "weights": np.asarray(learnt.report.ensemble_weights)}
+
+    def draw(self, state: PanelState) -> Picture:
+        weights = {EQUAL: np.ones(len(self.sliders.value)), YOURS: self.sliders.value}
+        if self.learnt.value:
+            weights[LEARNT] = state.report.ensemble_weights
+        if (real := self._real(state)) is not None:
+            weights[REAL] = real
+        return self.picture.show(
+            tried(state.prepared, weights, self.judge.value), state.class_names, setting=runs.where(state.outcome),
+            client=state.client, klass=state.klass, spoilt=self._spoilt,
+        )  # fmt: skip
+
+
+class Trajectories(LabView):
+    """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
+
+    name, title, ready = "weights", "Weights by epoch", "live"
+    empty = "Press Run: the weights start equal, and EE moves them from the second epoch on."
+
+    def draw(self, state: PanelState) -> Picture:
+        path = state.report.weights
+        held = state.federation.label_counts.numpy() if state.outcome is None else state.outcome.label_counts
+        if len(held) != path.shape[1]:  # the sliders moved on while the method runs
+            held = np.zeros((path.shape[1], len(state.class_names)), dtype=int)
+        return trajectories(
+            path, held, state.class_names, setting=where(state), epochs=planned(state), client=state.client,
+            klass=state.klass,
+        )  # fmt: skip
+
+
+class Images(LabView):
+    """The synthetic images of an epoch, and a replay over the epochs."""
+
+    name, title, ready = "images", "Synthetic images", "live"
+    empty = "Press Run: the generator's images appear here as they are made."
+
+    def __init__(self) -> None:
+        self.epoch = widgets.SelectionSlider(
+            options=[("–", 0)], description="Server epoch", tooltip="Images of which epoch", layout={"width": "330px"},
+            style={"description_width": "88px"},
+        )  # fmt: skip
+        self.play = widgets.Play(value=0, min=0, max=0, interval=700, tooltip="Replay the epochs")
+        widgets.jslink((self.play, "value"), (self.epoch, "index"))
+        # In a box of its own Play is no view control: the slider that it moves redraws.
+        self.controls = [widgets.HBox([self.play]), self.epoch]
+
+    def adapt(self, state: PanelState) -> None:
+        options = [(str(t), i) for i, t in enumerate(state.report.synthetic_epochs)]
+        if list(self.epoch.options) != options:
+            last = self.epoch.index in (None, len(self.epoch.options) - 1)
+            index = len(options) - 1 if last else min(self.epoch.index, len(options) - 1)
+            self.epoch.options = options
+            self.epoch.index, self.play.max = index, len(options) - 1
+
+    def draw(self, state: PanelState) -> Picture:
+        report, dataset = state.report, state.federation.dataset
+        shape = report.synthetic_images.shape[2:]
+        return gallery(
+            report, state.class_names, frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
+            epochs=planned(state), setting=where(state), klass=state.klass,
+            real=one_of_each(dataset) if dataset.x_test.shape[1:] == shape else None,
+        )  # fmt: skip
+
+
+class TeacherAndStudent(LabView):
+    """The ensemble's and the server model's accuracy by epoch, beside flat references."""
+
+    name, title, ready = "curves", "Teacher and student", "run"
+    empty = "Press Run: the ensemble's and the server model's accuracy by server epoch."
+
+    def draw(self, state: PanelState) -> Picture:
+        teacher = {seed: o.report.ensemble_curve for seed, o in state.outcomes.items()}
+        student = {seed: server_points(o) for seed, o in state.outcomes.items()}
+        beside = {}
+        for method, outcomes in state.others.items():
+            if shared := {seed: o.accuracy for seed, o in outcomes.items() if seed in teacher}:
+                beside[NAMES.get(method, METHODS[method].info.title)] = shared
+        return curves(
+            teacher, student if all(student.values()) else {}, beside, setting=state.setting,
+            chance=1 / len(state.class_names),
+        )  # fmt: skip
+
+
+def named(on: tuple[str, ...]) -> str:
+    off = [idea for idea in IDEAS if idea not in on]
+    if not off:
+        return "all three"
+    return "none" if len(off) == 3 else f"no {off[0]}" if len(off) == 1 else f"{on[0]} alone"
+
+
+class Switches(LabView):
+    """The method again with ideas switched off, on the federation that the controls say, over several seeds."""
+
+    name, title, ready = "switches", "GHS, DHS, EE", "data"
+    work_label = "Run these variants"
+
+    def __init__(self) -> None:
+        self.which = dropdown("Variants", SETS, "Which combinations to run", 200)
+        self.seeds = widgets.BoundedIntText(
+            3, min=1, max=20, description="Seeds", tooltip="Federations for each variant",
+            style={"description_width": "40px"}, layout=widgets.Layout(width="110px"),
+        )  # fmt: skip
+        self.controls = [self.which, self.seeds]
+
+    def work(self, state: PanelState) -> runs.Steps:
+        """Run the method with some of its three ideas switched off, on the federation that the controls say"""
+        settings = settings_for("coboosting", state.settings)
+        settings |= {"seeds": self.seeds.value, "coboosting.answer": "server"}
+        which, sets = self.which.value, SETS[self.which.value]
+        switched = {
+            f"{named(on)} ({i} of {len(sets)})": {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS}
+            for i, on in enumerate(sets, 1)
+        }
+        outcomes = yield from runs.tries("coboosting", settings, switched)
+        variants = [
+            Variant(named(on), on, last_of_ensemble(runs), {seed: o.accuracy for seed, o in runs.items()})
+            for on, runs in zip(sets, outcomes.values(), strict=True)
+        ]
+        return {"variants": variants, "setting": words(settings), "which": which}
+
+    def draw(self, state: PanelState) -> Picture:
+        if state.worked and state.worked["which"] == self.which.value:
+            return switches(state.worked["variants"], setting=state.worked["setting"])
+        return switches(
+            [Variant(named(on), on, {}, {}) for on in SETS[self.which.value]],
+            setting=words({**state.settings, "seeds": self.seeds.value}),
+        )
+
+
+LAB = LabSpec(
+    method="coboosting",
+    companions=("fedavg", "ensemble"),
+    knobs=("ghs", "dhs", "ee", "mu", "epsilon", "beta", "weighted", "updates", "epochs"),
+    extras=(
+        Extra(
+            "partition",
+            "Partition",
+            (("Dirichlet (α)", "dirichlet"), ("two classes each", "classes"), ("unequal sizes (α)", "quantity")),
+            "How the training samples are dealt out; α is used by Dirichlet and by unequal sizes",
+        ),
+        Extra(
+            "model",
+            "Client models",
+            (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5")),
+            "Only logits are mixed, so clients may differ; FedAvg then has nothing to average",
+        ),
+    ),
+    settings={"alpha": 0.1, "seeds": 1},
+    views=(Hand, Trajectories, Images, TeacherAndStudent, Switches),
+    name="coboosting",
+)

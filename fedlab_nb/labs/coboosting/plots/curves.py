@@ -1,0 +1,74 @@
+"""Teacher and student by server epoch, beside flat references."""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+
+from ....plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
+from ....plots.style import ACCENT, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.words import mean_percent, percent, seeds_of
+from ....study.statistics import difference
+from ....teach.runs import apart
+
+TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"
+REFERENCE = ("#009E73", "#CC79A7", "#7F7F7F", "#E69F00", "#56B4E9")
+
+
+def curves(
+    ensemble: Mapping[int, Sequence[float]], server: Mapping[int, Sequence[tuple[float, float]]],
+    references: Mapping[str, Mapping[int, float]], *, setting: str, chance: float,
+) -> Picture:  # fmt: skip
+    """Test accuracy of A_w after each epoch `{seed: [T]}` and of the server model `{seed: [(epoch, accuracy), …]}`.
+
+    server: empty where no server model was asked for
+    references: `{name: {seed: accuracy}}`, flat lines at their mean over the same seeds;   chance: of guessing
+    """
+    with LOCK:
+        figure = new_figure()
+        ax = dress(figure.subplots(), x="server epoch", y="test accuracy", grid="y")
+        labels = []
+        teacher = {seed: list(enumerate(values, 1)) for seed, values in ensemble.items()}
+        for name, colour, marker, runs in ((TEACHER, SECOND, "o", teacher), (STUDENT, ACCENT, "s", server)):
+            if runs:
+                _, y = seed_lines(ax, runs, colour, marker, clip_on=False)
+                labels.append((y[-1], f"{name} {percent(y[-1])}", colour))
+        for i, (name, values) in enumerate(references.items()):
+            level, colour = mean(values.values()), REFERENCE[i % len(REFERENCE)]
+            level_line(ax, level, colour=colour, lw=1.5, ls=(0, (5, 2)))
+            labels.append((level, f"{name} {percent(level)}", colour))
+        level_line(ax, chance)
+        labels.append((chance, "guessing", QUIET))
+        ax.set_xlim(1, max(2, *map(len, ensemble.values())))
+        percent_axis(ax)
+        few_ticks(ax, "x", 10, whole=True)
+        end_labels(ax, labels)
+    first = {seed: values[0] for seed, values in ensemble.items()}
+    last = {seed: values[-1] for seed, values in ensemble.items()}
+    student = {seed: values[-1][1] for seed, values in server.items()}
+    each = "; ".join(text for _, text, _ in labels)
+    rows = {f"{TEACHER}, first epoch": first, f"{TEACHER}, last epoch": last, f"{STUDENT}, last epoch": student}
+    return Picture(
+        figure,
+        alt=f"Lines of test accuracy by server epoch ({setting}, {seeds_of(ensemble)}): {each}.",
+        sentence=sentence(first, last, student),
+        table=[
+            {"what": name, "accuracy": mean_percent(v), **{f"seed {s}": f"{100 * a:.1f} %" for s, a in v.items()}}
+            for name, v in {**rows, **references}.items()
+            if v
+        ],
+    )
+
+
+def against(a: Mapping[int, float], b: Mapping[int, float]) -> str:
+    """'+9 ± 4 points, more than noise' of a − b, paired by seed."""
+    return apart(a, b, clear="more than noise", one_seed="one seed: nobody can tell whether that is noise")
+
+
+def sentence(first: Mapping[int, float], teacher: Mapping[int, float], student: Mapping[int, float]) -> str:
+    rise = f"The ensemble goes from {mean_percent(first)} to {mean_percent(teacher)}"
+    end = f"The server model ends at {mean_percent(student)}" if student else ""
+    if len(first) == 1:
+        below = abs(100 * difference(student, teacher).mean) if student else 0
+        end = f" {end}, {below:.0f} points from its teacher." if student else ""
+        return f"{rise}.{end} One seed: nobody can tell what of this is noise."
+    text = f"{rise} ({against(teacher, first)})."
+    return f"{text} {end}; against its teacher, {against(student, teacher)}." if student else text

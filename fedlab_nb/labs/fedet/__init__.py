@@ -1,0 +1,1 @@
+"""Fed-ET in the classroom: the lab and its views, their plots, the lesson and its exercises."""

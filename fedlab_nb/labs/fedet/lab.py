@@ -1,0 +1,124 @@
+"""Fed-ET's lab. Here: one sample and its experts. `lab_weights`: temperature, dissent, λ, all on remembered logits.
+`lab_runs`: the feedback loop; public data and traffic, which need runs of their own.
+"""
+
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...data import load
+from ...methods.fedet.consensus import Consensus
+from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...plots import Picture
+from ..controls import dropdown
+from .lab_runs import Public, Rounds, Traffic
+from .lab_weights import Dissent, Target, Temperature, control, leaf_to, where
+from .numbers import SIZES, as_image, rule_of, softmax, votes
+from .plots.expert import Sample, expert
+
+KINDS = (*((f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")), ("public", "public"))
+RULES = (
+    ("softmax (paper)", "softmax"),
+    ("raw logits", "logit-variance"),
+    ("raw logits, summed", "logits"),
+    ("equal", "uniform"),
+)
+SPREADS = {"logit-variance": "variance of the raw logits", "logits": "variance of the raw logits", "uniform": "equal"}
+
+
+class Expert(LabView):
+    """One sample: every client's output, its weight, who dissents, the consensus, and what the server says."""
+
+    name, title, ready = "expert", "Who is the expert?", "live"
+    empty = "Press Run: every client's answer to one sample, and how much each of them counts."
+
+    def __init__(self) -> None:
+        which = "Which to leaf through: all, consensus wrong, least dissent first, most dissent first, public"
+        self.kind = dropdown("Samples", KINDS, which, 180)
+        self.at = control(
+            widgets.IntSlider, 0, 0, 0, label="Sample", tooltip="Leaf through the samples", readout=False, width=150
+        )
+        self.rule = dropdown("Weights", RULES, "What the weights are made from", 175)
+        self.heat = control(
+            widgets.FloatLogSlider, 1.0, min=-1, max=2, step=0.05, label="T", readout_format=".2g", width=150,
+            tooltip="Temperature of the weights; of softmax alone",
+        )  # fmt: skip
+        self.controls = [self.kind, self.at, self.rule, self.heat]
+        self._of: Any = None
+        self._votes: tuple[Any, ...] = (None, None, None)
+
+    def _tests(self, state: PanelState) -> bool:
+        """Whether test samples are leafed through, whose classes are known."""
+        return state.outcome is not None and self.kind.value != "public"
+
+    def _said(self, state: PanelState) -> Consensus:
+        """Remembered until the logits or the rule change: leafing through samples asks for it again and again."""
+        logits = state.report.test_logits if self._tests(state) else state.report.logits
+        rule = self.rule.value, self.heat.value
+        if self._votes[0] is not logits or self._votes[1] != rule:
+            self._votes = logits, rule, votes(logits, *rule)
+        return self._votes[2]
+
+    def _rows(self, state: PanelState) -> np.ndarray:
+        """Which samples are leafed through, by dissent where that is the question; all, where there are none."""
+        said, kind = self._said(state), self.kind.value
+        mass, labels = said.mass.numpy(), said.labels.numpy()
+        truth = state.report.test_truth if self._tests(state) else labels
+        keep, order = np.ones(len(mass), dtype=bool), np.arange(len(mass))
+        if self._tests(state) and kind == "wrong":
+            keep = labels != truth
+        elif self._tests(state) and kind in ("agreed", "disputed"):
+            order = np.argsort(mass if kind == "agreed" else -mass, kind="stable")
+        if state.klass is not None:
+            mine = keep & (truth == state.klass)
+            keep = mine if mine.any() else keep
+        return order[keep[order]] if keep.any() else order
+
+    def adapt(self, state: PanelState) -> None:
+        """A new outcome brings its own rule and temperature, and its own samples."""
+        if state.outcome is not None and state.outcome is not self._of:
+            self._of = state.outcome
+            self.rule.value, heat = rule_of(state.outcome.options)
+            self.heat.value = min(max(heat, 0.1), 100)
+        self.heat.disabled = self.rule.value != "softmax"
+        leaf_to(self.at, len(self._rows(state)) - 1)
+
+    def draw(self, state: PanelState) -> Picture:
+        said, rows, report, rule = self._said(state), self._rows(state), state.report, self.rule.value
+        i = int(rows[min(self.at.value, len(rows) - 1)])
+        if self._tests(state):
+            number, truth = int(report.test_rows[i]), int(report.test_truth[i])
+            logits, student = report.test_logits, report.test_student
+            x = load(state.outcome.settings.dataset).x_test[number].numpy()
+        else:
+            number, truth, logits, student, x = i, None, report.logits, report.student, report.samples[i]
+        values = softmax(logits[:, i] / self.heat.value) if rule == "softmax" else logits[:, i]
+        heat = f" at T = {self.heat.value:.3g}" if rule == "softmax" and self.heat.value != 1 else ""
+        counts = None if state.outcome is None else state.outcome.label_counts[report.members, int(said.labels[i])]
+        return expert(
+            Sample(
+                said.outputs[:, i].numpy(), said.weights[:, i].numpy(), values.var(-1), said.distribution[i].numpy(),
+                report.members.tolist(), state.class_names, f"{'public' if truth is None else 'test'} sample {number}",
+                where(state), SPREADS.get(rule, "variance of the softmax") + heat, student=softmax(student[i]),
+                image=as_image(x), truth=truth, held=counts, client=state.client, klass=state.klass,
+            )
+        )  # fmt: skip
+
+
+LAB = LabSpec(
+    method="fedet",
+    companions=("local", "ensemble"),
+    knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
+    extras=(
+        Extra(
+            "model",
+            "Small models",
+            (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64")),
+            "Which networks the clients hold, dealt out in turn; the server's is larger than each",
+        ),
+    ),
+    settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
+    views=(Expert, Temperature, Dissent, Target, Rounds, Public, Traffic),
+    name="fedet",
+)

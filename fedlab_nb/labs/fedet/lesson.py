@@ -1,0 +1,217 @@
+"""Lesson 04, Fed-ET: its worked numbers, made from the reader's own panel or from runs of three seeds.
+
+The exercises (`lesson.q1` …) are in `exercises`, what is computed in `numbers` and `bound`.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...methods.fedet.consensus import consensus
+from ...plots import Picture
+from ...plots.words import mean_percent, percent, significance
+from ...study.statistics import difference
+from ...teach.runs import MANY, SEEDS, by_seed
+from ...teach.runs import percent as mean_accuracy
+from ...teach.view import Card, worked
+from .bound import brier, label_distance, theorem_1
+from .exercises import q1, q2, q3
+from .lab_runs import traffic_lines
+from .numbers import SIZES, by_dissent, first_reached, runs, share_right, votes, votes_on_test
+from .numbers import thirds as thirds_of
+from .plots.bound import bound as bound_picture
+
+__all__ = [
+    "LOUD", "SAVINGS", "SIZES", "accuracy", "bound", "feedback", "first", "ignorance", "loud", "q1", "q2", "q3",
+    "reality", "runs", "saving", "sources", "target_for_one", "thirds", "weights_for_one",
+]  # fmt: skip
+
+LOUD = ("as much as an equally sure client that knows the digit", "less", "not at all")
+SAVINGS = (
+    "fewer numbers and fewer rounds",
+    "fewer numbers, but more rounds",
+    "more numbers, but fewer rounds",
+    "more of both",
+)
+
+
+def first(panel: Any) -> Any:
+    """The panel's Fed-ET outcome of the first seed in its last run."""
+    return panel.state("expert").outcome
+
+
+def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
+    """Mean test accuracy of `method` in percent."""
+    return mean_accuracy(outcomes, method)
+
+
+# ------------------------------------------------------------------------------------ sums that can be followed by hand
+def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
+    """σ² and α of a few clients for one test sample, with the numbers filled in."""
+    said, truth = votes_on_test(first(panel))
+    p, weights = said.outputs[:, sample].double(), said.weights[:, sample]
+    spread = p.var(1, correction=0)
+    total, lines = float(spread.sum()), []
+    for k in clients:
+        squares = float(p[k].square().sum())
+        lines.append(
+            f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
+            f"{float(spread[k]):.4f}, α = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
+        )
+    label, agree = int(said.labels[sample]), int((~said.dissent[:, sample]).sum())
+    lines.append(
+        f"all {len(p)} together say “{label}” with {percent(float(said.distribution[sample, label]))}; {agree} of them "
+        f"say so themselves, ρ = {float(said.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
+    )
+    return worked(f"Test sample {sample}, seed {first(panel).settings.seed}:", *lines)
+
+
+def loud() -> str:
+    """Which of LOUD is true of a client that is 99 % sure: σ² knows nothing of what the client has seen."""
+    sure = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)  # one client that knows, one that does not
+    sure[0, 0, 3] = sure[1, 0, 7] = 0.99
+    knows, guesses = consensus(sure.log()).weights[:, 0].tolist()
+    return LOUD[0] if abs(knows - guesses) < 1e-12 else LOUD[1]
+
+
+def ignorance(panel: Any) -> Card:
+    """How much a client counts for a picture whose digit it has trained on, hardly, or never; the panel's seeds."""
+    rows = []
+    for outcome in panel.state("expert").outcomes.values():
+        said, truth = votes_on_test(outcome)
+        never = torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0  # [m, B]
+        certain = (said.outputs.max(-1).values > 0.99)[never]
+        parts = (never, certain, said.weights[~never], said.weights[never])
+        rows.append([float(part.double().mean()) for part in parts])
+    share, sure, knows, ignorant = np.mean(rows, 0)
+    return worked(
+        f"In {percent(share)} of all pairs of a client and a picture the client has never seen the digit. There "
+        f"its weight is {ignorant:.3f} on average; where it has, {knows:.3f}; all alike would be "
+        f"{1 / len(first(panel).report.members):.3f}.",
+        f"In {percent(sure)} of the pairs where it has never seen the digit, it is over 99 % sure of another.",
+    )
+
+
+def target_for_one(panel: Any, sample: int = 0, strength: float = 0.5) -> Card:
+    """The soft label of one public sample, with the numbers filled in."""
+    said = votes(first(panel).report.logits)
+    rho, y = float(said.mass[sample]), int(said.labels[sample])
+    scale, against = 1 + strength * rho, said.diversity[sample]
+    other = int(against.argmax())
+    return worked(
+        f"Public sample {sample}, λ = {strength:g}: y = “{y}”, ρ = {rho:.2f}, so 1 + λρ = {scale:.3f}.",
+        f"“{y}” gets (1 + {strength:g} · {float(against[y]):.3f}) / {scale:.3f} = "
+        f"{percent((1 + strength * float(against[y])) / scale)}; “{other}”, which the dissenters like best, "
+        f"{strength:g} · {float(against[other]):.3f} / {scale:.3f} = "
+        f"{percent(strength * float(against[other]) / scale)}; "
+        f"all dissenters together λρ / (1 + λρ) = {percent(strength * rho / scale)}.",
+    )
+
+
+def thirds(panel: Any) -> list[float]:
+    """Right answers of the consensus in percent, in the thirds with the least, middle and most dissent; all seeds."""
+    outcomes = panel.state("dissent").outcomes.values()
+    return np.mean([100 * np.array(thirds_of(*by_dissent(outcome)[:2])) for outcome in outcomes], 0).tolist()
+
+
+# -------------------------------------------------------------------------------------------------- the panel's work
+def sources(panel: Any, vary: str = "source") -> Picture:
+    """The panel's view “Public data”: one student for each source, or for each size."""
+    panel.set("public", vary=vary)
+    return panel.work("public")
+
+
+def saving(panel: Any, goal: float = 0.5) -> str:
+    """Which of SAVINGS is true of Fed-ET against FedAvg of the large model, up to the accuracy `goal`."""
+    own, large, _ = reached(panel, goal).values()
+    if own is None or large is None:
+        return f"not every seed got to {percent(goal)}"
+    return SAVINGS[2 * (own[1] >= large[1]) + (own[0] >= large[0])]
+
+
+def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
+    """{method: (rounds, numbers sent) until `goal` is first reached, means over the seeds} in the view “Traffic”."""
+    if panel.state("traffic").worked is None:
+        panel.work("traffic")
+    return {name: first_reached(of, goal) for name, of in traffic_lines(panel.state("traffic")).items()}
+
+
+# ------------------------------------------------------------------------------------------------- theory and reality
+def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
+    """Three terms of Theorem 1 with equal weights, and the Brier losses, for one seed at each α."""
+    terms: dict[float, dict[str, float]] = {}
+    loss, alone = {}, {}
+    for alpha in alphas:
+        outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]
+        clients, federation = outcome.model.clients, outcome.federation()
+        data, parts = federation.dataset, [train for train, _ in federation.split(outcome.settings.holdout)]
+        own = [
+            brier(clients.logits(data.x_train[rows])[k].softmax(-1), data.y_train[rows]).mean()
+            for k, rows in enumerate(parts)
+        ]
+        counts = torch.stack([torch.bincount(data.y_train[rows], minlength=data.classes) for rows in parts])
+        distance = label_distance(counts, torch.bincount(data.y_test, minlength=data.classes))
+        terms[alpha] = theorem_1(torch.stack(own), counts.sum(1), distance)
+        del terms[alpha]["joint_error"]
+        outputs = clients.logits(data.x_test).softmax(-1)
+        loss[alpha] = float(brier(outputs.mean(0), data.y_test).mean())
+        alone[alpha] = float(brier(outputs, data.y_test).mean())
+    return bound_picture(terms, loss, alone, setting=f"digits, 10 clients, seed {seed}")
+
+
+def compared(values: Mapping[int, float], others: Mapping[int, float]) -> str:
+    """'+7 ± 4 points, clear' of `values` − `others`, shares by seed."""
+    of = difference(values, others)
+    points, wide = round(100 * of.mean), round(100 * of.half_width)
+    clear = "barely more than the noise" if abs(points) <= wide else "clear"
+    return f"{points:+d} ± {wide} points, {significance(of, clear=clear)}"
+
+
+def rules(outcomes: Mapping[int, Any]) -> str:
+    """How right the consensus of these {seed: outcome} is with three rules for the weights."""
+    names = {"softmax": "softmax", "equal weights": "uniform", "raw logits": "logit-variance"}
+    right = {n: {s: share_right(*votes_on_test(o, rule)) for s, o in outcomes.items()} for n, rule in names.items()}
+    paper, *rest = right
+    words = [f"{n} {mean_percent(right[n])} ({compared(right[n], right[paper])})" for n in rest]
+    return f"{paper} {mean_percent(right[paper])}; {'; '.join(words)}"
+
+
+def feedback(panel: Any) -> Card:
+    """What overwriting the server's head, and copying it to the small models, changes; the panel's seeds."""
+    early, late, over = [], [], []
+    for outcome in panel.state("rounds").outcomes.values():
+        copied = 100 * np.subtract(outcome.report.small_after, outcome.report.small_before)
+        early.append(copied[:3].mean())
+        late.append(copied[-6:].mean())
+        before, after = (
+            [p["accuracy"] for p in outcome.history if p["phase"] == phase] for phase in ("rounds", "heads averaged")
+        )
+        over.append(mean(100 * (new - old) for old, new in zip(before, after[1:], strict=False)))
+    early, late, over = (", ".join(f"{round(v):+d}" for v in values) for values in (early, late, over))
+    return worked(
+        f"Copying the head changes the small models by {early} points in the first three rounds and by "
+        f"{late} in the last six (one number a seed).",
+        f"Overwriting its head changes the server by {over} points, mean of all rounds.",
+    )
+
+
+def reality(panel: Any) -> Card:
+    """The rule of the weights in one shot and in the last round of `panel`, and λ; over the seeds."""
+    shots = {
+        strength: by_seed(runs(seeds=MANY, **{"fedet.diversity": strength}), "fedet") for strength in (0.05, 0, 0.5)
+    }
+    students = {strength: {seed: o.accuracy for seed, o in of.items()} for strength, of in shots.items()}
+    words = [f"λ = 0.05 {mean_percent(students[0.05])}"]
+    for strength in (0, 0.5):
+        words.append(
+            f"λ = {strength:g} {mean_percent(students[strength])} ({compared(students[strength], students[0.05])})"
+        )
+    return worked(
+        f"the consensus is right for, in one shot: {rules(shots[0.05])}",
+        f"in the last of {first(panel).options['rounds']} rounds: {rules(panel.state('rounds').outcomes)}",
+        f"the one-shot student is right for: {'; '.join(words)}",
+        f"(α = 0.1, differences seed by seed; one shot: seeds 0 to {MANY - 1}, rounds: seeds 0 to {SEEDS - 1})",
+    )

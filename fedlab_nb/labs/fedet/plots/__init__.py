@@ -1,0 +1,1 @@
+"""The pictures of Fed-ET's lab."""

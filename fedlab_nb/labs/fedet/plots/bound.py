@@ -1,0 +1,51 @@
+"""The terms of Fed-ET's Theorem 1 as stacked bars against α, beside the loss that they are to bound."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ....plots.axes import level_line
+from ....plots.style import INK, LOCK, SECOND, SERIES, Picture, dress, legend, new_figure
+from ....plots.words import percent
+
+NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "(iii) skew"}
+HATCHES = ("", "////", "....")
+Loss = Mapping[float, float]
+
+
+def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *, setting: str) -> Picture:
+    """terms {α: {name of NAMES: value}}; loss {α: Brier test loss of the mean output}; alone {α: mean of the clients'
+    own}. Term (iv) needs labelled target data and is left out."""
+    alphas = sorted(terms)
+    place, sums = np.arange(len(alphas)), {a: sum(terms[a].values()) for a in alphas}
+    with LOCK:
+        figure = new_figure()
+        ax = dress(figure.subplots(), title="Three of the bound's four terms", y="Brier loss", grid="y")
+        floor = np.zeros(len(alphas))
+        for (name, label), hue, hatch in zip(NAMES.items(), SERIES, HATCHES, strict=False):
+            values = np.array([terms[a][name] for a in alphas])
+            ax.bar(place, values, 0.5, bottom=floor, color=hue, hatch=hatch, ec="white", lw=0.5, label=label)
+            floor = floor + values
+        own = [alone[a] for a in alphas]
+        ax.plot(place, own, "o", ms=10, mfc="white", mec=INK, mew=1.6, label="clients, mean loss")
+        ax.plot(place, [loss[a] for a in alphas], "D", ms=9, color=INK, mec="white", label="loss of the mean output")
+        level_line(ax, 1, "no loss can be larger", colour=SECOND, lift=0.01, size=9)
+        ax.set_xticks(place, [f"α = {a:g}" for a in alphas])
+        ax.set(xlim=(-0.6, len(alphas) - 0.4), ylim=(0, max(1.15, float(floor.max()) * 1.08)))
+        legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncol=3)
+    first = alphas[0]
+    sentence = (
+        f"At α = {first:g} the terms add up to {sums[first]:.2f}, of which skew is "
+        f"{percent(terms[first]['skew'] / sums[first])}; the loss is {loss[first]:.2f}. Every client alone would lose "
+        f"{alone[first]:.2f} on average."
+    )
+    each = "; ".join(
+        f"α = {a:g}: {', '.join(f'{NAMES[n]} {v:.2f}' for n, v in terms[a].items())}, loss {loss[a]:.2f}"
+        for a in alphas
+    )
+    table = [
+        {"α": f"{a:g}", **{NAMES[n]: f"{v:.2f}" for n, v in terms[a].items()}, "sum": f"{sums[a]:.2f}",
+         "loss of the mean": f"{loss[a]:.2f}", "mean loss": f"{alone[a]:.2f}"}
+        for a in alphas
+    ]  # fmt: skip
+    return Picture(figure, f"Stacked bars of the bound's terms ({setting}): {each}.", sentence, table)

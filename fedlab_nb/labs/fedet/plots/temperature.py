@@ -1,0 +1,60 @@
+"""Temperature of Fed-ET's weights: how right the consensus is, and how many clients count, against T."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ....plots.axes import DOTS, log_axis, percent_axis, seed_lines, two_axes
+from ....plots.style import ACCENT, LOCK, QUIET, SERIES, Picture, dress, legend
+from ....plots.words import capital, percent, seeds_of
+from ..numbers import HEATS
+
+Curves = tuple[Sequence[float], Sequence[float], Mapping[str, float]]
+
+
+def temperature(
+    runs: Mapping[int, Curves], *, setting: str, clients: int, chosen: float, heats: Sequence[float] = HEATS
+) -> Picture:
+    """Two curves over the temperatures `heats`.
+
+    runs {seed: (the consensus' accuracy 0–1, 1 / Σ α², both one number a temperature; {rule without a temperature:
+    accuracy})};   chosen: the T that is marked
+    """
+    t = np.asarray(heats, dtype=float)
+    right, count = (np.mean([run[i] for run in runs.values()], 0) for i in (0, 1))
+    others = {name: float(np.mean([run[2][name] for run in runs.values()])) for name in next(iter(runs.values()))[2]}
+    here, few = (float(np.interp(np.log(chosen), np.log(t), middle)) for middle in (right, count))
+    with LOCK:
+        figure, left, ax = two_axes((1.35, 1), between=0.22)
+        for i, (axes, value) in enumerate(((left, here), (ax, few))):
+            curves = {seed: list(zip(t, run[i], strict=True)) for seed, run in runs.items()}
+            seed_lines(axes, curves, ACCENT, label="variance of softmax(z/T)")
+            axes.plot([chosen], [value], "o", ms=8, color=ACCENT, mec="white")
+            axes.axvline(chosen, color=QUIET, lw=1, ls=DOTS, zorder=0)
+            log_axis(axes)
+        for i, (name, value) in enumerate(others.items()):
+            left.axhline(value, color=SERIES[1 + i % 6], lw=1.5, ls=("--", "-.", ":")[i % 3], label=name)
+        dress(left, title="Consensus right", x="temperature T of the weights (log)", grid="y")
+        dress(ax, title="Clients that count", x="temperature T (log)", y="effective clients, 1 / Σα²", grid="y")
+        low, high = min(right.min(), *others.values()), max(right.max(), *others.values())
+        percent_axis(left, top=min(1.03, high + 0.08), low=max(0.0, low - 0.28))
+        ax.set_ylim(0, clients * 1.06)
+        ax.axhline(clients, color=QUIET, lw=1)
+        ax.text(t[-1], clients, f"all {clients} ", ha="right", va="top", fontsize=9, color=QUIET)
+        legend(left, loc="lower left")
+    best = int(right.argmax())
+    words = ", ".join(f"{name} {percent(value)}" for name, value in others.items())
+    sentence = (
+        f"At T = {chosen:.2g} the consensus is right for {percent(here)} of the test samples and as if "
+        f"{few:.1f} of {clients} clients counted; best at T = {t[best]:.2g} with {percent(right[best])} "
+        f"({seeds_of(runs)}). {capital(words)}."
+    )
+    rows = list(zip(t, map(percent, right), count, strict=True))
+    alt = (
+        "Accuracy of the consensus and effective number of clients against the temperature of the weights "
+        f"({setting}): "
+        + "; ".join(f"T = {a:.2g} {b}, {c:.1f} clients" for a, b, c in rows)
+        + f". Without a temperature: {words}."
+    )
+    table = [{"T": f"{a:.3g}", "consensus right": b, "effective clients": f"{c:.1f}"} for a, b, c in rows]
+    return Picture(figure, alt, sentence, table + [{"T": n, "consensus right": percent(v)} for n, v in others.items()])

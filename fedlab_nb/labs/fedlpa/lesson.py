@@ -1,0 +1,182 @@
+"""Lesson 07, FedLPA: its worked numbers and its exercises.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
+ten clients, α = 0.1, the classroom preset); nothing is written into the text by hand.
+"""
+
+from collections.abc import Sequence
+from statistics import mean
+from typing import Any
+
+import torch
+
+from ...data import load
+from ...methods.parts.kronecker import factor_layers, layer_matrix
+from ...models import build, model_state
+from ...plots import Picture
+from ...plots.words import data_size, mean_percent, plural, points, significance
+from ...study import Outcome
+from ...study.statistics import difference
+from ...teach.runs import DATASET, MANY, SEEDS, accuracies, percent, runs
+from ...teach.view import Card, Sheet, worked
+from . import numbers
+from .exercises import q1, q2, q3, q4
+from .plots.plane import Plane
+from .plots.solver import solver
+from .two_weights import MEANS, two_weights
+
+__all__ = ["percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
+
+PLACES = ("(2, 2), half-way between them", "(1.2, 1.2), not between them at all", "(1, 3), with one of them")
+
+
+# ------------------------------------------------------------------------------------------------ two weights
+def by_hand(ratio: float = 9) -> Card:
+    """The product of two Gaussians whose axes are those of the plane, weight by weight."""
+    (a, b), (c, d) = MEANS
+    first, second = (ratio * a + c) / (ratio + 1), (b + ratio * d) / (1 + ratio)
+    return worked(
+        f"Client 1 found ({a:g}, {b:g}), with precision {ratio:g} for weight 1 and 1 for weight 2. Client 2 found "
+        f"({c:g}, {d:g}), with precision 1 and {ratio:g}.\n"
+        f"weight 1: ({ratio:g} · {a:g} + 1 · {c:g}) / ({ratio:g} + 1) = {first:g};  "
+        f"weight 2: (1 · {b:g} + {ratio:g} · {d:g}) / (1 + {ratio:g}) = {second:g}.\n"
+        f"The plain average is ({(a + c) / 2:g}, {(b + d) / 2:g}).",
+    )
+
+
+def plane(angle: float, ratio: float, damping: float) -> Picture:
+    """The plane as the lab shows it."""
+    setting = f"angle {angle:g} degrees, precision {ratio:g} to 1, λ = {damping:g}"
+    return Plane().show(two_weights(angle, ratio, damping), setting)
+
+
+def angles() -> Sheet:
+    """Four planes."""
+    planes = {
+        "90 degrees": plane(90, ratio=9, damping=0),
+        "45 degrees": plane(45, ratio=9, damping=0),
+        "Circles: no direction is surer": plane(90, ratio=1, damping=0),
+        "45 degrees, λ = 10": plane(45, ratio=9, damping=10),
+    }
+    return Sheet(planes)
+
+
+# ------------------------------------------------------------------------------------------------ a layer, an upload
+def one_run(seed: int = 0, **settings: Any) -> Outcome:
+    """FedLPA on one of the lesson's seeds."""
+    return runs("fedlpa", seeds=1, seed=seed, **settings)[0]
+
+
+def one_layer(client: int = 0, seed: int = 0) -> Card:
+    """One client's first layer: shapes, and its last column of A beside the mean of its own images."""
+    outcome = one_run(seed)
+    own, name = outcome.model.posteriors[client], outcome.report.layers[0]
+    m, factors = layer_matrix(own.state, name), own.factors[name]
+    federation = outcome.federation()  # the client's images, which no server has
+    images = federation.dataset.x_train[federation.split(outcome.settings.holdout)[client][0]]
+    difference = float((factors.a[:-1, -1] - images.flatten(1).mean(0)).abs().max())
+    return worked(
+        f"Client {client} (seed {seed}), first layer: M is {len(m)} × {m.shape[1]}, 64 weights and a bias for each "
+        f"unit; A is {len(factors.a)} × {len(factors.a)}; B is {len(factors.b)} × {len(factors.b)}.\n"
+        f"The Fisher matrix itself would be {m.numel()} × {m.numel()}.\n"
+        f"The last column of A against the mean of the client's own {len(images)} images: largest difference of a "
+        f"pixel {difference:.4f}.",
+    )
+
+
+def upload() -> Card:
+    """What one client of the lesson sends, counted layer by layer."""
+    dataset = load(DATASET)
+    network = build("mlp", dataset.input_shape, dataset.classes, generator=torch.Generator().manual_seed(0))
+    state, lines, total, model = model_state(network), [], 0, 0
+    for i, name in enumerate(factor_layers(network), 1):
+        outputs, inputs = layer_matrix(state, name).shape
+        sizes = outputs * inputs, inputs * (inputs + 1) // 2, outputs * (outputs + 1) // 2
+        lines.append(
+            f"layer {i}: M {outputs}·{inputs} = {sizes[0]}, A {inputs}·{inputs + 1}/2 = {sizes[1]}, "
+            f"B {outputs}·{outputs + 1}/2 = {sizes[2]}"
+        )
+        total, model = total + sum(sizes), model + sizes[0]
+    lines.append(
+        f"{total} numbers of 4 bytes = {data_size(4 * total)}, where the network alone is {model} numbers = "
+        f"{data_size(4 * model)}: {total / model:.2f} times as much."
+    )
+    return worked(*lines)
+
+
+# ------------------------------------------------------------------------------------------------ what is worth what
+LADDER = {
+    "fedavg": "none of it, the average (FedAvg)",
+    "fisher_merge": "its diagonal (Fisher merging)",
+    "regmean": "A alone (RegMean)",
+    "fedlpa": "A and B (FedLPA)",
+}
+
+
+def ladder(outcomes: Sequence[Outcome]) -> Card:
+    """Accuracy by how much of the precision is used, and whether the last step is more than noise."""
+    lines = [f"{words}: {percent(outcomes, method):.0f} %" for method, words in LADDER.items()]
+    fedlpa = accuracies(outcomes, "fedlpa")
+    ahead = difference(fedlpa, accuracies(outcomes, "regmean"))
+    verdict = significance(ahead, clear="more than noise")
+    return worked(*lines, f"FedLPA − RegMean: {points(ahead)} over {len(fedlpa)} seeds, {verdict}.")
+
+
+SHARES = ("half-way between FedAvg and FedLPA", "as good as FedLPA", "as bad as FedAvg")
+
+
+def share_of_a(outcomes: Sequence[Outcome]) -> str:
+    """Which of SHARES RegMean is, by accuracy."""
+    low, high, alone = (percent(outcomes, method) for method in ("fedavg", "fedlpa", "regmean"))
+    return SHARES[1] if alone > high - 5 else SHARES[2] if alone < low + 5 else SHARES[0]
+
+
+def solvers(damping: float = 1e-6, steps: int = 1000, seed: int = 0) -> Picture:
+    """The three solvers on one run's uploads."""
+    return solver(numbers.finished(numbers.solutions(one_run(seed), damping, steps)))
+
+
+STEPS = ("fewer than 100 steps", "about 1,000 steps too", "some 10,000 steps")
+
+
+def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
+    """Which of STEPS conjugate gradients need, in the slowest layer."""
+    steps = max(one_run(seed, damping=damping).report.iterations.values())
+    return STEPS[0] if steps < 100 else STEPS[1] if steps < 3000 else STEPS[2]
+
+
+# ------------------------------------------------------------------------------------------------ reality
+def leak(epochs: Sequence[int] = (1, 5, 40)) -> Card:
+    """How well the classes of the clients are read off the last B, by how long the clients have trained."""
+    lines = []
+    for count in epochs:
+        leaks = [outcome.report.label_leak for outcome in runs("fedlpa", epochs=count)]
+        right, blind = (100 * mean(leak[key] for leak in leaks) for key in ("precision", "chance"))
+        lines.append(
+            f"after {plural(count, 'epoch')}: {right:.0f} % of the classes read off are really there "
+            f"(blind guess {blind:.0f} %)"
+        )
+    return worked(*lines, f"(means of {SEEDS} seeds)")
+
+
+def reality() -> Card:
+    """What of the paper's statements does not hold at this size."""
+    lines = []
+    for damping in (1e-3, 1e-6):
+        exact, shortcut = (
+            accuracies(runs("fedlpa", seeds=MANY, damping=damping, solver=name), "fedlpa") for name in ("cg", "ea")
+        )
+        ahead = difference(exact, shortcut)
+        lines.append(
+            f"λ = {damping:g}: exact {mean_percent(exact)}, shortcut {mean_percent(shortcut)} "
+            f"(difference {points(ahead)}, {MANY} seeds: {significance(ahead)})"
+        )
+    noise, rounds = (
+        ", ".join(f"{value:g}: {percent(runs('fedlpa', **{name: value}), 'fedlpa'):.0f} %" for value in values)
+        for name, values in (("noise", (0.0, 0.1, 0.3, 1.0)), ("rounds", (0, 1, 5)))
+    )
+    return worked(
+        *lines,
+        f"noise on the uploads, as a share of their size, {noise}",
+        f"rounds of FedAvg after FedLPA, {rounds} (means of {SEEDS} seeds)",
+    )

@@ -1,0 +1,184 @@
+"""FENS' lab: whom the aggregator trusts, round by round; one test sample; one client's bytes at two sizes; and
+(`lab_reruns`) what needs FENS to be run again: one knob at several values, phase 2 without a client, one student.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...data import load
+from ...methods.fens import Fens
+from ...methods.fens.cost import PAPER, PAPER_D, Size
+from ...panels.figures import words
+from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...plots import Picture
+from ...study.experiment import test_points
+from ..controls import WIDE, dropdown, whole_numbers
+from .lab_reruns import Distil, Forget, Vary
+from .numbers import bill, for_everybody, network
+from .plots.bytes import bytes_at_two_sizes
+from .plots.sample import OneSample, one_sample
+from .plots.trust import Trusted, TrustPicture
+
+
+def where(state: PanelState) -> str:
+    """The setting of the one run that is shown, with its seed."""
+    return words({**(state.settings if state.outcome is None else vars(state.outcome.settings)), "seeds": 1})
+
+
+class Trust(LabView):
+    """The aggregator's table beside who holds what, round by round while phase 2 runs, and as a replay afterwards."""
+
+    name, title, ready = "trust", "Who is trusted", "live"
+    empty = "Press Run: beside who holds what, the aggregator's table grows round by round."
+
+    def __init__(self) -> None:
+        super().__init__()
+        look = {"style": WIDE, "layout": {"width": "250px"}, "tooltip": "The table after which round"}
+        self.round = widgets.SelectionSlider(options=["end"], description="Round", **look)
+        self.play = widgets.Play(value=0, min=0, max=0, interval=450, tooltip="Replay the rounds", show_repeat=False)
+        widgets.jslink((self.play, "value"), (self.round, "index"))
+        words = "The weight alone, or what a client adds to the score of the true class on average (at the end)"
+        self.table = dropdown("Table", [("weight", False), ("weight × logit", True)], words, 190)
+        # In a box of its own Play is no control of the view: the slider that it moves redraws.
+        self.controls = [widgets.HBox([self.play]), self.round, self.table]
+        self._picture, self._shown = TrustPicture(), None
+
+    def adapt(self, state: PanelState) -> None:
+        """A new outcome brings its own rounds, and is seen from its end."""
+        if state.outcome is self._shown:
+            return
+        self._shown = state.outcome
+        rounds = None if state.outcome is None else state.report.frame_rounds
+        self.round.options = ["end"] if rounds is None else [str(int(t)) for t in rounds]
+        self.play.max = self.round.index = self.play.value = len(self.round.options) - 1
+
+    def draw(self, state: PanelState) -> Picture:
+        outcome, report = state.outcome, state.report
+        options = state.knobs if outcome is None else outcome.options
+        counts = state.federation.label_counts.numpy() if outcome is None else outcome.label_counts
+        rule, when = options["aggregator"], {}
+        if report.frames is None:
+            table = report.competency.diagonal(axis1=1, axis2=2) if rule == "voting" else report.weights
+        elif self.table.value and outcome is not None:
+            rule, table = "added", report.contribution
+        else:
+            at = -1 if outcome is None else self.round.index
+            table = report.frames[at]
+            when = {"at": int(report.frame_rounds[at]), "rounds": options["rounds"]}
+            when |= {} if outcome is None else {"limit": float(np.abs(report.frames).max())}
+        weights = for_everybody(table, report.members, len(counts))
+        marks = {"client": state.client, "klass": state.klass}
+        return self._picture.show(Trusted(counts, weights, state.class_names, where(state), rule, **when, **marks))
+
+
+class Sample(LabView):
+    """One test sample: every client's logits, the average's answer, FENS' answer."""
+
+    name, title, ready = "sample", "One sample", "run"
+    empty = "Press Run: every client's answer to one test sample, and what is made of them."
+    KINDS = ("all", "FENS right, average wrong", "FENS wrong", "every client wrong")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind = dropdown("Samples", self.KINDS, "Which test samples to leaf through", 250)
+        words = "Leaf through the samples"
+        self.at = whole_numbers("Sample", 0, 0, 0, words, readout=False, layout={"width": "300px"})
+        self.controls = [self.kind, self.at]
+
+    def prepare(self, state: PanelState) -> dict[str, Any]:
+        """The test points, which are shown here and used for nothing else: their logits, `answers` {who: scores}."""
+        outcome, model = state.outcome, state.outcome.model
+        data = load(outcome.settings.dataset)
+        points = test_points(len(data.y_test))
+        x = data.x_test[points].to(outcome.settings.device)
+        fens = getattr(model, "teacher", model)
+        z = fens.experts(x)
+        answers = {"average": z.mean(1), "FENS": fens.logits(x)}
+        if model is not fens:
+            answers["student"] = model.logits(x)
+        return {
+            "x": x.cpu().numpy(), "y": data.y_test[points].numpy(), "points": points, "logits": z.cpu().numpy(),
+            "answers": {name: scores.cpu().numpy() for name, scores in answers.items()},
+        }  # fmt: skip
+
+    def chosen(self, state: PanelState) -> np.ndarray:
+        """Which of the prepared samples are leafed through; all, where none is of the kind that is asked for."""
+        y = state.prepared["y"]
+        right = {name: scores.argmax(1) == y for name, scores in state.prepared["answers"].items()}
+        rows = {
+            self.KINDS[0]: np.ones(len(y), dtype=bool),
+            self.KINDS[1]: right["FENS"] & ~right["average"],
+            self.KINDS[2]: ~right["FENS"],
+            self.KINDS[3]: (state.prepared["logits"].argmax(2) != y[:, None]).all(1),
+        }[self.kind.value]
+        of_class = rows & (y == state.klass)
+        if of_class.any():
+            rows = of_class
+        return np.flatnonzero(rows) if rows.any() else np.arange(len(y))
+
+    def adapt(self, state: PanelState) -> None:
+        self.at.max = len(self.chosen(state)) - 1
+
+    def draw(self, state: PanelState) -> Picture:
+        p, rows, at = state.prepared, self.chosen(state), self.at.value
+        i, members = int(rows[at]), state.report.members
+        x, truth = p["x"][i], int(p["y"][i])
+        if x.ndim == 3:
+            x = x[0] if len(x) != 3 else x.transpose(1, 2, 0)
+        held, answers = state.outcome.label_counts[members, truth], {who: z[i] for who, z in p["answers"].items()}
+        sample = OneSample(
+            x, p["logits"][i], answers, state.class_names, truth, where(state), int(p["points"][i]), held,
+            members.tolist(), state.client, state.klass,
+        )  # fmt: skip
+        picture = one_sample(sample)
+        picture.sentence = f"Sample {at + 1} of {len(rows)} ({self.kind.value}). {picture.sentence}"
+        return picture
+
+
+class Cost(LabView):
+    """One client's bytes with this network and with the paper's, from the formula, before anything is run."""
+
+    name, title, ready = "cost", "Bytes at two sizes", "data"
+
+    def __init__(self) -> None:
+        super().__init__()
+        words = "The paper's: 20 clients, a network of 8450 numbers, 500 rounds, 8 bits"
+        self.whose = dropdown("Clients, rule, rounds", ("as set here", "the paper's"), words, 270)
+        words = "Rounds of FedAvg to compare with"
+        self.rounds = whole_numbers("FedAvg's rounds", 20, 1, 100, words, layout={"width": "330px"})
+        self.controls = [self.whose, self.rounds]
+
+    def draw(self, state: PanelState) -> Picture:
+        shape, outcome, counted = state.federation.dataset.input_shape, state.outcome, None
+        here = network(state.settings.get("model", "auto"), shape, len(state.class_names))
+
+        def terms_of(knobs: Mapping[str, Any], clients: int) -> dict[str, int]:
+            return Fens(**knobs).terms(clients, len(state.class_names), shape)
+
+        terms = PAPER
+        if self.whose.value != "the paper's":
+            terms = terms_of(state.knobs, state.federation.clients)
+            same = outcome is not None and outcome.settings.dataset == state.settings["dataset"]
+            if same and terms_of(outcome.options, outcome.settings.clients) == terms:
+                counted = outcome.report.bytes["measured"]
+        bills = [
+            bill(f"This network: {here.d:,} numbers".replace(",", "\u202f"), here, terms, self.rounds.value),
+            bill("The paper's: 4.9 million", Size(PAPER_D), terms, self.rounds.value),
+        ]
+        return bytes_at_two_sizes(bills, setting=where(state), measured=counted)
+
+
+SHARES = tuple((f"{100 * share:g} %", share) for share in (0.1, 0.02, 0.05, 0.2, 0.4))
+HELD_OUT = "How much of its data each client keeps away from local training, for the aggregator"
+LAB = LabSpec(
+    method="fens",
+    companions=("fedavg", "ensemble"),
+    knobs=("aggregator", "rounds", "bits", "without"),
+    extras=(Extra("holdout", "Proxy share", SHARES, HELD_OUT),),
+    settings={"alpha": 0.1, "seeds": 1},
+    views=(Trust, Sample, Vary, Forget, Cost, Distil),
+    name="fens",
+)

@@ -1,0 +1,152 @@
+"""FENS' lab, the views with a button, which run FENS again: one knob at several values, phase 2 without a client, one
+student that answers as FENS does.
+
+Clients are trained once and remembered, so that a value costs phase 2 alone; what was tried before answers at once.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...methods.fens.aggregators import AGGREGATORS
+from ...panels.figures import words
+from ...panels.lab_view import LabView, PanelState
+from ...plots import Picture
+from ...plots.blank import blank
+from ..controls import dropdown, offer
+from ..runs import Steps, one_run, tries
+from .numbers import Forgotten, point
+from .plots.distil import distilled
+from .plots.forget import forget_each, forget_one
+from .plots.vary import vary
+
+# What can be tried: (words, setting, values, whether they are in an order)
+TRIES = {
+    "aggregator": ("Aggregator", "fens.aggregator", tuple(AGGREGATORS), False),
+    "bits": ("Bits", "fens.bits", (2, 3, 4, 5, 6, 7, 8, 32), True),
+    "rounds": ("Rounds", "fens.rounds", (5, 10, 20, 50, 100, 200, 500), True),
+    "eta_s": ("Server rate", "fens.eta_s", (0.001, 0.003, 0.01, 0.03, 0.1), True),
+    "k": ("Hidden units", "fens.k", (2, 5, 10, 20, 40, 160), True),
+    "holdout": ("Proxy share", "holdout", (0.02, 0.05, 0.1, 0.2, 0.4), True),
+    "proxy": ("Trained on", "fens.proxy", ("held-out", "reused-equal", "reused"), False),
+    "clients": ("Clients", "clients", (2, 5, 10, 20, 40), True),
+}
+
+
+class Vary(LabView):
+    """One knob at several values: accuracy and one client's bytes."""
+
+    name, title, ready = "vary", "Try all values", "data"
+    work_label = "Try all values"
+
+    def __init__(self) -> None:
+        super().__init__()
+        options = [(label, key) for key, (label, *_) in TRIES.items()]
+        self.what = dropdown("Of", options, "Which setting is tried at several values, all others as they are", 220)
+        self.controls = [self.what]
+
+    def work(self, state: PanelState) -> Steps:
+        """Run FENS with each value of the chosen setting, on every seed of the panel."""
+        key = self.what.value
+        _, setting, values, _ = TRIES[key]
+        settings = {name: value for name, value in state.settings.items() if name != setting}
+        if key == "k":
+            settings["fens.aggregator"] = "nn"
+        if key == "clients":
+            settings.pop("fens.without", None)
+            values = tuple(v for v in values if v <= len(state.federation.dataset.y_train))
+        failures: dict[str, Exception] = {}
+        choices = {f"{setting.split('.')[-1]} = {value}": {setting: value} for value in values}
+        outcomes = yield from tries("fens", settings, choices, failures)
+        return {**(state.worked or {}), key: (outcomes, failures, dict(state.settings))}
+
+    def draw(self, state: PanelState) -> Picture:
+        key = self.what.value
+        label, setting, _, ordered = TRIES[key]
+        if key not in (state.worked or {}):
+            text = f"Press “{self.work_label}”: FENS is run with several values of “{label}”, all else as it is set."
+            return blank(text, setting=state.setting)
+        outcomes, failures, then = state.worked[key]
+        points = [
+            point(value_of(choice), runs, state.class_names, state.client, state.klass)
+            for choice, runs in outcomes.items()
+        ]
+        usual: Any = 0.1 if key == "holdout" else ""
+        now = str(state.knobs.get(key, state.settings.get(key, usual)))
+        picture = vary(points, label, setting=words(then), now=now, ordered=ordered)
+        picture.sentence += "".join(f" {label} {value_of(choice)} failed: {e}" for choice, e in failures.items())
+        picture.sentence += moved({**then, setting: None}, {**state.settings, setting: None})
+        return picture
+
+
+def value_of(choice: str) -> str:
+    """'bits = 8' -> '8'."""
+    return choice.partition(" = ")[2]
+
+
+class Forget(LabView):
+    """Phase 2 without a client: what it alone had brought is gone."""
+
+    name, title, ready = "forget", "Forget a client", "data"
+    work_label = "Forget, and run phase 2 again"
+    EACH = -1
+
+    def __init__(self) -> None:
+        super().__init__()
+        tooltip = "Whose model and samples are left out of phase 2"
+        self.who = dropdown("Client", [("each in turn", self.EACH)], tooltip, 200)
+        self.controls = [self.who]
+
+    def adapt(self, state: PanelState) -> None:
+        clients = ((f"client {k}", k) for k in range(state.federation.clients))
+        offer(self.who, [("each in turn", self.EACH), *clients], self.EACH)
+
+    def work(self, state: PanelState) -> Steps:
+        """Run FENS with all clients, then without the chosen one, or without each of them in turn; the first seed."""
+        settings = {k: v for k, v in state.settings.items() if k not in ("fens.without", "seeds")}
+        gone = range(state.federation.clients) if self.who.value == self.EACH else [self.who.value]
+        choices = {f"without = {k}": {"fens.without": k} for k in (-1, *gone)}
+        runs = yield from tries("fens", settings, choices)
+        whole, *without = (next(iter(outcomes.values())) for outcomes in runs.values())
+        return Forgotten(dict(state.settings), whole, dict(zip(gone, without, strict=True)))
+
+    def draw(self, state: PanelState) -> Picture:
+        forgotten: Forgotten | None = state.worked
+        who = self.who.value
+        if forgotten is None or (who != self.EACH and who not in forgotten.without):
+            text = f"Press “{self.work_label}”: phase 1 stays as it was, phase 2 is run without the client."
+            return blank(text, setting=state.setting)
+        setting = words({**forgotten.settings, "seeds": 1})
+        if who == self.EACH:
+            marks = {"client": state.client, "klass": state.klass}
+            picture = forget_each(forgotten, state.class_names, setting=setting, **marks)
+        else:
+            picture = forget_one(forgotten, who, state.class_names, setting=setting, klass=state.klass)
+        picture.sentence += moved(forgotten.settings, state.settings)
+        return picture
+
+
+class Distil(LabView):
+    """One network that learns to answer as FENS does, on public images."""
+
+    name, title, ready = "distil", "Distil", "data"
+    work_label = "Distil into one network"
+
+    def work(self, state: PanelState) -> Steps:
+        """Run FENS and teach one network on public images; the first seed."""
+        settings = {k: v for k, v in state.settings.items() if k != "seeds"}
+        outcomes = yield from one_run("fens", {**settings, "fens.distil": True})
+        return dict(state.settings), next(iter(outcomes.values()))
+
+    def draw(self, state: PanelState) -> Picture:
+        if state.worked is None:
+            text = f"Press “{self.work_label}”: at the server, a student learns FENS' answers to unlabelled images."
+            return blank(text, setting=state.setting)
+        then, outcome = state.worked
+        picture = distilled(outcome, setting=words({**then, "seeds": 1}))
+        picture.sentence += moved(then, state.settings)
+        return picture
+
+
+def moved(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """A closing sentence where the controls have moved since."""
+    return "" if then == now else f" Made with {words(dict(then))}; the controls have moved since."

@@ -1,0 +1,127 @@
+"""Lesson 03, FENS: its worked numbers, made from the reader's own panel or from runs of three seeds.
+
+The sums that can be followed by hand are in `by_hand`, the exercises (`lesson.q1` …) in `exercises`.
+"""
+
+from statistics import mean
+
+import numpy as np
+
+from ...comm import formulas
+from ...methods.fens.cost import PAPER, PAPER_D
+from ...panels import Panel
+from ...plots import Picture
+from ...plots.words import data_size, mean_percent
+from ...teach.runs import MANY, SEEDS, apart, runs
+from ...teach.runs import percent as accuracy
+from ...teach.view import Card, worked
+from .by_hand import first, identity, sum_for_one
+from .exercises import q1, q2, q3
+from .numbers import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, Forgotten, bytes_by_part, likeness
+
+__all__ = [
+    "accuracy", "after_forgetting", "first", "forget", "identity", "likenesses", "owners", "price", "q1", "q2", "q3",
+    "ratio", "reality", "runs", "sum_for_one", "try_all",
+]  # fmt: skip
+
+FATES = (
+    "every class loses a little",
+    "the class that it held is lost, the others hardly change",
+    "nothing: the others stand in for it",
+)
+
+
+# ------------------------------------------------------------------------------------------------------ phase 2
+def owners(panel: Panel) -> int:
+    """For how many classes the client with the largest weight is the one with most samples; the panel's first seed."""
+    outcome = first(panel)
+    return likeness(outcome.label_counts, outcome.report.frames[-1]).owners
+
+
+def likenesses() -> Card:
+    """How far the learnt weights, and what they add to the scores, resemble the partition, over the seeds."""
+    outcomes = runs(["fens"])
+    weights = [likeness(o.label_counts, o.report.weights) for o in outcomes]
+    products = [likeness(o.label_counts, o.report.contribution) for o in outcomes]
+    lines = [
+        f"{name}: correlation with the shares of samples {mean(like.correlation for like in likes):.1f}; the client "
+        f"with the largest one holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits"
+        for name, likes in (("weight", weights), ("weight × logit", products))
+    ]
+    below = mean_percent([like.negative for like in weights])
+    return worked(*lines, f"{below} of the weights are below zero (α = 0.1, seeds 0 to {SEEDS - 1}, in this order)")
+
+
+# ------------------------------------------------------------------------------------------------------ the bill
+def ratio(panel: Panel) -> float:
+    """One client's bytes as a multiple of one-shot learning, as the ledger counted them."""
+    return round(first(panel).report.bytes["ratio"], 1)
+
+
+def price(panel: Panel) -> Card:
+    """The formula with this run's numbers, and with the paper's."""
+    outcome = first(panel)
+    options, report, clients = outcome.options, outcome.report, outcome.settings.clients
+    parts, measured = bytes_by_part(outcome.ledger, 0), report.bytes["measured"]
+    own, q, rounds = parts[OWN], report.aggregator_parameters, options["rounds"]
+    nn = 10 * clients * 40 + 40 + 40 * 10 + 10
+    here = formulas.fens_bytes(own // 8, clients, nn, 500) / own
+    return worked(
+        f"Here, counted by the ledger: model down and up {own:,} bytes, {clients} models of {options['bits']} bits "
+        f"down {parts.get(ENSEMBLE, 0):,}, the aggregator 2 · 4 · {q} · {rounds} = {parts.get(ROUNDS, 0):,}. Together "
+        f"{measured:,} = {measured / own:.2f} × one-shot.",
+        f"The paper's CIFAR-10 setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
+        f"{PAPER['rounds']} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
+        f"The paper's aggregator and rounds beside our small network: q = {nn}, T = 500 give {here:.0f} × one-shot.",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ panel's work
+def try_all(panel: Panel, what: str) -> Picture:
+    """The panel's view “Try all values” with `what` chosen: bits, rounds, holdout, proxy, aggregator, …"""
+    panel.set("vary", what=what)
+    return panel.work("vary")
+
+
+def forget(panel: Panel) -> Picture:
+    """The panel's view “Forget a client”, each client in turn."""
+    return panel.work("forget")
+
+
+def after_forgetting(panel: Panel) -> str:
+    """Which of FATES befalls the classes when the client with the largest share of a class is forgotten."""
+    if panel.state("forget").worked is None:
+        forget(panel)
+    forgotten: Forgotten = panel.state("forget").worked
+    owner, lost = np.unravel_index(forgotten.shares.argmax(), forgotten.shares.shape)
+    fall = forgotten.per_class() - forgotten.per_class(int(owner))
+    if fall[lost] > 0.4 and np.delete(fall, lost).mean() < 0.1:
+        return FATES[1]
+    return FATES[2] if fall[lost] < 0.1 else FATES[0]
+
+
+# ------------------------------------------------------------------------------------------------------ reality
+def reality() -> Card:
+    """Three statements of the paper at this size, with their numbers."""
+    changes = {
+        "held": (["fens"], 0.1, {}),
+        "equal": (["fens"], 0.1, {"fens.proxy": "reused-equal"}),
+        "reused": (["fens"], 0.1, {"fens.proxy": "reused"}),
+        "adam": (["fedadam"], 0.1, {}),
+        "level": (["fens"], 1, {}),
+        "counts": (["fens"], 1, {"fens.aggregator": "weighted"}),
+    }
+    outcomes = {name: runs(method, alpha, seeds=MANY, **knobs) for name, (method, alpha, knobs) in changes.items()}
+    score = {name: {o.settings.seed: o.accuracy for o in each} for name, each in outcomes.items()}
+    held, equal, reused, adam, level, counts = (mean_percent(values) for values in score.values())
+    sent, spent = (data_size(max(map(sum, outcomes[n][0].ledger.by_client().values()))) for n in ("held", "adam"))
+    return worked(
+        f"“Samples that were held out are better than training samples used again”: held out {held}, as many used "
+        f"again {equal}, all used again {reused} (used again, as many, minus held out: "
+        f"{apart(score['equal'], score['held'])}).",
+        f"“Accuracy comes near iterative learning”: FENS {held} for {sent} a client, FedAdam with 20 rounds {adam} for "
+        f"{spent} ({apart(score['adam'], score['held'])}).",
+        f"“Every trained rule beats the fixed ones”, at α = 1: trained per-class weights {level}, class counts "
+        f"{counts} ({apart(score['counts'], score['level'])}).",
+        f"(Digits, 10 clients, α = 0.1 unless said, means of seeds 0 to {MANY - 1}.)",
+    )

@@ -1,0 +1,172 @@
+"""Lesson 06, FuseFL: its three exercises.
+
+q1: FuseFL's traffic and storage. How many numbers are in the adaptor that a client sends with its block?
+q2: the two halves of FuseFL, fusing and calibrating, each measured in the learner's own runs.
+q3: what clients with a spurious cue cost the ensemble, and FuseFL, in the learner's own runs.
+"""
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+
+from ...comm.formulas import fusefl_adaptor_floats
+from ...plots.words import plural, points
+from ...study import Outcome, Outcomes
+from ...study.statistics import difference
+from ...teach.claims import CLEAR, SHORT, Gap, still
+from ...teach.problem import Verdict
+from ...teach.runs import MANY, alike
+from ...teach.view import ProblemView
+from .plots.halves import change
+from .run import runs
+
+# ------------------------------------------------------------------------------------------------------ 1: the traffic
+q1 = ProblemView.number(
+    1,
+    question=(
+        "ResNet-18 at M = 10 clients of width 20, cut into K = 2 blocks. The first block ends with 2 · 20 "
+        "channels. How many numbers has one client's adaptor in front of its second block?"
+    ),
+    right_answer=fusefl_adaptor_floats([40], 10),
+    tolerance=0.5,
+    hints=(
+        "It is a 1×1 convolution with bias. It reads all M clients' channels and gives back one client's.",
+        "M · c inputs and c outputs make M c² weights; add c for the bias. Here c = 40.",
+    ),
+    explanation="10 · 40 · 40 + 40 = {answer:,}. It grows with M: this is what breaks the promise of one network.",
+    slips=(
+        (fusefl_adaptor_floats([20], 10), "the border has 2 · 20 channels, not 20."),
+        (fusefl_adaptor_floats([40], 1), "it reads the channels of all 10 clients."),
+        (16000, "the bias is missing."),
+        (10 * fusefl_adaptor_floats([40], 10), "that is all ten clients' adaptors together."),
+    ),
+)
+
+
+# ------------------------------------------------------------------------------------------------------ 2: two halves
+class Measured(Gap):
+    """A gap as a statement: `name` says what a − b is."""
+
+    def words(self, both: str = "") -> str:
+        """'calibration at K = 2 adds +56 ± 6 points', or that there are too few seeds."""
+        if self.kind == SHORT:
+            return f"{self.name} cannot be told from {plural(len(self.points), 'seed')}"
+        return f"{self.name} {change(self.a, self.b)}"
+
+
+NOTHING = "nothing that can be compared"
+
+
+def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
+    """Right where, under one setting, calibration is clearly better than none, and fusing was measured beside it."""
+
+    def place(outcome: Outcome) -> tuple[Hashable, Hashable] | None:
+        if outcome.method != "fusefl":
+            return None
+        options = dict(outcome.options)
+        variant = options.pop("blocks"), options.pop("head")
+        return (outcome.conditions, *options.items()), variant
+
+    adds, changes, others = [], [], []
+    for variants in alike(outcomes, place).values():
+        calibration = [
+            Measured(f"calibration at K = {k} adds", variants[k, "ccvr"], other)
+            for (k, head), other in variants.items()
+            if head != "ccvr" and (k, "ccvr") in variants
+        ]
+        fusion = [
+            Measured(f"fusing (K = {k} against 1) changes", fused, variants[1, "ccvr"])
+            for (k, head), fused in variants.items()
+            if head == "ccvr" and k > 1 and (1, "ccvr") in variants
+        ]
+        good = [gap.words().replace("+", "") for gap in calibration if gap.kind == CLEAR]
+        beside = [gap.words() for gap in fusion if gap.kind != SHORT]
+        if good and beside:
+            return Verdict("right", f"Measured: {good[0]}; {beside[0]}.")
+        adds, changes = adds + good, changes + beside
+        others += [gap.words() for gap in calibration if gap.kind != CLEAR]
+        others += [gap.words() for gap in fusion if gap.kind == SHORT]
+    missing = []
+    if not adds:
+        missing.append("a setting where the calibrated classifier is clearly better than one without calibration")
+    if not changes:
+        missing.append("Blocks = 1 and Blocks = 2 under one setting, both calibrated")
+    if adds and changes:
+        missing.append("both comparisons under the same setting")
+    return still(missing, [*adds, *changes, *others], NOTHING)
+
+
+def halves_runs() -> Outcomes:
+    """Runs that answer exercise 2."""
+    return Outcomes(o for knobs in ({}, {"head": "average"}, {"blocks": 1}) for o in runs(seeds=MANY, **knobs))
+
+
+q2 = ProblemView.record(
+    2,
+    question=(
+        "Use the panel above. Measure both halves of FuseFL on the same federations, at least 3 seeds each "
+        "(more where the band is too wide to tell), one change at a time: calibrated against only averaged "
+        "(knob Classifier), and fused against not fused (knob Blocks: 2 and 1), both "
+        "calibrated. Find a setting where calibration is clearly worth it."
+    ),
+    right_answer=halves_runs,
+    hints=(
+        "Three runs do: the panel as it is; then Classifier = average; then Classifier = ccvr with Blocks = 1.",
+        "Leave α, clients, seed and epochs alone between the three runs. α = 0.1 with 10 seeds is a good place.",
+    ),
+    explanation="Run K = 2 with ccvr, K = 2 with average, and K = 1 with ccvr, 10 seeds each. {verdict}",
+    claim=calibration_and_fusion,
+)
+
+
+# ------------------------------------------------------------------------------------------------------ 3: cue clients
+def hurt_by_cues(outcomes: Sequence[Outcome]) -> Verdict:
+    """Right where the ensemble is clearly worse with cue clients than without, all else equal; FuseFL is told."""
+
+    def place(outcome: Outcome) -> tuple[Hashable, Hashable] | None:
+        settings, recipe = outcome.conditions
+        return (dataclasses.replace(settings, spurious=""), recipe), (outcome.method, settings.spurious)
+
+    losses, others = [], []
+    for variants in alike(outcomes, place).values():
+        for cues in [cues for method, cues in variants if method == "ensemble" and cues]:
+            pairs = [(variants.get((method, ""), {}), variants[method, cues]) for method in ("ensemble", "fusefl")]
+            ensemble, fusefl = (Measured(f"with the cue at clients {cues} the ensemble loses", *pair) for pair in pairs)
+            if ensemble.kind == CLEAR:
+                losses.append(ensemble.words().replace("+", "") + _fusefl(fusefl))
+            elif ensemble.a:
+                others.append(ensemble.words())
+    if losses:
+        return Verdict("right", f"Supported by your runs: {losses[0]}.")
+    wanted = "runs of the ensemble with and without cue clients, all else equal, with a clear difference"
+    return still([wanted], others, NOTHING)
+
+
+def _fusefl(loss: Gap) -> str:
+    """What FuseFL loses under the same two settings, where there are enough seeds."""
+    if loss.kind == SHORT:
+        return ""
+    of = difference(loss.a, loss.b)
+    return f", FuseFL {points(of, '')}" + (", within the noise" if of.is_noise else "")
+
+
+def cue_runs() -> Outcomes:
+    """Runs that answer exercise 3."""
+    both = ["fusefl", "ensemble"]
+    return Outcomes(o for cues in ("", "0,1") for o in runs(both, 0.5, seeds=MANY, spurious=cues))
+
+
+q3 = ProblemView.record(
+    3,
+    question=(
+        "Show with your own runs that clients with a spurious cue hurt the ensemble: the same federations with and "
+        "without cue clients, at least 3 seeds each, "
+        "and more where the band is too wide to tell. What becomes of FuseFL in the same runs?"
+    ),
+    right_answer=cue_runs,
+    hints=(
+        "Use the dropdown Spurious cue: once “no client”, once “clients 0 and 1”. Leave everything else as it is.",
+        "At α = 0.5 the clients are good without the cue, so there is something to lose. Set Seeds to 10.",
+    ),
+    explanation="Run at α = 0.5 with 10 seeds, once without the cue and once with clients 0 and 1. {verdict}",
+    claim=hurt_by_cues,
+)

@@ -1,0 +1,147 @@
+"""FuseFL's lab, the views of what a run made: clients with a spurious cue, fusion against calibration, probes."""
+
+import itertools
+from collections.abc import Generator
+
+import numpy as np
+import torch
+
+from ...data import load
+from ...errors import UsageError
+from ...methods import METHODS
+from ...methods.fusefl.blocks import cut
+from ...panels.lab_view import LabView, PanelState
+from ...plots import Picture
+from ...training import accuracy
+from ..controls import dropdown, offer
+from ..runs import Steps, tries
+from .plots.cue import STRIP, TESTS, Cue, cue
+from .plots.halves import halves
+from .plots.probes import Probed, probes
+from .probes import probe_fused, probe_network
+from .run import MOST, alone, by_classifier, where, with_and_without_cue
+
+NAMES = {"ensemble": "Ensemble", "fedavg": "FedAvg", "fusefl": "FuseFL"}
+MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
+
+
+class SpuriousCue(LabView):
+    """Each client's accuracy on its own images and outside, with and without the cue, and that of all together."""
+
+    name, title, ready = "cue", "Spurious cue", "run"
+    empty = "Choose clients with a spurious cue at the left, and press Run: right at home, lost outside."
+
+    def __init__(self) -> None:
+        super().__init__()
+        kinds = ((words, name) for name, words in TESTS.items())
+        tooltip = "As they are; with the background of their own class; or with that of a random class"
+        self.test = dropdown("Test images", kinds, tooltip, 310)
+        self.controls = [self.test]
+
+    def adapt(self, state: PanelState) -> None:
+        offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
+
+    def prepare(self, state: PanelState) -> Generator[None, None, Cue]:
+        settings, federation = state.outcome.settings, state.outcome.federation()
+        data, plain = federation.dataset, load(settings.dataset)
+        device, strength = settings.device, federation.tint or settings.tint
+        clients = alone(state)
+        yield
+        tests = {name: x.to(device) for name, x in with_and_without_cue(data, strength, settings.seed).items()}
+        y_test = data.y_test[:MOST].to(device)
+        outside = {}
+        for name, x in tests.items():
+            outside[name] = [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
+            yield
+        home, bare, images = [], [], []
+        for m, (rows, _) in enumerate(federation.split(settings.holdout)):
+            y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
+            for source, accuracies in ((data, home), (plain, bare)):
+                x = source.x_train[rows[:MOST]].to(device)
+                accuracies.append(accuracy(clients.logits(x)[m].argmax(1), y))
+            if x.ndim == 4:
+                images.append((pictures(plain.x_train[shown]), pictures(data.x_train[shown])))
+            yield
+        systems = {}
+        for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
+            if settings.seed in outcomes:
+                model = outcomes[settings.seed].model
+                title = NAMES.get(method, METHODS[method].info.title)
+                systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
+                yield
+        return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)
+
+    def draw(self, state: PanelState) -> Picture:
+        return cue(state.prepared, self.test.value, client=state.client)
+
+
+def varied(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A few of the samples `rows`, of as many classes as there are."""
+    own = labels[rows].tolist()
+    first = sorted(range(len(own)), key=lambda i: (own[:i].count(own[i]), i) if i < 200 else (200, i))
+    return rows[first[:STRIP]]
+
+
+def pictures(x: torch.Tensor) -> np.ndarray:
+    """Images `[n, C, H, W]` as `[n, H, W]` or `[n, H, W, 3]`."""
+    return x[:, 0].numpy() if x.shape[1] == 1 else x.permute(0, 2, 3, 1).numpy()
+
+
+class Halves(LabView):
+    """The same run with and without fusion, under each classifier."""
+
+    name, title, ready = "halves", "Fusion × calibration", "run"
+    empty = "Press Run, then the button: the same clients without fusion, and each way of making the classifier."
+    work_label = "Run without fusion"
+
+    def work(self, state: PanelState) -> Steps:
+        """Run the same federation unfused (K = 1) and calibrated, on the same seeds; earlier runs are remembered."""
+        own = state.outcome.options
+        wanted = [1 if own["blocks"] > 1 else 2] + [own["blocks"]] * (own["head"] != "ccvr")
+        choices = {
+            f"K = {blocks}, seed {seed}": {"seed": seed, "fusefl.blocks": blocks, "fusefl.head": "ccvr"}
+            for blocks, seed in itertools.product(wanted, sorted(state.outcomes))
+        }
+        runs = yield from tries("fusefl", state.outcome.settings.keywords(), choices)
+        return {"number": state.number, "outcomes": [o for by_seed in runs.values() for o in by_seed.values()]}
+
+    def draw(self, state: PanelState) -> Picture:
+        more = state.worked["outcomes"] if state.worked and state.worked["number"] == state.number else []
+        heads = by_classifier([*state.outcomes.values(), *more])
+        ensemble = {s: o.accuracy for s, o in state.others.get("ensemble", {}).items() if s in state.outcomes}
+        return halves(heads, setting=state.setting, ensemble=ensemble, chance=1 / len(state.class_names))
+
+
+class Probes(LabView):
+    """What a linear classifier can read off every layer, of clients alone and fused."""
+
+    name, title, ready = "probes", "Probes by layer", "run"
+    empty = "Press Run: linear probes show at which layer the clients' features fall apart."
+
+    def prepare(self, state: PanelState) -> Generator[None, None, Probed]:
+        outcome = state.outcome
+        data, device = load(outcome.settings.dataset), outcome.settings.device
+        train, test = (data.x_train, data.y_train), (data.x_test, data.y_test)
+        sets = [part[:MOST_TRAIN].to(device) for part in train] + [part[:MOST_TEST].to(device) for part in test]
+        networks = alone(state).modules
+        isolated: list[list[float]] = []
+        for network in networks[:MOST_CLIENTS]:
+            isolated.append([])
+            for share in probe_network(network, *sets):
+                isolated[-1].append(share)
+                yield
+        fused: list[float] = []
+        try:
+            for share in probe_fused(outcome.model.module, *sets):
+                fused.append(share)
+                yield
+        except RuntimeError as error:
+            text = "The clients' networks differ in shape, so their features have no mean to probe."
+            raise UsageError(text) from error
+        ends = itertools.accumulate(len(block) for block in cut(networks[0], outcome.options["blocks"]))
+        few = "" if len(networks) <= MOST_CLIENTS else f" of the first {MOST_CLIENTS} clients"
+        note = f"Probes{few} train on {len(sets[1])} samples of all clients, which nobody in a federation could do."
+        return Probed(isolated, fused, list(ends), where(outcome), note)
+
+    def draw(self, state: PanelState) -> Picture:
+        return probes(state.prepared, client=state.client)

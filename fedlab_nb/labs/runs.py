@@ -1,0 +1,63 @@
+"""Runs of a method as the work of a view's button: with progress, under other settings, one after the other.
+
+    def work(self, state):                                    # of a LabView
+        outcomes = yield from one_run("fens", {**state.settings, "fens.bits": 4}, "4 bits")     # {seed: Outcome}
+        by_bits = yield from tries("fens", state.settings, {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}})
+        return by_bits                                        # {"4 bits": {seed: Outcome}, "8 bits": {…}}
+
+Clients are trained once and remembered, so that a run costs what comes after them; what was run before answers at once.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from ..plots.words import setting_of
+from ..study import job
+
+Steps = Generator[tuple[int, int, str], None, Any]
+
+
+def where(outcome: Any) -> str:
+    """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'."""
+    return f"{setting_of(vars(outcome.settings))}, seed {outcome.settings.seed}"
+
+
+def one_run(method: str, settings: Mapping[str, Any], words: str = "", part: int = 0, parts: int = 1) -> Steps:
+    """Run `method` with `settings` (as for `study.job`), all their seeds: returns {seed: Outcome}; a failed run raises.
+
+    Yields (done, total, words with the phase), as part `part` (from 0) of `parts` of the work.
+    """
+    outcomes: dict[int, Any] = {}
+    for event in job(method, **settings):
+        if event.error is not None:
+            raise event.error
+        if event.outcome is not None:
+            outcomes[event.seed] = event.outcome
+        begun = 0.0 if event.outcome is not None else event.done / max(event.total, 1)
+        share = min(1.0, (len(outcomes) + begun) / settings.get("seeds", 1))
+        yield 100 * part + int(100 * share), 100 * parts, ", ".join(filter(None, (words, event.phase)))
+    return outcomes
+
+
+def tries(
+    method: str,
+    settings: Mapping[str, Any],
+    choices: Mapping[Any, Mapping[str, Any]],
+    failures: dict[Any, Exception] | None = None,
+) -> Steps:
+    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}.
+
+    failures: where given, a choice that fails is put in there with its error and the others go on; if all of them fail,
+    the first error is raised.
+    """
+    outcomes: dict[Any, dict[int, Any]] = {}
+    for part, (name, changes) in enumerate(choices.items()):
+        try:
+            outcomes[name] = yield from one_run(method, {**settings, **changes}, str(name), part, len(choices))
+        except Exception as error:
+            if failures is None:
+                raise
+            failures[name] = error
+    if failures and not outcomes:
+        raise next(iter(failures.values()))
+    return outcomes

@@ -1,0 +1,124 @@
+"""The three ideas of Co-Boosting (Dai et al., ICLR 2024), as functions of the clients' logits.
+
+In short:
+- GHS, hard samples: `difficulty`, `hard_sample_loss` (Eqs. 5, 6), `adversarial_loss` (Eq. 7): the generator's loss.
+- DHS, diversity on the fly: `perturb(x, teacher, u, epsilon)`, one step along the gradient of the outputs in a random
+  direction `u` (Eq. 10).
+- EE, ensemble enhancement: `weight_gradient`, `sign_step`, `reweight` (Eqs. 11, 12): w moves by the sign of the
+  gradient of a cross-entropy. It reads cached logits `[M, N, C]` and labels, never a network or an image: the clients
+  are frozen, so that is exact and costs a weighted sum.
+
+A_w is `frozen_ensemble.combine`: Σ_k w_k f_k / Σ_k w_k as in the released code, or with normalise=False the sum to the
+letter. The weights stay in [0, 1] and need not sum to 1; show w / Σ_k w_k.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...errors import choose
+from ...training.distill import kl_each
+from ..parts.frozen_ensemble import combine
+
+PERTURBATIONS = ("sign", "literal")
+
+
+# ------------------------------------------------------------------------------------------------------------------ GHS
+def difficulty(logits: Tensor, labels: Tensor) -> Tensor:
+    """d(x, A_w) = 1 - σ(A_w(x))_y of every sample, in [0, 1] (Eq. 5): logits `[N, C]`, labels `[N]` -> `[N]`."""
+    return 1 - logits.softmax(-1).gather(-1, labels[:, None]).squeeze(-1)
+
+
+def hard_sample_loss(logits: Tensor, labels: Tensor, exponent: float = 1.0) -> Tensor:
+    """L_H = (1/b) Σ_i d(x_i)^exponent ℓ_CE(A_w(x_i), y_i), a scalar (Eq. 6); exponent 0 is plain cross-entropy.
+
+    What the ensemble already knows well hardly counts (a focal loss). No gradient flows through d.
+    """
+    weights = difficulty(logits, labels).detach() ** exponent
+    return (weights * F.cross_entropy(logits, labels, reduction="none")).mean()
+
+
+def adversarial_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+    """L_A = -(1/b) Σ_i τ² KL(σ(A_w/τ) ‖ σ(f_S/τ)) (Eq. 7), at most 0: lower where ensemble and server disagree more.
+
+    DENSE's `boundary_loss` without its mask. Gradients flow through both.
+    """
+    return -kl_each(teacher, student, temperature).mean()
+
+
+# ------------------------------------------------------------------------------------------------------------------ DHS
+def random_directions(count: int, classes: int, stream: torch.Generator, like: Tensor) -> Tensor:
+    """u ~ Unif(-1, 1), `[count, classes]`, drawn on the CPU, with the device and dtype of `like`."""
+    return (2 * torch.rand(count, classes, generator=stream) - 1).to(like.device, like.dtype)
+
+
+def perturb(
+    x: Tensor,
+    teacher: Callable[[Tensor], Tensor],
+    u: Tensor,
+    epsilon: float,
+    *,
+    kind: str = "sign",
+    temperature: float = 4.0,
+) -> Tensor:
+    """x moved by one step along the gradient g of u's share of the teacher's output, `[N, ...]`; `x` itself stays.
+
+    "sign": x + ε sign(∇_x uᵀσ(A(x)/τ)), every pixel by ε (the released code). "literal": x + ε g/‖g‖₂, g = ∇_x uᵀA(x),
+    every image by ε in L₂ norm (Eq. 10), on 3x32x32 55 times less. `u [N, C]`; ε in the units of x. Where the gradient
+    is 0 nothing moves. Not clipped to the range of pixels.
+    """
+    choose("perturbation", kind, PERTURBATIONS)
+    x = x.detach()
+    with torch.enable_grad():
+        probe = x.clone().requires_grad_()
+        outputs = teacher(probe)
+        if kind == "sign":
+            outputs = (outputs / temperature).softmax(-1)
+        (gradient,) = torch.autograd.grad((u * outputs).sum(), probe)
+    if kind == "sign":
+        return x + epsilon * gradient.sign()
+    flat = gradient.flatten(1)
+    length = flat.norm(dim=1, keepdim=True)
+    return x + epsilon * torch.where(length > 0, flat / length, 0).view_as(x)
+
+
+# ------------------------------------------------------------------------------------------------------------------- EE
+def weight_gradient(logits: Tensor, labels: Tensor, w: Tensor, *, normalise: bool = True) -> Tensor:
+    """∂L_w/∂w `[M]` of L_w = (1/N) Σ_i ℓ_CE(A_w(x_i), y_i) (Eq. 11), from client logits `[M, N, C]`, in closed form.
+
+    For the sum: g_k = (1/N) Σ_i Σ_c (p_ic - 1[c = y_i]) f_k(x_i)_c, p = σ(A_w(x_i)). For the mean, with w̄ = w / Σ w:
+    (g_k - Σ_j w̄_j g_j) / Σ_j w_j, hence Σ_k w_k ∂L_w/∂w_k = 0: some clients rise while others fall.
+    """
+    error = combine(logits, w, normalise=normalise).softmax(-1)
+    error[torch.arange(len(labels), device=labels.device), labels] -= 1
+    g = torch.einsum("nc,mnc->m", error, logits) / len(labels)
+    return (g - (w @ g) / w.sum()) / w.sum() if normalise else g
+
+
+def sign_step(w: Tensor, gradient: Tensor, mu: float) -> Tensor:
+    """w - μ sign(∂L_w/∂w), clipped to [0, 1] (Eq. 12, "Normalize"); a step that would leave no client is not taken."""
+    moved = (w - mu * gradient.sign()).clamp(0, 1)
+    return torch.where(moved.sum() > 0, moved, w)
+
+
+def reweight(
+    w: Tensor,
+    logits: Tensor,
+    labels: Tensor,
+    mu: float,
+    *,
+    batch: int,
+    stream: torch.Generator,
+    steps: int | None = None,
+    normalise: bool = True,
+) -> Iterator[Tensor]:
+    """One shuffled pass of sign steps over samples with cached logits `[M, N, C]` and labels `[N]`.
+
+    Yields w `[M]` after every batch. `steps`: only so many batches. `stream` (a CPU generator) draws the order.
+    """
+    order = torch.randperm(len(labels), generator=stream).to(labels.device)
+    for rows in order.split(batch)[:steps]:
+        w = sign_step(w, weight_gradient(logits[:, rows], labels[rows], w, normalise=normalise), mu)
+        yield w

@@ -1,0 +1,5 @@
+"""Fed-ET: `method` is the algorithm from top to bottom; its parts stand beside it."""
+
+from .method import FedET
+
+__all__ = ["FedET"]

@@ -1,0 +1,196 @@
+"""Fed-ET: small models of several architectures teach a larger one at the server, on unlabelled public data.
+
+Cho et al., *Heterogeneous Ensemble Knowledge Transfer for Training Large Models in Federated Learning*, IJCAI 2022.
+
+Round t of T: the server draws m of the M clients in proportion to n_k; each gets its architecture's small model M[i].
+1. Clients take τ SGD steps of batch b and send the small model back. The server overwrites the head of its large model
+   by the mean of all m heads (`representation.py`: every network ends in a head of one shape).
+2. The m models label the public samples, each trusted sample by sample by the variance of its softmax output; those
+   who disagree are a second, soft target of weight λ (`consensus.py`). The large model takes τ_s steps on both.
+3. Small models of one architecture are averaged, unweighted; each gets the head of the large model.
+A chosen client's round costs 2 n_{M(k)} numbers. The large model, public samples and their labels never travel.
+
+rounds=1 is the one-shot form (FENS compares with it; the classroom preset): all clients train to the end and upload
+once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
+
+Where the paper is silent or says two things: softmax outputs, not raw logits; s_div as printed, normalised over all;
+KL(s_div ‖ student); heads Linear-ReLU-Linear of width r behind an adapter of each architecture's own; one first model
+an architecture; one that nobody brings keeps its body and gets the head; a new optimizer every round.
+Departures: a client's τ batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
+Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as there; the clients' ResNets keep
+theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from ...models import MODELS, Network, load_state, model_state
+from ...training import ClientModels, Recipe
+from ...training.distill import Learner
+from ..base import ClientsAlone, Method, Progress, Steps, knob, register
+from ..context import Context, check_finite
+from ..parts.frozen_ensemble import FrozenEnsemble
+from ..parts.public import SOURCES, check_source, half_the_classes, public_samples
+from .consensus import NORMALISERS, WEIGHTINGS, Consensus, consensus, ensemble_loss
+from .model import LargeModel, PastRound, Student, with_room
+from .participation import POOLS, chosen_clients, client_architectures, larger, local_training, spelled
+from .report import FedETReport
+from .representation import HEADS, Represented, State, group_means, head_of, mean_head, with_head
+
+FRAMES = 20  # about so many snapshots over a run
+VOTES = 256  # public samples that the teachers label before Stop can act
+TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (False, True), "none": (False, False)}
+
+
+@register(
+    "fedet",
+    title="Fed-ET",
+    paper="Cho et al., IJCAI 2022",
+    rounds="one-shot, or T rounds with m clients",
+    traffic="2 S_θk (T rounds: each time it is chosen)",
+    needs=["public"],
+    extra="unlabelled public samples, at the server alone",
+    leaks="each chosen client's model, every round",
+)
+@dataclass(frozen=True)
+class FedET(Method):
+    """Small client models label public data, each trusted by how sure it is, and a larger model learns from that."""
+
+    rounds: int = knob(1, "Rounds", "1: one shot; all train to the end.", symbol="T", low=1, high=10_000, paper=230)
+    per_round: int = knob(0, "Clients a round", "0: all, as in one shot.", symbol="m", low=0, high=10_000, paper=10)
+    local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="τ", low=1, high=10_000, paper=30)
+    diversity: float = knob(0.05, "Diversity", "Weight of the dissenters' target.", symbol="λ", low=0, high=10)
+    weighting: str = knob("softmax", "Weights", "Variance of what, or equal.", symbol="α_k", options=WEIGHTINGS)
+    temperature: float = knob(1.0, "Temperature", "Of weights: high trusts the loud.", low=0.01, high=1000, log=True)
+    normalise: str = knob("all", "Dissent over", "Who is in the soft target's sum of weights.", options=NORMALISERS)
+    transfer: str = knob("auto", "Heads", "Mean up, copy down; auto: both, none in one shot.", options=TRANSFERS)
+    head: str = knob("mlp", "Common head", "Two layers, or the last one alone.", options=HEADS)
+    width: int = knob(32, "Head's width", "Length of common features.", symbol="r", low=1, high=4096, paper=128)
+    pool: str = knob("dealt", "Small models", "The run's, dealt or drawn; three small.", options=POOLS, paper="drawn")
+    server: str = knob("auto", "Server's model", "auto: the largest.", options=("auto", *MODELS), paper="vgg9")
+    server_width: int = knob(0, "Server's width", "0: two to four times the usual.", low=0, high=4096, paper=78)
+    server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="τ_s", low=1, high=10**5, paper=128)
+    one_shot_steps: int = knob(600, "Steps in one shot", "Of the server.", low=1, high=10**6, log=True, paper=29_000)
+    server_lr: float = knob(0.05, "Server rate", "Constant.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.005)
+    server_momentum: float = knob(0.9, "Server momentum", "0: plain SGD.", low=0, high=0.999, paper=0.0)
+    server_batch: int = knob(32, "Public batch", "Samples a server step.", symbol="b_s", low=1, high=10_000, paper=64)
+    public: str = knob("held-out", "Public data", "What the server learns on.", symbol="P", options=SOURCES)
+    public_size: int = knob(0, "Public samples", "0: all there are.", symbol="|P|", low=0, high=1_000_000)
+    transform: bool = knob(False, "Transform", "Crop, mirror and recolour public images once.", paper=True)
+
+    report = FedETReport
+    paper_recipe = Recipe(epochs=200, batch_size=64, lr=0.1, momentum=0, weight_decay=0)  # epochs: in one shot only
+    paper_model = "resnet18:64,resnet8:128,cnn:14"
+
+    def validate(self, ctx: Context) -> None:
+        check_source(ctx, self.public, self.transform, self.info.title)
+
+    @property
+    def up_down(self) -> tuple[bool, bool]:
+        """Whether heads go up to the large model, and down from it."""
+        return TRANSFERS[self.transfer] or ((True, True) if self.rounds > 1 else (False, False))
+
+    def run(self, ctx: Context) -> Steps[LargeModel]:
+        self.validate(ctx)
+        up, down = self.up_down
+        kinds = client_architectures(ctx, self.pool)
+        large = larger(ctx, kinds, self.server, self.server_width)
+        server = self._network(ctx, large, "server")
+        small = ClientModels([self._network(ctx, kind, "small") for kind in dict.fromkeys(kinds)])
+        table = {kind: small.state(i) for i, kind in enumerate(dict.fromkeys(kinds))}
+        x = public_samples(ctx, self.public, self.public_size, self.transform)
+        report = FedETReport([spelled(kind) for kind in kinds], spelled(large), small_parameters=small.parameters)
+        losses, past = list[Tensor](), list[PastRound]()
+        for t in range(self.rounds):
+            # Clients: train, send the small model.
+            chosen = chosen_clients(ctx.sizes, self.per_round * (self.rounds > 1), ctx.generator("fedet", "chosen", t))
+            clients = yield from self._clients(ctx, t, chosen, kinds, table)
+            with ctx.server():
+                # Step 1: heads up.
+                states = [clients.state(j) for j in range(len(chosen))]
+                if up:
+                    load_state(server, with_head(model_state(server), mean_head(states)))
+                    if self._shown(t):
+                        yield self._progress(t, self.local_steps, Student(server, report), "heads averaged")
+                # Step 2: the ensemble loss on the public samples.
+                teachers, answers = FrozenEnsemble(clients, backend=ctx.backend), []
+                for part in x.split(VOTES):
+                    answers.append(teachers.remembered(part))
+                    yield self._progress(t, self.local_steps)
+                logits = torch.cat(answers, 1)
+                if self.public == "other-mix" and t == 0:
+                    rows = half_the_classes(self.votes(logits).labels)
+                    x, logits = x[rows], logits[:, rows]
+                votes = self.votes(logits)
+                report = report.with_votes(chosen, clients, votes, logits, x)
+                losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
+                # Step 3: average by architecture, heads down.
+                means = group_means(table, states, [kinds[k] for k in chosen])
+                head = head_of(model_state(server)) if down else {}
+                table = {kind: with_head(state, head) for kind, state in means.items()}
+            if self._shown(t):
+                last = PastRound(t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table)))
+                past = with_room(past, last)
+        return LargeModel(server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes)
+
+    def votes(self, logits: Tensor) -> Consensus:
+        """What the server makes of clients' `logits [m, B, N]`."""
+        return consensus(logits, self.weighting, self.temperature, self.normalise)
+
+    def _clients(
+        self, ctx: Context, t: int, chosen: list[int], kinds: list[tuple], table: dict[tuple, State]
+    ) -> Steps[ClientModels]:
+        """The chosen clients' models after their local training, as the server receives them."""
+        if self.rounds == 1 and not any(self.up_down) and kinds == ctx.architectures:
+            clients = yield from ctx.local_training()
+            return clients.with_states([ctx.link.up(k, clients.state(k), phase="local models") for k in chosen])
+        models = [self._network(ctx, kinds[k], "small") for k in chosen]
+        for k, model in zip(chosen, models, strict=True):
+            load_state(model, ctx.link.down(k, table[kinds[k]], phase="small models"))
+        for tick in local_training(ctx, t, chosen, models, self.local_steps * (self.rounds > 1)):
+            if self.rounds == 1:
+                snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
+                yield Progress("local training", tick.done, tick.total, model=snapshot)
+            else:
+                yield self._progress(t, self.local_steps * tick.done // tick.total)
+        received = [ctx.link.up(k, model_state(m), phase="small models") for k, m in zip(chosen, models, strict=True)]
+        return ClientModels(models).with_states(received)
+
+    def _distil(
+        self, ctx: Context, t: int, server: nn.Module, x: Tensor, votes: Consensus, report: FedETReport
+    ) -> Steps[Tensor]:
+        """τ_s steps on ℓ + λ KL, in shuffled passes over the public samples `x`; returns the loss at each, `[τ_s]`."""
+        recipe = Recipe(batch_size=self.server_batch, lr=self.server_lr, momentum=self.server_momentum, weight_decay=0)
+        labels, against, losses = votes.labels, votes.diversity, list[Tensor]()
+        learner = Learner(server, recipe, lambda at, z: ensemble_loss(z, labels[at], against[at], self.diversity))
+        rows, stream = torch.arange(len(x), device=x.device), ctx.generator("fedet", "public batches", t)
+        steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
+        every = (steps // FRAMES or 1) if self.rounds == 1 else steps
+        while len(losses) < steps:
+            for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
+                losses.append(value)
+                shown = self._shown(t) and (len(losses) % every == 0 or len(losses) == steps)
+                yield self._progress(t, self.local_steps + len(losses), Student(server, report) if shown else None)
+        check_finite(server, "Training the server's model", f"server_lr={self.server_lr:g}")
+        return torch.stack(losses)
+
+    def _shown(self, t: int) -> bool:
+        """Whether the curve gets a point after round t."""
+        return t + 1 == self.rounds or (t + 1) % (self.rounds // FRAMES or 1) == 0
+
+    def _progress(self, t: int, step: int, model: Student | None = None, phase: str = "rounds") -> Progress:
+        """Where the run stands after `step` of round t's τ + τ_s steps; in one shot, after those of the server."""
+        metrics = model.report.last_round if model is not None and phase == "rounds" else {}
+        if self.rounds == 1:
+            return Progress("distillation", step - self.local_steps, self.one_shot_steps, metrics, model)
+        each = self.local_steps + self.server_steps
+        return Progress(phase, t * each + step, self.rounds * each, {"round": t + 1, **metrics}, model)
+
+    def _network(self, ctx: Context, kind: tuple, role: str) -> Network:
+        """A fresh network of that architecture, with a common head if heads could travel."""
+        stream = ctx.generator("fedet", role, kind[0], kind[3])
+        network = ctx.build(kind, stream)
+        common = self.rounds > 1 or any(self.up_down)
+        return Represented(network, self.width, self.head, generator=stream) if common else network

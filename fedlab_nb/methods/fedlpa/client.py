@@ -1,0 +1,91 @@
+"""FedLPA's client: what it measures after its training, and what it sends of that (`LocalPosterior.upload`).
+
+With noise, to see how much the method tolerates; it is no privacy guarantee. FedLPA's paper adds Laplace noise to the
+sent parameters and calls it differential privacy, with a sensitivity of 1 that nothing enforces (weights and factors
+are not bounded). So the scale is stated here for what it is: a share of each tensor's own root mean square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ...comm.codec import from_upper_triangle, upper_triangle
+from ...models import model_state
+from ..parts.kronecker import Factors, damped, damping_ratio, kronecker_factors
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPosterior:
+    """A client's Gaussian, layer by layer: its trained `state` is the mean, its undamped `factors` make the precision.
+
+    `samples`: n_k; `parameters`: the names in the state that are trained, which are all but running statistics.
+    """
+
+    samples: int
+    state: dict[str, Tensor]
+    parameters: tuple[str, ...]
+    factors: dict[str, Factors]
+
+    @classmethod
+    def measure(cls, module: nn.Module, x: Tensor, y: Tensor, conv_scale: str = "one") -> LocalPosterior:
+        """The factor pass over a client's own samples `x [n, ...]`, `y [n]`; the module is left as it was."""
+        factors = kronecker_factors(module, x, y, conv_scale=conv_scale)
+        return cls(len(x), model_state(module), tuple(name for name, _ in module.named_parameters()), factors)
+
+    def upload(self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None) -> dict:
+        """What a FedLPA client sends:
+
+        samples: n_k, a whole number in the header, which counts no bytes
+        state:   every tensor of the trained network by name, running statistics too
+        factors: by layer the upper triangles of the damped factors (Eq. 10), a `[i (i+1) / 2]` and b `[o (o+1) / 2]`
+
+        `noise` is a share of each tensor's size (`noisy`), drawn from `stream`.
+        """
+        state, triangles = noisy_state(self.state, self.parameters, noise, stream), {}
+        for name, layer in self.factors.items():
+            noised = Factors(noisy_factor(layer.a, noise, stream), noisy_factor(layer.b, noise, stream))
+            precision = damped(noised, damping, damping_ratio(layer, pi))
+            triangles[name] = {"a": upper_triangle(precision.a), "b": upper_triangle(precision.b)}
+        return {"samples": self.samples, "state": state, "factors": triangles}
+
+    def ratios(self, pi: str) -> list[float]:
+        """π of each layer under a rule: "one" or "trace"."""
+        return [damping_ratio(layer, pi) for layer in self.factors.values()]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tensors."""
+        tensors = [*self.state.values(), *(t for layer in self.factors.values() for t in (layer.a, layer.b))]
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def noisy(tensor: Tensor, share: float, stream: torch.Generator | None) -> Tensor:
+    """`tensor` plus independent Laplace noise of scale `share` times its root mean square.
+
+    Its standard deviation is √2 times that. Drawn on the CPU in float64: device and dtype change nothing but rounding.
+    """
+    if not share:
+        return tensor
+    u = torch.rand(tensor.shape, generator=stream, dtype=torch.float64) - 0.5
+    draw = -u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 1e-12))
+    return tensor + share * tensor.square().mean().sqrt() * draw.to(tensor)
+
+
+def noisy_state(
+    state: Mapping[str, Tensor], names: Collection[str], share: float, stream: torch.Generator | None
+) -> dict[str, Tensor]:
+    """A state dict with noise on the tensors `names`; the others (running statistics) stay."""
+    return {name: noisy(tensor, share, stream) if name in names else tensor for name, tensor in state.items()}
+
+
+def noisy_factor(matrix: Tensor, share: float, stream: torch.Generator | None) -> Tensor:
+    """A positive semi-definite matrix with noise on its upper triangle, and no negative eigenvalue afterwards."""
+    if not share:
+        return matrix
+    values, vectors = torch.linalg.eigh(from_upper_triangle(noisy(upper_triangle(matrix), share, stream)))
+    mended = (vectors * values.clamp(min=0)) @ vectors.T
+    return (mended + mended.T) / 2

@@ -1,0 +1,149 @@
+"""FedLPA: one-shot federated learning with layer-wise posterior aggregation (NeurIPS 2024, arXiv 2310.00339).
+
+Each client fits a Gaussian to every layer around its trained weights M_k = [W b]: a Laplace approximation whose
+precision is the empirical Fisher, stored as a Kronecker product of two small damped factors (Eq. 10). The server
+multiplies the Gaussians. The mean of the product solves, layer by layer,
+
+    Σ_k w_k B_k M A_k = Σ_k w_k B_k M_k A_k                                                    (Eqs. 7, 11-13)
+
+Implemented: Eq. 10 (`client.py`, `parts/kronecker.py`), Eqs. 11-14 and 16 (`server.py`, `solvers.py`,
+`parts/posterior.py`). One upload a client; of the symmetric factors only the upper triangles travel. No public data, no
+distillation. With less of the precision this is `fedavg` (none of it), `fisher_merge` (the diagonal) or `regmean` (A
+alone).
+
+Departures, and why:
+- The default solver is conjugate gradients: on the digits 5-7 steps reach a residual of 1e-6, where the paper's 10,000
+  of gradient descent ("gd") reach 5e-3. Its step is 1/L, not the authors' fixed one, which diverges when L is large.
+- w_k = n_k/N as in the authors' code, not 1 as in Eq. 7; with weights that sum to 1 the prior counts about once. Linear
+  regression is then exact. "uniform" follows the equations up to a factor that cancels.
+- The paper has no formula for pi: 1 as in the authors' code ("one", the default), or K-FAC's ratio of traces
+  ("trace"). One against trace, means of seeds 0-2, five-layer CNN on 28x28 validation images: 70 to 40 on 3,200
+  handwritten digits at alpha = 0.1 and 77 to 55 at 0.5, but 30 to 35 on drawn letters; 90 to 43 with the mlp on the
+  8x8 digits.
+- Convolutions are scaled as published (c = 1); the authors' code has 1/T² ("official"). It cancels under "trace".
+- The factor pass runs in eval mode on the training part as it is. Parameters without factors (batch norm) and running
+  statistics, which the paper does not mention, are averaged with w_k.
+- The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
+- `rounds` are of FedAvg, from FedLPA's model: the paper recommends this, and does not say how FedLPA itself goes on.
+  On the digits the first such round is as likely to lose as to gain (5 clients, seeds 0-2: 90 to 83).
+- `noise` is a test of tolerance (`noise.py`), not the privacy mechanism that the paper makes of it. Same setting:
+  89.7 without, 88.6 at 0.03, 85.7 at 0.1, 73.5 at 0.3.
+- The paper says that the upload has no label information; `label_leak` in the report measures that it has.
+- All in float32: against a float64 solve (digits, 32x32 letters; λ down to 1e-6) accuracy moved by one sample at most.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
+from ..context import Context
+from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
+from ..parts.rounds import Rounds
+from .client import LocalPosterior
+from .model import FedLPAModel
+from .report import FedLPAReport
+from .server import layer_systems
+from .solvers import CG_LIMIT, SOLVERS, solve_layers
+
+
+@register(
+    "fedlpa",
+    title="FedLPA",
+    paper="Liu et al., NeurIPS 2024",
+    rounds="one-shot (then R of FedAvg, if wanted)",
+    traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
+)
+@dataclass(frozen=True)
+class FedLPA(Method):
+    """Upload each layer with a Gaussian around it, multiply the Gaussians."""
+
+    damping: float = knob(
+        1e-3,
+        "Damping",
+        "Prior precision. Small: every client counts only where its data speak; large: plain averaging.",
+        symbol="λ",
+        low=1e-6,
+        high=1e-1,
+        log=True,
+    )
+    pi: str = knob(
+        "one",
+        "Damping split",
+        "How the two factors share the damping: evenly, or by their traces. It matters much.",
+        symbol="π",
+        options=PI_RULES,
+    )
+    solver: str = knob(
+        "cg",
+        "Solver",
+        "Conjugate gradients (exact), gradient descent (the paper's), or the closed-form shortcut EA (biased).",
+        options=SOLVERS,
+        paper="gd",
+    )
+    iterations: int = knob(
+        1000,
+        "Gradient steps",
+        "Steps of gradient descent on the server; the other solvers need none.",
+        symbol="T",
+        low=0,
+        high=20_000,
+        paper=10_000,
+    )
+    conv_scale: str = knob(
+        "one",
+        "Scale of convolutions",
+        "How a convolution's T positions share their scale between A and B: c = 1, 1/T or 1/T².",
+        symbol="c",
+        options=CONV_SCALES,
+    )
+    weights: str = client_weights_knob("w_k")
+    noise: float = knob(
+        0.0, "Noise", "Laplace noise on what is sent, as a share of its size. No privacy guarantee.", low=0, high=1
+    )
+    rounds: int = knob(0, "Rounds after", "Rounds of FedAvg, from FedLPA's model.", symbol="R", low=0, high=1000)
+    local_epochs: int = knob(
+        2, "Epochs a round", "Local epochs in each of those rounds.", symbol="E", low=1, high=1000, paper=10
+    )
+
+    report = FedLPAReport
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        clients = yield from ctx.local_training()
+        posteriors, received = [], []
+        for k in range(ctx.clients_count):
+            # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
+            own = LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale)
+            upload = own.upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
+            received.append(ctx.link.up(k, upload, phase="posteriors"))
+            posteriors.append(own)
+            yield Progress("factor pass", k + 1, ctx.clients_count)
+        with ctx.server():
+            state, systems, end = yield from self.aggregate(ctx, received)
+        if self.rounds:
+            state = yield from Rounds(ctx, self).averaging(state)
+
+        # Not part of the algorithm: for pictures and lessons, what nobody has sent beside what the server has made.
+        labels = (ctx.private.train(k)[1] for k in range(ctx.clients_count))
+        counts = torch.stack([torch.bincount(y, minlength=ctx.classes) for y in labels]).cpu()
+        report = FedLPAReport.of(end).with_clients(systems, posteriors, counts, self.damping, self.pi)
+        return FedLPAModel(ctx.new_model(state), report, posteriors)
+
+    # ------------------------------------------------------------------ server part
+    def aggregate(self, ctx: Context, received: list[dict]) -> Steps[tuple]:
+        """Solve every layer's linear system; the solution is the global model's layer, all else is averaged.
+
+        Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
+        """
+        average, systems = layer_systems(received, self.weights)
+        total = {"gd": self.iterations, "cg": CG_LIMIT, "ea": 0}[self.solver]
+        for now in solve_layers(systems, self.solver, self.iterations):
+            if now.doubled or now.iteration % 10 == 0:
+                snapshot = None
+                if now.doubled:
+                    snapshot = NetworkModel(ctx.new_model(with_layers(average, now.matrices)), FedLPAReport.of(now))
+                yield Progress("solve", now.iteration, max(total, 1), {"residual": now.worst}, snapshot)
+        return with_layers(average, now.matrices), systems, now

@@ -1,0 +1,126 @@
+"""Three solvers of FedLPA's linear system `S M = Z`, which `posterior` sets up for a layer.
+
+The closed form of the expectation approximation (biased, Eq. 16), the paper's gradient descent on the squared residual
+(Eq. 14), and conjugate gradients, which solve the same system exactly. Each is a sequence of `Step`s, so that a caller
+can watch it and stop.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+
+import torch
+from torch import Tensor
+
+from ..parts.posterior import Posterior
+
+SOLVERS = {
+    "cg": "conjugate gradients: the exact solution in a few steps",
+    "gd": "gradient descent from the shortcut: the paper's",
+    "ea": "expectation approximation: the closed form that the paper rejects as biased",
+}
+CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
+CG_LIMIT = 300
+LOOK = 8  # steps of conjugate gradients on a GPU between two looks at whether they are done
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """An iterate: the layer `matrix [o, i]` and its relative residual `|S M - Z| / |Z|` (a 0-d tensor)."""
+
+    matrix: Tensor
+    residual: Tensor
+
+
+def steps(system: Posterior, solver: str = "cg", iterations: int = 1000) -> Iterator[Step]:
+    """The iterates of one of `SOLVERS`: the first is EA's, the last is the answer. Only "gd" uses `iterations`."""
+    start = system.expectation_approximation()
+    if solver == "cg":
+        return conjugate_gradients(system, start)
+    return gradient_descent(system, start, iterations if solver == "gd" else 0)
+
+
+def gradient_descent(system: Posterior, start: Tensor, iterations: int) -> Iterator[Step]:
+    """The paper's solver: plain gradient descent on Eq. 14 with the step 1/L. Yields `iterations + 1` steps.
+
+    The step 1/L takes the place of the authors' fixed step, which diverges once L exceeds half the number of weights.
+    """
+    matrix = start
+    smoothness = system.smoothness() if iterations else 1.0
+    for iteration in range(iterations + 1):
+        residual = system.apply(matrix) - system.z
+        yield Step(matrix, system.relative(residual))
+        if iteration < iterations:
+            matrix = matrix - system.apply(residual) / smoothness
+
+
+def conjugate_gradients(
+    system: Posterior, start: Tensor, tolerance: float = CG_TOLERANCE, limit: int = CG_LIMIT
+) -> Iterator[Step]:
+    """Conjugate gradients on `S M = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
+
+    The minimiser of Eq. 14 is the solution of S M = Z; working on S itself avoids squaring its condition number. On a
+    GPU a few steps too many are cheaper than to wait for each; they are thrown away.
+    """
+    unending = islice(_unending(system, start), limit + 1)
+    while block := list(islice(unending, 1 if start.device.type == "cpu" else LOOK)):
+        matrices, *numbers = zip(*block, strict=True)
+        relatives, curvatures = torch.stack([torch.stack(column) for column in numbers]).cpu()
+        for matrix, relative, curvature in zip(matrices, relatives, curvatures, strict=True):
+            yield Step(matrix, relative)
+            if relative <= tolerance or not curvature > 0:  # or rounding has used up the digits: no further progress
+                return
+
+
+def _unending(system: Posterior, start: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
+    matrix = start
+    residual = system.z - system.apply(matrix)
+    direction = preconditioned = system.approximate_inverse(residual)
+    while True:
+        image = system.apply(direction)
+        curvature = (direction * image).sum()
+        yield matrix, system.relative(residual), curvature
+        slope = (residual * preconditioned).sum()
+        matrix = matrix + slope / curvature * direction
+        residual = residual - slope / curvature * image
+        preconditioned = system.approximate_inverse(residual)
+        direction = preconditioned + (residual * preconditioned).sum() / slope * direction
+
+
+def solve(system: Posterior, solver: str = "cg", iterations: int = 1000) -> tuple[Tensor, Tensor]:
+    """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
+    *_, end = solve_layers({"layer": system}, solver, iterations)
+    return end.matrices["layer"], torch.stack(end.residuals["layer"])
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """All layers after an iteration; by layer the `matrices [o, i]` and the relative `residuals` so far."""
+
+    iteration: int
+    matrices: dict[str, Tensor]
+    residuals: dict[str, list[Tensor]]
+
+    @property
+    def doubled(self) -> bool:
+        """Whether it is iteration 0, 1, 2, 4, …: the points of a curve over the logarithm."""
+        return self.iteration & (self.iteration - 1) == 0
+
+    @property
+    def worst(self) -> float:
+        """The largest residual of a layer."""
+        return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
+
+
+def solve_layers(systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000) -> Iterator[Iterate]:
+    """Solve the layers together, one iteration of each at a time; layers that are done wait for the others."""
+    matrices: dict[str, Tensor] = {}
+    residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
+    together = zip_longest(*(steps(system, solver, iterations) for system in systems.values()))
+    for iteration, layers in enumerate(together):
+        for name, step in zip(systems, layers, strict=True):
+            if step is not None:
+                matrices[name] = step.matrix
+                residuals[name].append(step.residual)
+        yield Iterate(iteration, matrices, residuals)

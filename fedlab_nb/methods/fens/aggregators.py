@@ -1,0 +1,184 @@
+"""Prediction aggregators f_lambda: every client's logits in, one answer out (Allouah et al., NeurIPS 2024, table 9).
+
+Every rule maps `z [B, M, C]` (B samples, M clients, C classes; logits, not probabilities) to scores `[B, C]`; the
+mixture of experts alone also reads the inputs `x`. The family is nested: averaging < linear < per-class weights < MLP
+with k >= 2C hidden units, and the first three are one formula, `f(z) = sum_i lambda_i * z_i`, with fewer or more free
+numbers in lambda.
+
+    >>> z = torch.tensor([[[4.0, 0.0], [0.0, 2.0]]])               # one sample, two clients, two classes
+    >>> averaging(clients=2, classes=2)(z)
+    tensor([[2., 1.]])
+
+Nothing is trained here: `Fens.train_aggregator` does that. No rule puts a constraint on its weights (they may turn
+negative, which class counts cannot express). Initial values come from the generator that is passed in, never from
+torch's global state.
+"""
+
+import functools
+import itertools
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import choose
+
+AGGREGATORS: dict[str, str] = {
+    "averaging": "mean of the logits: every client counts the same for every class",
+    "weighted": "class-count weights: a client counts for a class as much as it has samples of it",
+    "voting": "polychotomous voting: naive Bayes over the clients' hard votes",
+    "linear": "one trained weight a client",
+    "per_class": "one trained weight for each client and class",
+    "nn": "a trained network with one hidden layer of k units over all logits",
+    "moe": "mixture of experts: a trained gate looks at the input and weighs the clients",
+}
+TRAINED = ("linear", "per_class", "nn", "moe")
+
+
+class Aggregator(nn.Module):
+    """A rule `forward(z [B, M, C], x [B, ...] or None) -> [B, C]` with `q` trainable numbers."""
+
+    reads_inputs = False
+
+    @property
+    def q(self) -> int:
+        """How many numbers are trained, and so travel each way in a round of phase 2."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        """What the rule's last linear map reads: the concatenated logits `[B, M*C]`, client after client."""
+        return z.flatten(1)
+
+    def weights(self) -> Tensor | None:
+        """The weight of client i for class c, `[M, C]`; None where the rule has no such table."""
+        return None
+
+    def competency(self) -> Tensor | None:
+        """How client i votes where the truth is r: shares `[M, C, C]`; None where the rule counts no votes."""
+        return None
+
+
+class WeightedSum(Aggregator):
+    """`f(z) = sum_i lambda_i * z_i`, class by class; `lambda [M, C]`, or `[M, 1]` where all classes share a weight."""
+
+    def __init__(self, weights: Tensor, classes: int, trained: bool):
+        super().__init__()
+        self.classes = classes
+        if trained:
+            self.table = nn.Parameter(weights)
+        else:
+            self.register_buffer("table", weights)
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return (z * self.table).sum(1)
+
+    def weights(self) -> Tensor:
+        return self.table.detach().expand(-1, self.classes)
+
+
+def averaging(clients: int, classes: int) -> WeightedSum:
+    """`lambda_i = 1/M`: what FedENS and most one-shot methods do. q = 0."""
+    return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=False)
+
+
+def weighted_averaging(shares: Tensor) -> WeightedSum:
+    """`lambda_i^c = n_i^c / sum_j n_j^c`, the `shares [M, C]` of the training samples (FedKD's rule). q = 0."""
+    return WeightedSum(shares, shares.shape[1], trained=False)
+
+
+def linear(clients: int, classes: int) -> WeightedSum:
+    """One free scalar a client, started at 1/M. q = M."""
+    return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=True)
+
+
+def per_class(
+    clients: int, classes: int, start: str = "average", generator: torch.Generator | None = None
+) -> WeightedSum:
+    """One free weight for each client and class. q = M*C.
+
+    `start="average"` begins at 1/M, that is, at plain averaging; "xavier" draws from the Xavier-uniform distribution
+    as the public code does.
+    """
+    table = torch.full((clients, classes), 1 / clients)
+    if choose("start of the per-class weights", start, ["average", "xavier"]) == "xavier":
+        bound = math.sqrt(6 / (clients + classes))
+        table.uniform_(-bound, bound, generator=generator)
+    return WeightedSum(table, classes, trained=True)
+
+
+class MLP(Aggregator):
+    """`f(z) = W_2 relu(W_1 z + b_1) + b_2` over the concatenated logits; q = M*C*k + k + k*C + C.
+
+    The paper's formula has no biases, its numbers and its code do.
+    """
+
+    def __init__(self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None):
+        super().__init__()
+        self.hidden = _drawn(nn.Linear, clients * classes, k, generator=generator)
+        self.output = _drawn(nn.Linear, k, classes, generator=generator)
+
+    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        """The hidden layer, `[B, k]`."""
+        return self.hidden(z.flatten(1)).relu()
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return self.output(self.features(z))
+
+
+class MixtureOfExperts(Aggregator):
+    """`f(z, x) = sum_i G(x)_i z_i` with a softmax gate over the clients; only the gate is trained."""
+
+    reads_inputs = True
+
+    def __init__(self, gate: nn.Module):
+        super().__init__()
+        self.gate = gate
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return torch.einsum("bm,bmc->bc", self.gate(x).softmax(1), z)
+
+
+def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None) -> nn.Sequential:
+    """The gate's scores `[B, M]` before the softmax.
+
+    Images of 16x16 and more: LeNet-like, two 5x5 convolutions (6, 16 channels), each with ReLU and max-pooling, then
+    120, 84 and M units: 62,856 numbers for 3x32x32 and M = 20. Smaller images and feature rows: one hidden layer of
+    32 units. The public code also drops out half of the 120 units in training; we don't, so that a round is the same
+    whichever form computes it.
+    """
+    drawn = functools.partial(_drawn, generator=generator)
+    if len(input_shape) != 3 or min(input_shape[1:]) < 16:
+        hidden = drawn(nn.Linear, math.prod(input_shape), 32)
+        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), drawn(nn.Linear, 32, clients))
+    channels, height, width = input_shape
+    for _ in range(2):  # a 5x5 convolution without padding, then 2x2 pooling
+        height, width = (height - 4) // 2, (width - 4) // 2
+    images = drawn(nn.Conv2d, channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2), drawn(nn.Conv2d, 6, 16, 5), nn.ReLU()
+    sizes = (16 * height * width, 120, 84, clients)
+    first, second, last = (drawn(nn.Linear, *pair) for pair in itertools.pairwise(sizes))
+    return nn.Sequential(*images, nn.MaxPool2d(2), nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last)
+
+
+def trained_aggregator(
+    name: str, clients: int, classes: int, k: int = 40, input_shape: tuple[int, ...] = (), start: str = "average",
+    generator: torch.Generator | None = None,
+) -> Aggregator:  # fmt: skip
+    """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
+    choose("trained aggregator", name, TRAINED)
+    if name == "linear":
+        return linear(clients, classes)
+    if name == "per_class":
+        return per_class(clients, classes, start, generator)
+    if name == "nn":
+        return MLP(clients, classes, k, generator)
+    return MixtureOfExperts(gate(input_shape, clients, generator))
+
+
+def _drawn(layer: type[nn.Module], *sizes: int, generator: torch.Generator | None) -> nn.Module:
+    """A layer with torch's default initial distribution, U(-1/sqrt(fan_in), 1/sqrt(fan_in)), from `generator`."""
+    made = nn.utils.skip_init(layer, *sizes)
+    bound = 1 / math.sqrt(made.weight[0].numel())
+    with torch.no_grad():
+        made.weight.uniform_(-bound, bound, generator=generator)
+        made.bias.uniform_(-bound, bound, generator=generator)
+    return made

@@ -1,0 +1,200 @@
+"""FENS: keep all client models and learn how to combine them.
+
+Allouah et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024, Algorithm 1.
+
+Phase 1, one shot. Client i trains alone and sends θ_i up once ("local models"). The server quantises every model to
+`bits` bits, ŵ = s clip(round(w/s)) with s = max|w| / (2^(bits-1) - 1), and sends all M down to every client
+("ensemble"). From here on the *quantised* models answer, in phase 2 and in predictions.
+Phase 2, T tiny rounds ("aggregator"). On samples that they held out, the clients train π(x) = f_λ(π_1(x), …, π_M(x)): λ
+down, K steps of SGD with η_l at each client, λ_i up, one server step (FedAdam in the experiments). Rules f that are not
+trained need no rounds.
+
+Bytes of one client, q numbers in λ: 4d (initial model) + 4d (own model) + M d bits/8 (ensemble; numbers that are not
+quantised, and scales, 4 each) + 2·4q·T. Averaging and weighted averaging need no ensemble at the clients and no rounds;
+weighted averaging sends C counts up (int32), voting M·C·C.
+
+Departures from the paper, its extensions and what was found stand in the package's docstring.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...comm import Link
+from ...errors import UsageError
+from ...training import Recipe
+from ..base import GlobalModel, Method, Steps, knob, register
+from ..context import Context
+from ..parts import server_optimizers
+from .aggregators import AGGREGATORS, TRAINED, Aggregator, trained_aggregator
+from .cost import byte_numbers
+from .fixed_rules import fixed_rule
+from .influence import watched
+from .model import FensModel, distilled, quantised_experts, send_ensemble
+from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, client_weights, draw_batches
+from .report import FensReport
+from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
+
+
+@register(
+    "fens",
+    title="FENS",
+    paper="Allouah et al., NeurIPS 2024",
+    rounds="one-shot, then T tiny rounds",
+    traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
+    extra="labelled samples that each client held out",
+    leaks="each client's model, to every other client",
+)
+@dataclass(frozen=True)
+class Fens(Method):
+    """Keep all client models and train, federatedly, a small function that combines their logits."""
+
+    aggregator: str = knob(
+        "per_class", "Aggregator", "How logits are combined.", symbol="f_λ", options=AGGREGATORS, paper="nn"
+    )
+    k: int = knob(40, "Hidden units", "Width of the network aggregator (nn).", symbol="k", low=1, high=1000)
+    rounds: int = knob(
+        50, "Rounds", "How often λ travels down and up.", symbol="T", low=1, high=10_000, log=True, paper=500
+    )
+    local_steps: int = knob(1, "Local steps", "SGD steps of a client in a round.", symbol="K", low=1, high=100)
+    batch: int = knob(128, "Batch", "Held-out samples in one local step.", low=1, high=100_000, log=True)
+    eta_l: float = knob(1.0, "Client rate", "Rate of the local steps.", symbol="η_l", low=1e-4, high=100, log=True)
+    eta_s: float = knob(
+        0.01, "Server rate", "Not used by FedAvg.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.001
+    )
+    server: str = knob("fedadam", "Server step", "How the server moves λ.", options=server_optimizers.SERVER_OPTIMIZERS)
+    client_weights: str = knob(
+        "samples", "Client weights", "By samples used, or all alike.", symbol="w_i", options=CLIENT_WEIGHTS
+    )
+    start: str = knob("average", "Start", "Per-class weights begin at 1/M, or drawn.", options=("average", "xavier"))
+    bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
+    proxy: str = knob(
+        "held-out", "Trained on", "Held-out or training samples (all, or as many); or the server's.", options=PROXIES
+    )
+    skip_own: bool = knob(False, "Leave out own model", "Send a client only the models of the others.")
+    without: int = knob(-1, "Forget client", "Leave its model and samples out of phase 2; -1: nobody.", low=-1)
+    distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
+    distil_steps: int = knob(800, "Distillation steps", "Batches of 64.", low=1, high=1_000_000, log=True, paper=80_000)
+
+    report = FensReport
+    paper_recipe = Recipe(
+        epochs=500, batch_size=16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001
+    )
+    paper_model = "resnet8:128"
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        if 8 < self.bits < 32:
+            raise UsageError(f"fens.bits is {self.bits}, but it must be 2 to 8, or 32 for no quantisation.")
+        if self.uses_proxy and self.proxy != "reused" and not sum(ctx.private.sizes("held_out")):
+            raise UsageError(
+                f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
+                "a larger part, use fewer clients, or set proxy=reused."
+            )
+        if self.without >= ctx.clients_count or (self.without >= 0 and ctx.clients_count == 1):
+            raise UsageError(
+                f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} "
+                "with others left, or -1 to forget nobody."
+            )
+        if self.distil and not ctx.has("public"):
+            raise UsageError("FENS with distil=true needs unlabelled public images, which this data set does not have.")
+
+    @property
+    def uses_proxy(self) -> bool:
+        """Whether λ comes from samples: it is trained, or counted from votes."""
+        return self.aggregator in (*TRAINED, "voting")
+
+    @property
+    def federated(self) -> bool:
+        """Whether that is done by the clients, which need the ensemble for it."""
+        return self.uses_proxy and self.proxy != "server"
+
+    def terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
+        """What one client's bytes depend on beside its network, by the names of `cost.client_bytes`."""
+        members, q, rounds = clients - (0 <= self.without < clients), 0, 0
+        if self.aggregator in TRAINED:
+            q = self.new_rule(members, classes, input_shape).q
+            rounds = self.rounds if self.federated else 0
+        models = members - self.skip_own if self.federated else 0
+        return {"clients": models, "q": q, "rounds": rounds, "bits": self.bits}
+
+    def new_rule(
+        self, clients: int, classes: int, input_shape: Sequence[int], stream: torch.Generator | None = None
+    ) -> Aggregator:
+        """The trained f_λ at its initial values."""
+        shape = tuple(input_shape)
+        return trained_aggregator(self.aggregator, clients, classes, self.k, shape, self.start, stream)
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        """Algorithm 1; its phase 2 is `train_aggregator`."""
+        self.validate(ctx)
+        everyone = range(ctx.clients_count)
+        members = [k for k in everyone if k != self.without]
+        # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
+        clients = yield from ctx.local_training()
+        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in everyone]
+        with ctx.server():
+            packed, experts = quantised_experts(clients, received, self.bits, members)
+        if self.federated:
+            send_ensemble(ctx, members, packed, self.skip_own)
+        # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
+        if self.aggregator not in TRAINED:
+            fens = FensModel(experts, fixed_rule(ctx, self.aggregator, experts, self.proxy))
+        else:
+            proxies = cached_logits(ctx, experts, self.proxy, inputs=self.aggregator == "moe")
+            rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
+            rule = rule.to(ctx.device, ctx.dtype)
+            link = ctx.link if self.federated else None
+            rounds = self.train_aggregator(
+                rule, proxies, lambda i: ctx.generator("fens", "batches", i), link, ctx.server
+            )
+            rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
+            fens = yield from watched(experts, rule, proxies, rounds, self.rounds, rates)
+        terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
+        fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms))
+        if not self.distil:
+            return fens
+        with ctx.server():
+            return (yield from distilled(ctx, fens, self.distil_steps))
+
+    def train_aggregator(
+        self, rule: Aggregator, proxies: Mapping[Owner, Proxy], stream: Callable[[Owner], torch.Generator],
+        link: Link | None = None, server: Callable[[], AbstractContextManager] = nullcontext, at_once: bool = True,
+    ) -> Iterator[Tensor]:  # fmt: skip
+        """T rounds that change `rule` in place; yields after each the loss before it, ours to watch: Σ_i w_i (mean loss
+        of client i's first mini-batch).
+
+        `proxies`: by client, or the "server"'s own (link None);   `stream(i)` draws client i's mini-batches;
+        `server()` guards the server's part;   `at_once`: the shortcut for K = 1. Nobody without a sample takes part.
+        """
+        w = client_weights(proxies, self.batch, self.client_weights)
+        lam, steps = flat_parameters(rule), self.local_steps
+        batches = {i: draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
+        shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 else None
+        state, rate = server_optimizers.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
+        for t in range(self.rounds):
+            start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
+            if shortcut:
+                loss, slope = shortcut(t)
+                delta = -self.eta_l * slope
+                if link:
+                    count_round(link.ledger, w, lam)
+            else:
+                for i in w:
+                    # Link: λ down. Client i: K steps of SGD. Link: its λ up.
+                    lam.copy_(link.down(i, start, phase=PHASE) if link else start)
+                    for j in range(steps):
+                        value, slope = gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
+                        lam -= self.eta_l * slope
+                        loss = loss if j else loss + w[i] * value
+                    returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
+            # Server: the mean change, and one step of its own.
+            with server():
+                if returned:
+                    delta = server_optimizers.mean_change(list(w.values()), returned, start)
+                moved, state = server_optimizers.step(self.server, start, delta, state, lr=rate)
+                lam.copy_(moved)
+            yield loss

@@ -1,0 +1,5 @@
+"""FuseFL: `method` is the algorithm from top to bottom; its parts stand beside it."""
+
+from .method import FuseFL
+
+__all__ = ["FuseFL"]

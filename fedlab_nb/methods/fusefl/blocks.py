@@ -1,0 +1,101 @@
+"""A network in K blocks (FuseFL): F = classifier . H^K ... H^1, and how narrow a client's network is.
+
+A branch is client m's adaptor and block as one Sequential: what is shipped and, in `network`, fused.
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from ...errors import whole
+from ...models import MODELS, Network, parameter_count
+from ...models.build import default_width, initialise
+
+# Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
+CUTS: dict[str, dict[int, tuple[int, ...]]] = {
+    "resnet10": {2: (2,), 3: (0, 2), 4: (0, 2, 3)},
+    "resnet18": {2: (4,), 3: (0, 4), 4: (0, 4, 6), 8: (0, 1, 2, 3, 5, 7, 8)},
+    "resnet26": {2: (6,), 3: (0, 6), 4: (0, 6, 9)},
+    "vgg9": {3: (1, 3)},  # the paper does not say; at the pools
+}
+# Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
+PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
+
+
+def narrow(architecture: tuple, clients: int) -> tuple:
+    """The architecture with 1/sqrt(M) of its width n_s, rounded; from n_s = 64 the paper's own widths.
+
+    Weights grow with the square of the width, so M such clients hold about as many numbers as one ordinary network.
+    """
+    name, input_shape, classes, width = architecture
+    width = default_width(name, input_shape) if width is None else width
+    slim = PAPER_WIDTHS.get(clients) if width == 64 else None
+    slim = round(width / math.sqrt(clients)) if slim is None else slim
+    return name, input_shape, classes, max(MODELS[name].widths[0], slim)
+
+
+def cut(network: Network, blocks: int) -> list[list[nn.Module]]:
+    """The layers of `network.body` in K consecutive blocks: at the paper's places, else as evenly as it goes.
+
+    A last layer without parameters (the pool) stays with the one before it, unless every layer is a block of its own.
+    UsageError if the body has fewer than K layers.
+    """
+    layers, name = list(network.body), network.architecture[0]
+    hint = f"{name} has {len(layers)} layers to cut between"
+    blocks = whole("blocks", blocks, 1, len(layers), hint=hint)
+    if blocks in CUTS.get(name, {}):
+        stops = [last + 1 for last in CUTS[name][blocks]]
+    else:
+        count = len(layers)
+        if blocks < count and not list(layers[-1].parameters()):
+            count -= 1
+        stops = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
+    return [layers[start:stop] for start, stop in zip([0, *stops], [*stops, len(layers)], strict=True)]
+
+
+def size(layers: Sequence[nn.Module]) -> int:
+    """Numbers (parameters) in `layers`."""
+    return sum(parameter_count(layer) for layer in layers)
+
+
+class Client:
+    """Client m's network in K blocks, while they are trained and shipped one after the other.
+
+    `blocks[k]` and `adaptors[k]` are the layers of block k (counted from 0) and of the adaptor in front of it, which is
+    none before it is put there.
+    """
+
+    def __init__(self, network: Network, blocks: int) -> None:
+        self.architecture, self.classifier = network.architecture, network.classifier
+        self.blocks = cut(network, blocks)
+        self.adaptors: list[list[nn.Module]] = [[] for _ in self.blocks]
+
+    @torch.no_grad()
+    def borders(self) -> list[tuple[int, ...]]:
+        """Shape of the output of each block, (c, h, w) or (d,), before any adaptor is in place."""
+        like = self.classifier.weight
+        x, shapes = torch.zeros(1, *self.architecture[1], dtype=like.dtype, device=like.device), []
+        for k in range(len(self.blocks)):
+            x = copy.deepcopy(self.branch(k)).eval()(x)
+            shapes.append(tuple(x.shape[1:]))
+        return shapes
+
+    def restart(self, k: int, generator: torch.Generator) -> None:
+        """Draw block k and everything above it afresh."""
+        initialise(nn.Sequential(*sum(self.blocks[k:], []), self.classifier), generator)
+
+    def branch(self, k: int) -> nn.Sequential:
+        """Block k with its adaptor: what is shipped."""
+        return nn.Sequential(*self.adaptors[k], *self.blocks[k])
+
+    def upper(self, k: int, below: Sequence[nn.Module] = ()) -> Network:
+        """What trains in round k: block k to the last and the classifier, on top of `below`; nothing is copied."""
+        with torch.device("meta"):  # its own classifier is thrown away; no draw from the global random state
+            layers = [*below, *self.adaptors[k], *sum(self.blocks[k:], [])]
+            network = Network(layers, self.classifier.in_features, self.architecture)
+        network.classifier = self.classifier
+        network.architecture = (*self.architecture, k) if k else self.architecture
+        return network

@@ -1,0 +1,120 @@
+"""CCVR (Luo et al., NeurIPS 2021): calibrate a classifier on virtual features drawn from the clients' class statistics.
+
+Each client sends, for every class it has, how many samples, their mean feature and the covariance. The server pools
+them as if it had seen all features (law of total covariance),
+
+    mu_c = sum_m (n_mc / N_c) mu_mc
+    Sigma_c = [ sum_m (n_mc - 1) Sigma_mc + sum_m n_mc (mu_mc - mu_c)(mu_mc - mu_c)^T ] / (N_c - 1),
+
+draws features from N(mu_c, Sigma_c), the same number for every class, and trains the classifier on them. The second
+term is FuseFL's  sum_m n_mc mu_mc mu_mc^T - N_c mu_c mu_c^T  without its cancellation. FuseFL's published code drops
+the N_c mu_c mu_c^T by a slip of operator precedence.
+
+Statistics are computed and pooled in float64 and travel in the run's own type; of the covariances only the upper
+triangles travel. A class with one sample has covariance zero.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ...comm import from_upper_triangle, upper_triangle
+from ...training import Recipe
+from ...training.loop import train_loop
+
+
+def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
+    """What a client sends of features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
+
+    means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
+    """
+    counts = torch.bincount(labels, minlength=classes)
+    wide, means, covariances = features.double(), [], []
+    for c in counts.nonzero().flatten().tolist():
+        own = wide[labels == c]
+        mean = own.mean(0)
+        means.append(mean)
+        covariances.append((own - mean).T @ (own - mean) / max(1, len(own) - 1))
+    return {
+        "counts": counts.int(),
+        "means": torch.stack(means).to(features.dtype),
+        "covariances": upper_triangle(torch.stack(covariances)).to(features.dtype),
+    }
+
+
+class Pooled(NamedTuple):
+    """Statistics of the pooled features, float64: counts `[C]`, means `[C, D]`, covariances `[C, D, D]`.
+
+    A class that nobody has is all zeros.
+    """
+
+    counts: Tensor
+    means: Tensor
+    covariances: Tensor
+
+
+def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
+    """Counts, means and unbiased covariances of all clients' features together, from what each sent."""
+    total = torch.stack([s["counts"].long() for s in statistics]).sum(0)
+    width = statistics[0]["means"].shape[1]
+    means = total.new_zeros(len(total), width, dtype=torch.float64)
+    for s in statistics:
+        present = s["counts"].nonzero().flatten()
+        means[present] += (s["counts"][present] / total[present].double())[:, None] * s["means"].double()
+    scatter = means.new_zeros(len(total), width, width)
+    for s in statistics:
+        present = s["counts"].nonzero().flatten()
+        n = s["counts"][present].double()[:, None, None]
+        apart = s["means"].double() - means[present]
+        within = from_upper_triangle(s["covariances"].double())
+        scatter[present] += (n - 1) * within + n * apart[:, :, None] * apart[:, None, :]
+    return Pooled(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
+
+
+def virtual_features(pooled: Pooled, samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """`samples` draws from N(mu_c, Sigma_c) for every class that anyone has: float64 `[P * samples, D]` and labels.
+
+    mu + Sigma^(1/2) e with the symmetric root, which exists for singular Sigma too and is a continuous function of it,
+    so that rounding cannot flip a draw as it can with an eigenvector's sign.
+    """
+    present = pooled.counts.nonzero().flatten()
+    values, vectors = torch.linalg.eigh(pooled.covariances[present])
+    least = 1e-12 * values.amax(1, keepdim=True)  # below is rounding, whose root is not small
+    values = torch.where(values > least, values, 0)
+    root = (vectors * values.sqrt()[:, None, :]) @ vectors.transpose(1, 2)
+    noise = torch.randn(len(present), samples, root.shape[-1], generator=generator, dtype=torch.float64)
+    draws = pooled.means[present][:, None] + noise.to(root.device) @ root
+    return draws.flatten(0, 1), present.repeat_interleave(samples)
+
+
+def calibrate(
+    head: nn.Linear, features: Tensor, labels: Tensor, recipe: Recipe, generator: torch.Generator, rescale: bool = True
+) -> Iterator[tuple[int, nn.Linear | None]]:
+    """Train `head` (left as it is) on features `[n, D]`; yields (finished epochs, head), the head only after an epoch.
+
+    `rescale`: train in coordinates of mean 0 and variance 1 and map the result back, so that one learning rate fits
+    every network, and the sum of the clients' features as well as their mean.
+    """
+    features = features.to(head.weight.dtype)
+    centre, scale = torch.zeros_like(features[0]), torch.ones_like(features[0])
+    if rescale:
+        centre, scale = features.mean(0), features.std(0)
+        scale = scale.clamp(min=0.1 * scale.mean())  # one that hardly ever fires must not get an enormous weight
+        scale = torch.where(scale > 0, scale, 1)
+    inner = copy.deepcopy(head)
+    with torch.no_grad():
+        inner.bias.add_(head.weight @ centre)
+        inner.weight.mul_(scale)
+    finished = 0
+    shard = (features - centre) / scale, labels
+    for done in train_loop([inner], [shard], recipe, [generator]):  # type: ignore[list-item]  # a layer trains as well
+        outer = None
+        if done > finished:
+            finished, outer = done, copy.deepcopy(inner)
+            with torch.no_grad():
+                outer.weight.div_(scale)
+                outer.bias.sub_(outer.weight @ centre)
+        yield done, outer

@@ -1,0 +1,169 @@
+"""M clients' blocks fused side by side (FuseFL, Eqs. 1, 4 and 6); how a network is cut into blocks is in `blocks`.
+
+    H_fus^k(x) = [H_1^k(A_1^k(x)), ..., H_M^k(A_M^k(x))]   a `Stage`: M branches that read the same joined input x
+    F_fus = classifier . merge_m . H_fus^K ... H_fus^1     a `FusedNetwork`
+
+Fused stages are frozen: no gradient, batch norm by its owner's running statistics, and nothing here ever writes to
+them. How long anyone trains is `method`'s matter.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ...models import Network, load_state
+from ...training import ClientModels, in_chunks
+from .adaptors import added, join
+
+Module = TypeVar("Module", bound=nn.Module)
+CACHE_BYTES = 2**30
+MERGES = {"sum": "the clients' last features added up", "mean": "their mean"}
+
+
+class Stage(nn.Module):
+    """M frozen branches: `forward(x)` is the list of their M outputs."""
+
+    def __init__(self, branches: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches).requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> Stage:
+        """Frozen: stays in eval mode, whatever the model around it does."""
+        return super().train(False)
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        return [branch(x) for branch in self.branches]
+
+
+def loaded(module: Module, state: Mapping[str, Tensor]) -> Module:
+    """A copy of `module`, which gives the build, with the weights and running statistics `state`."""
+    twin = copy.deepcopy(module)
+    load_state(twin, state)
+    return twin
+
+
+def trunk(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
+    """What the block after `stages` reads: every stage's outputs joined by the adaptor `kind`."""
+    for stage in stages:
+        x = join(kind, stage(x))
+    return x
+
+
+class Below(nn.Module):
+    """The fused stages below a block that trains, as one layer without parameters or gradient.
+
+    The model around it neither trains nor moves them. `leaky`: a private copy whose batch norm takes the statistics of
+    the batch while the model trains, as in the authors' code.
+    """
+
+    def __init__(self, stages: Sequence[Stage], kind: str, leaky: bool = False) -> None:
+        super().__init__()
+        self.kind, self.leaky = kind, leaky
+        self._hidden = (copy.deepcopy(list(stages)) if leaky else list(stages),)  # in a tuple: not registered
+
+    def train(self, mode: bool = True) -> Below:
+        super().train(mode)
+        for norm in norms(self._hidden[0]) if self.leaky else ():
+            norm.training = mode
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return trunk(self._hidden[0], self.kind, x)
+
+
+class Inputs:
+    """The clients' samples on their way up through the fused stages.
+
+    Frozen features never change, so each client computes them once, as long as all of them together fit into
+    CACHE_BYTES; else, and with a leaky batch norm, the stages stay in front of the model (`below`) and are run for
+    every batch. `shards[m]` is client m's `(x [n, ...], y [n])`, passed through the first `len(self.passed)` stages.
+    """
+
+    def __init__(self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self.kind, self.leaky, self.shards = kind, leaky, list(shards)
+        self.passed: list[Stage] = []
+        self.ahead: list[Stage] = []
+
+    def below(self) -> list[nn.Module]:
+        """The layers, one or none, to put in front of a client's model."""
+        return [Below(self.ahead, self.kind, self.leaky)] if self.ahead else []
+
+    def rise(self, stage: Stage, border: tuple[int, ...]) -> None:
+        """One stage more; `border` is the shape of one sample behind it, joined."""
+        self.ahead.append(stage)
+        x, samples = self.shards[0][0], sum(len(y) for _, y in self.shards)
+        if samples * math.prod(border) * x.element_size() > CACHE_BYTES or (self.leaky and norms(self.ahead)):
+            return
+        self.shards = [(in_chunks(lambda x: trunk(self.ahead, self.kind, x), x), y) for x, y in self.shards]
+        self.passed, self.ahead = [*self.passed, *self.ahead], []
+
+    def through(self, m: int, last: Callable[[Tensor], Tensor]) -> Tensor:
+        """`last` of client m's samples behind all stages."""
+        return in_chunks(lambda x: last(trunk(self.ahead, self.kind, x)), self.shards[m][0])
+
+
+class Uppers(ClientModels):
+    """The clients' models during a round, or after it: the stages that `inputs` passed, then each model."""
+
+    def __init__(self, modules: Sequence[Network], inputs: Inputs) -> None:
+        super().__init__(modules)
+        self.passed, self.kind = list(inputs.passed), inputs.kind
+
+    def behind(self, x: Tensor) -> Tensor:
+        """Samples as they come out of the passed stages."""
+        return in_chunks(lambda part: trunk(self.passed, self.kind, part), x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return super().logits(self.behind(x))
+
+    def features(self, x: Tensor) -> Tensor:
+        return super().features(self.behind(x))
+
+
+def norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
+    """All batch-norm layers in `modules`."""
+    return [layer for module in modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+
+
+class FusedNetwork(nn.Module):
+    """F_fus: K stages, the M last features merged, and a classifier. Features are the merged ones, `[N, D]`.
+
+    With one head, logits = head(features). With M heads (`own`), they are the mean of head_m(h_m) over the clients.
+    """
+
+    def __init__(self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str) -> None:
+        super().__init__()
+        self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
+        self.kind, self.merge = kind, merge
+
+    def under(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
+        """The same frozen stages under other classifiers."""
+        return FusedNetwork(list(self.stages), heads, self.kind, self.merge)
+
+    def outputs(self, x: Tensor) -> list[list[Tensor]]:
+        """The M outputs of every stage, bottom to top."""
+        outputs: list[list[Tensor]] = []
+        for stage in self.stages:
+            outputs.append(stage(join(self.kind, outputs[-1]) if outputs else x))
+        return outputs
+
+    def merged(self, last: Sequence[Tensor]) -> Tensor:
+        """The M clients' last features `[N, D]` as one."""
+        return added(last) if self.merge == "sum" else added(last) / len(last)
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.merged(self.outputs(x)[-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        last = self.outputs(x)[-1]
+        if len(self.heads) == 1:
+            return self.heads[0](self.merged(last))
+        return added([head(h) for head, h in zip(self.heads, last, strict=True)]) / len(last)

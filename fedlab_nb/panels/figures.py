@@ -1,0 +1,176 @@
+"""The views that every panel has: who holds what, accuracy, communication, features, classes; and the panel in one
+picture. From a `PanelState` to `plots`, with the slow part (t-SNE) remembered.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import plots
+from ..plots.embed import POINTS
+from ..plots.words import data_size
+from ..study.stored import load
+from .guess import reveal
+from .lab_view import LabView
+from .record import Runs
+from .state import PanelState, caption, words
+from .stored import StoredResults
+
+MOST_MAPS = 60  # remembered
+WHAT_TO_DO = "Drag α or the clients, then press Run: the clients are trained and the ticked methods compared."
+
+
+class WhoHoldsWhat(LabView):
+    """The partition; before the first run with the stored results beside it."""
+
+    name, title, ready = "partition", "Who holds what", "data"
+    empty, waiting = "No data to show.", ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._picture, self._stored = plots.Partition(), StoredResults()
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        stored = self._stored.bars(*state.stored) if state.stored else None
+        words = {"setting": where(state), "client": state.client, "klass": state.klass}
+        return self._picture.show(state.federation, stored=stored, **words)
+
+    def caption(self, state: PanelState) -> str:
+        if state.federation is None:
+            return ""
+        beside = state.stored and self._stored.speaks(*state.stored)
+        return f"{where(state)}. Smaller α is more skewed." + (f" At the right {load().label}." if beside else "")
+
+
+class ResultView(LabView):
+    """A picture of the present run, from its first curve on, with the pinned rows beside it."""
+
+    ready, empty, waiting = "live", WHAT_TO_DO, "Training …"
+
+    def is_ready(self, state: PanelState) -> bool:
+        return any(row.outcomes or row.live for row in state.runs.current)
+
+
+class Accuracy(ResultView):
+    """Accuracy; before the first run of the stored results."""
+
+    name, title = "accuracy", "Accuracy"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stored = StoredResults()
+
+    def _speaks(self, state: PanelState) -> bool:
+        return state.stored is not None and self._stored.speaks(*state.stored)
+
+    def is_ready(self, state: PanelState) -> bool:
+        return super().is_ready(state) or self._speaks(state)
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        if state.stored is not None:
+            return self._stored.show(*state.stored)
+        return plots.accuracy(state.runs.series(), chance=1 / len(state.class_names), note=guesses(state.runs))
+
+    def caption(self, state: PanelState) -> str:
+        if self._speaks(state):
+            return "Nothing was run here yet: these are stored results. Press Run for yours."
+        return caption(state)
+
+
+class Communication(ResultView):
+    name, title = "communication", "Communication"
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        return plots.communication(state.runs.series(), client_bytes=bytes_of(state.runs, state.client))
+
+
+class Features(ResultView):
+    """Maps of the features: PCA at once, t-SNE when it is made."""
+
+    name, title, preview = "features", "Features (t-SNE)", True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        names, client, klass = state.class_names, state.client, state.klass
+        held, who = None, ""
+        first = next((o for row in state.runs.current for o in row.outcomes.values()), None)
+        if client is not None and first is not None and client < len(first.label_counts):
+            held, who = list(np.asarray(first.label_counts)[client] > 0), f"classes that client {client} holds"
+        if klass is not None and klass < len(names):
+            held, who = [c == klass for c in range(len(names))], f"class {names[klass]}"
+        maps = []
+        for s in with_features(state.runs):
+            known = self._map(s)
+            how, at = ("t-SNE", known["tsne"]) if "tsne" in known else ("PCA", known["pca"])
+            maps.append(plots.Map(s.lines, at, s.labels[:POINTS], known["score"], how))
+        return plots.features(maps, names, setting=state.runs.current[0].setting, held=held, who=who)
+
+    def _map(self, s: plots.Series) -> dict[str, Any]:
+        key = id(s.features)
+        if key not in self._maps:
+            score = plots.neighbour_accuracy(s.features, s.labels)
+            self._maps[key] = {"features": s.features, "pca": plots.pca(s.features[:POINTS]), "score": score}
+            while len(self._maps) > MOST_MAPS:
+                self._maps.pop(next(iter(self._maps)))
+        return self._maps[key]
+
+    def _missing(self, state: PanelState) -> list[plots.Series]:
+        return [s for s in with_features(state.runs) if "tsne" not in self._map(s)]
+
+    def lacks(self, state: PanelState) -> bool:
+        return bool(self._missing(state))
+
+    def prepare(self, state: PanelState) -> Iterator[None]:
+        """The t-SNE maps that are missing, one by one."""
+        for s in self._missing(state):
+            self._map(s)["tsne"] = plots.tsne(s.features[:POINTS])
+            yield
+
+
+class Classes(ResultView):
+    name, title = "classes", "Clients and classes"
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        series = state.runs.series(same_classes=True)
+        return plots.classes(series, state.class_names, client=state.client, klass=state.klass)
+
+
+COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
+
+
+def where(state: PanelState) -> str:
+    """The partition's setting in words: that of the first seed."""
+    return words({**state.settings, "seeds": 1})
+
+
+def with_features(runs: Runs) -> list[plots.Series]:
+    return [s for s in runs.series(same_classes=True) if s.features is not None and len(s.features) > 1]
+
+
+def summary(state: PanelState) -> plots.Picture:
+    """The state in one picture: the present partition, and the results of the last run where there are any."""
+    ran = state.runs.has_results
+    series, chance = (state.runs.series(), 1 / len(state.class_names)) if ran else ([], None)
+    return plots.handout(state.federation, series, setting=where(state), chance=chance, what_to_do=WHAT_TO_DO)
+
+
+def bytes_of(runs: Runs, client: int | None) -> str:
+    """What one client of the first seed sends and receives, method by method, in a sentence."""
+    if client is None:
+        return ""
+    firsts = [(row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes]
+    parts = [f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}" for title, one in firsts]
+    return f"Client {client}, up and down: {'; '.join(parts)}." if parts else ""
+
+
+def guesses(runs: Runs) -> str:
+    """What was guessed before the present run, and how far it was from what came out."""
+    return " ".join(
+        reveal(row.title, row.guess, [o.accuracy for o in row.outcomes.values()])
+        for row in runs.current
+        if row.guess is not None and row.outcomes
+    )

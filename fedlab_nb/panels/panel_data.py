@@ -1,0 +1,93 @@
+"""The data of a panel: load the chosen data set, at once or in the background, and deal it out as the controls say."""
+
+import functools
+from collections.abc import Callable, Generator, Mapping
+from threading import RLock
+from typing import Any
+
+from .. import data
+from ..comm.formulas import state_bytes
+from ..errors import UsageError
+from ..models import build_specified, model_state
+from ..plots.words import data_size, plural
+from ..study.settings import Settings
+from .controls import OWN_FILE, Controls
+from .status import Status
+
+
+class PanelData:
+    """work(make, on_event, on_end): gives the worker a job;   use(): the data set is loaded;
+    drop(failed): there is none to show, or with `failed` False none yet
+    """
+
+    def __init__(
+        self, controls: Controls, guard: RLock, status: Status, *, work: Callable, use: Callable, drop: Callable
+    ) -> None:
+        self._controls, self._guard, self._status = controls, guard, status
+        self._work, self._use, self._drop = work, use, drop
+
+    def changed(self, at_once: bool = False) -> None:
+        """Load the chosen data set: in the background, or at once, so that the first view is complete."""
+        with self._guard:
+            self._status.clear()
+            self._controls.path.layout.display = None if self._controls.dataset.value == OWN_FILE else "none"
+            try:
+                name = self._controls.data
+                if at_once:
+                    data.load(name)
+            except Exception as error:
+                self._fail(error)
+                return
+            if at_once:
+                self._use()
+                return
+            self._drop(False)  # until the new data are there, sliders have nothing to deal out
+            self._status.start(f"Loading {name} …")
+            self._work(lambda: loading(name), lambda event: None, self._loaded)
+
+    def _loaded(self, how: str, error: Exception | None) -> None:
+        done = how == "done"
+        self._status.set("idle" if done else how)
+        self._status.phase("Ready." if done else "")
+        if done:
+            self._use()
+        else:
+            self._fail(error or UsageError("Loading was stopped; choose the data set again."))
+
+    def _fail(self, error: Exception) -> None:
+        self._drop(True)
+        self._status.fail(error)
+
+
+def loading(name: str) -> Generator[None, None, None]:
+    """Load a data set as a job of the worker."""
+    data.load(name)
+    yield
+
+
+def samples(name: str) -> int:
+    """How many training samples a data set has that is loaded."""
+    return len(data.load(name).y_train)
+
+
+def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
+    chosen = Settings.make(**{**settings, "device": "cpu"})
+    return {"dataset": chosen.dataset, **chosen.federation_options()}
+
+
+@functools.lru_cache(maxsize=64)
+def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
+    """Bytes of one model's state in float32; of several architectures (`"mlp,cnn"`) the first one's."""
+    return state_bytes(sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values()))
+
+
+def facts(federation: data.Federation, model: str) -> str:
+    """Skew and upload in a sentence, before anything is trained."""
+    skew, dataset, clients = federation.skew, federation.dataset, federation.clients
+    size = model_bytes(model, dataset.input_shape, dataset.classes)
+    return (
+        f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
+        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {data_size(size)}, all "
+        f"{plural(clients, 'client')} {data_size(size * clients)}."
+    )

@@ -1,0 +1,130 @@
+"""What a panel draws, and when: a view whose part of the state has changed is out of date, and is drawn when it is
+looked at; slow pictures are prepared in the background.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any
+
+from ..plots import Picture
+from .figures import COMMON
+from .state import PanelState
+from .views import View, Views
+from .worker import Worker
+
+REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
+
+# Which parts of the state each view is drawn from. What a view has of its own (`OwnState`) it always depends on.
+LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass")
+DEPENDS = {
+    "partition": ("federation", "stored", "client", "klass"),
+    "accuracy": ("runs", "stored"),
+    "communication": ("runs", "client"),
+    "features": ("runs", "client", "klass"),
+    "classes": ("runs", "client", "klass"),
+}
+
+
+class Redraw:
+    """`update(state)`: views that depend on what changed are out of date; `draw()`: draw the visible one if it is.
+
+    prepared(view, anchor, result): a view's slow work is done;   failed(error): it could not be;   mapping(on): shown
+    while it goes on
+    """
+
+    def __init__(
+        self, views: Views, worker: Worker, *, prepared: Callable, failed: Callable, mapping: Callable
+    ) -> None:
+        self._views, self._worker = views, worker
+        self._prepared, self._failed, self._mapping = prepared, failed, mapping
+        self.state = PanelState()
+        self.adapting = False  # a view fits its own controls just now, so that nobody redraws for it
+        self._dirty = set(views.views)
+        self._drawn, self._cost = 0.0, 0.0
+
+    def update(self, state: PanelState) -> None:
+        """Go over to a state; nothing is drawn yet."""
+        old, self.state = self.state, state
+        changes = state.changes(old)
+        for name in self._views.views:
+            if changes & set(DEPENDS.get(name, LAB)) or state.own.get(name) is not old.own.get(name):
+                self._dirty.add(name)
+
+    @property
+    def rested(self) -> bool:
+        """Whether enough time has passed since the last drawing for another one while a job runs."""
+        return time.monotonic() - self._drawn > max(REDRAW, 2 * self._cost)
+
+    def draw(self) -> None:
+        """Draw the visible view if it is out of date; the others wait until they are looked at."""
+        for name in self._views.views.keys() - self._dirty:
+            self._views[name].describe(self._views[name].kind.caption(self.state))
+        name = self.state.view
+        if name in self._dirty:
+            start = time.monotonic()
+            self._dirty.discard(name)
+            self._paint(self._views[name])
+            self._views.show_table()
+            self._drawn = time.monotonic()
+            self._cost = self._drawn - start
+
+    def _paint(self, view: View) -> None:
+        """Draw one view, or say what to do so that there will be a picture."""
+        kind, state = view.kind, self.state.of(view.kind.name)
+        if not kind.is_ready(state):
+            self._dirty.add(kind.name)
+            if words := kind.waiting if state.running else kind.empty:
+                view.say(words, kind.caption(state))
+            return
+        lacks = kind.lacks(state)
+        if lacks and not kind.preview:
+            view.say("Computing …", kind.caption(state))
+        else:
+            self.adapting = True
+            try:
+                kind.adapt(state)
+            finally:
+                self.adapting = False
+            view.show(kind.draw(state), kind.caption(state))
+        if lacks:
+            self._dirty.add(kind.name)
+            self._prepare(view, state)
+
+    def _prepare(self, view: View, state: PanelState) -> None:
+        """Do a view's slow work in the background, once nothing else runs."""
+        if self._worker.busy or state.running:
+            return
+        results: list[Any] = []
+        self._mapping(True)
+
+        def steps() -> Generator[None, None, None]:
+            made = view.kind.prepare(state)
+            results.append((yield from made) if inspect.isgenerator(made) else made)
+            yield
+
+        def ended(how: str, error: Exception | None) -> None:
+            self._mapping(False)
+            if error is not None:
+                self._dirty.discard(view.kind.name)
+                if not view.kind.preview:
+                    view.say("This picture could not be made.", view.kind.caption(state))
+                self._failed(error)
+            elif how == "done":
+                self._prepared(view.kind.name, state.anchor, results[0])
+
+        self._worker.start(steps, lambda event: None, ended)
+
+    def pictures(self) -> dict[str, Picture]:
+        """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
+        pictures = {}
+        for name, view in self._views.views.items():
+            state = replace(self.state.of(name), stored=None)
+            if type(view.kind) not in COMMON:
+                pictures[name] = view.picture
+            elif name == "partition" or state.runs.has_results:
+                if view.kind.lacks(state):
+                    list(view.kind.prepare(state))
+                pictures[name] = view.kind.draw(state)
+        return {name: picture for name, picture in pictures.items() if picture is not None}

@@ -1,0 +1,98 @@
+"""What stands under the views: the record of runs with its pins, the methods, the Python lines, the export."""
+
+import html
+from collections.abc import Callable
+
+import ipywidgets as widgets
+
+from ..methods import METHODS
+from ..plots.words import data_size, number, seeds_of
+from ..study.statistics import band
+from .record import Row, Runs
+from .theme import made, paragraph, show_only, table
+from .views import tabs
+
+HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>'
+HEAD += '<span class="fl-right">Up</span><span class="fl-right">Down</span></div>'
+PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "export"}
+
+
+class RunsPanel:
+    """Classes for the browser: fl-drawer, fl-runs with fl-row (checkbox: pin), fl-code, fl-export.
+
+    on_pin(row's key, pinned): a row was pinned or let go
+    """
+
+    def __init__(self, on_pin: Callable[[tuple[int, str], bool], None], name: str = "playground") -> None:
+        self._on_pin = on_pin
+        self._rows: dict[tuple[int, str], tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]] = {}
+        self._shown: Runs | None = None
+        self.tabs = tabs(PAGES, "methods", "fl-drawer-tabs")
+        head = [made(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
+        self._head = made(widgets.HBox, "fl-row", "fl-head", children=head)
+        self.runs = made(widgets.VBox, "fl-runs")
+        auto = {"width": "auto"}
+        dropped = "Drop the rows that are not pinned"
+        self.clear = widgets.Button(description="Clear what is not pinned", tooltip=dropped, layout=auto)
+        self.methods, self.code = made(widgets.HTML, "fl-table", value=methods_table()), made(widgets.HTML, "fl-code")
+        self.folder = made(
+            widgets.Text, value=f"results/{name}", description="Folder", layout={"width": "320px"}, label_width=50,
+            tooltip="Where to write; an existing export is never overwritten",
+        )  # fmt: skip
+        self.export = made(widgets.Button, "fl-export", description="Export CSV, JSON, PNG, SVG", layout=auto)
+        self.written = made(widgets.HTML, "fl-written")
+        self.pages = {
+            "runs": widgets.VBox([self.runs, self.clear]),
+            "methods": self.methods,
+            "python": self.code,
+            "export": widgets.VBox([widgets.HBox([self.folder, self.export]), self.written]),
+        }
+        self.box = made(widgets.VBox, "fl-drawer", children=[self.tabs, *self.pages.values()])
+        self.tabs.observe(lambda _: show_only(self.tabs.value, self.pages), "value")
+        show_only(self.tabs.value, self.pages)
+        self.show(Runs())
+
+    def show(self, runs: Runs) -> None:
+        """Bring the table of runs up to date; newest run first."""
+        if runs is self._shown:
+            return
+        self._shown = runs
+        order = sorted(runs.rows, key=lambda row: -row.run)
+        self._rows = {row.key: self._rows.get(row.key) or self._new(row) for row in order}
+        for row in order:
+            _, pin, text = self._rows[row.key]
+            text.value, pin.value = cells(row), row.pinned
+        if not order:
+            self.runs.children = [widgets.HTML(paragraph("No runs yet. Every run adds a row for each of its methods."))]
+        elif self.runs.children[1:] != (boxes := tuple(box for box, _, _ in self._rows.values())):
+            self.runs.children = [self._head, *boxes]
+        self.clear.layout.display = None if order else "none"
+
+    def _new(self, row: Row) -> tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]:
+        tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
+        pin, text = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin"), widgets.HTML()
+        pin.observe(lambda change: self._on_pin(row.key, change["new"]), "value")
+        return made(widgets.HBox, "fl-row", children=[pin, text]), pin, text
+
+
+def cells(row: Row) -> str:
+    """A row of the table of runs."""
+    start = f"<span>{row.run}</span><span>{html.escape(row.title)}</span>"
+    values = {seed: o.accuracy for seed, o in row.outcomes.items()}
+    setting = row.setting + (f", {seeds_of(values)}" if values else "")
+    start += f'<span title="{html.escape(setting, quote=True)}">{html.escape(setting)}</span>'
+    if row.error and not values:
+        end = f'<span class="fl-bad" title="{html.escape(row.error, quote=True)}">{html.escape(row.error)}</span>'
+    elif not values:
+        end = "<span>…</span><span></span><span></span>"
+    else:
+        sizes = [data_size(row.mean(key)) for key in ("bytes_up", "bytes_down")]
+        end = f"<span>{number(band(values))} %</span>" + "".join(f'<span class="fl-right">{s}</span>' for s in sizes)
+    return f'<div class="fl-cells">{start}{end}</div>'
+
+
+def methods_table() -> str:
+    """What the methods are, from the registry."""
+    columns = {"method": "title", "rounds": "rounds", "bytes of one client, down + up": "traffic"}
+    columns |= {"extra data": "extra", "what leaks": "leaks", "paper": "paper"}
+    return table([{text: getattr(cls.info, name) for text, name in columns.items()} for cls in METHODS.values()])

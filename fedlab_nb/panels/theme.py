@@ -1,0 +1,76 @@
+"""The theme: one style sheet for all panels (`theme.css`), a few pieces of HTML, and how a widget is made."""
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+
+# Fixed, so that nothing jumps: a laptop screen of 720 lines gets 345 pixels, a projector of 1080 gets 518.
+PICTURE_HEIGHT = "clamp(330px, 48vh, 600px)"
+STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
+# What a saved notebook needs where no kernel runs: the picture alone. The output two before this style is the widget's:
+# without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
+SAVED_STYLE = """<style class="fl-saved">
+.jp-OutputArea-child:has(.fl-live) + .jp-OutputArea-child:has(> .jp-RenderedImage) { display: none; }
+.jp-OutputArea-child:not(:has(.fl-live)):has(+ .jp-OutputArea-child + .jp-OutputArea-child .fl-saved) { display: none; }
+.jp-OutputArea-child:has(> * > .fl-saved) { display: none; }
+</style>"""
+
+
+def paragraph(text: str, role: str = "") -> str:
+    attribute = f' role="{role}"' if role else ""
+    return f"<p{attribute}>{html.escape(text)}</p>" if text else ""
+
+
+def image(png: bytes, alt: str) -> str:
+    data = base64.b64encode(png).decode()
+    return f'<img class="fl-picture" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{data}">'
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as an HTML table; numbers are set right."""
+    if not rows:
+        return paragraph("No numbers yet.")
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+
+    def numeric(key: str) -> bool:
+        return all(isinstance(row.get(key, 0), int | float) or str(row.get(key)).endswith(" %") for row in rows)
+
+    style = {key: ' class="fl-number"' if numeric(key) else "" for key in keys}
+    head = "".join(f'<th scope="col"{style[key]}>{html.escape(str(key))}</th>' for key in keys)
+    body = "".join(
+        "<tr>" + "".join(f"<td{style[key]}>{html.escape(text_of(row.get(key, '')))}</td>" for key in keys) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text_of(value: Any) -> str:
+    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+
+
+def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
+    """Of these widgets only the one of that name is seen."""
+    for each, part in parts.items():
+        part.layout.display = None if each == name else "none"
+
+
+def offer(menu: widgets.Dropdown, options: Sequence[tuple[str, Any]]) -> None:
+    """Give a menu its options; what was chosen stays chosen where it can, else the first one is."""
+    if menu.options != tuple(options):
+        before = menu.value
+        menu.options = options
+        menu.value = before if any(before == value for _, value in options) else options[0][1]
+
+
+def made(kind: type[widgets.Widget], *classes: str, label_width: int = 0, **traits: Any) -> Any:
+    """A widget with its CSS classes; `label_width` in pixels."""
+    if label_width:
+        traits["style"] = {"description_width": f"{label_width}px"}
+    widget = kind(**traits)
+    for name in classes:
+        widget.add_class(name)
+    return widget

@@ -1,0 +1,35 @@
+"""Pictures: one function each, from plain data to a `Picture` (figure, alt, sentence, table). No widgets, no pyplot.
+
+partition       who holds what (`Partition` redraws in place)   accuracy   bars over seeds, and the curve
+communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
+classes         accuracy by class and by client                 handout    a panel's state in one picture
+"""
+
+from .accuracy import accuracy, verdict
+from .classes import classes
+from .communication import communication
+from .embed import neighbour_accuracy, pca, tsne
+from .features import Map, features
+from .partition import Partition, partition
+from .series import Series
+from .style import Picture, png, svg
+from .summary_figure import handout
+
+__all__ = [
+    "Map",
+    "Partition",
+    "Picture",
+    "Series",
+    "accuracy",
+    "classes",
+    "communication",
+    "features",
+    "handout",
+    "neighbour_accuracy",
+    "partition",
+    "pca",
+    "png",
+    "svg",
+    "tsne",
+    "verdict",
+]

@@ -1,0 +1,148 @@
+"""Accuracy: bars with every seed as a dot and a 95 % band of Student's t, and the curve while it trains.
+
+`Bars` keeps its artists and moves them, for pictures that follow a slider.
+"""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from ..study.statistics import difference
+from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size
+from .series import Series, finished, settings_of
+from .style import FAINT, INK, LOCK, QUIET, Picture, dress, heading, new_figure
+from .words import band_words, listed, percent, plural, seed_words, significance
+
+LOCAL = "local training"  # the phase that all methods share: clients train alone
+
+
+def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str = "") -> Picture:
+    """Bars of the finished series at the left, curves of all of them at the right. `chance`: accuracy of guessing."""
+    done = finished(series)
+    with LOCK:
+        figure = new_figure()
+        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        Bars(left, series, chance).update(series)
+        curves(right, series, chance)
+    return Picture(figure, alt_text(series, done), f"{verdict(done)} {note}".strip(), table(done))
+
+
+class Bars:
+    """One horizontal bar a series: mean, 95 % band of Student's t, a dot a seed; the numbers at the right edge.
+
+    A series without a result yet has its place and no bar, so that nothing moves when the result comes.
+    """
+
+    def __init__(
+        self,
+        ax: Axes,
+        rows: Sequence[Series],
+        chance: float | None = None,
+        *,
+        x: str = "mean, 95 % band of Student's t, one dot a seed",
+        ticks: Sequence[float] = FIFTHS,
+    ) -> None:
+        self.ax = dress(ax, grid="x")
+        size = rows_size(max(len(rows), 3))
+        self.parts = []
+        for i, s in enumerate(rows):
+            hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
+            bar = ax.barh(i, 0, height=0.62, color=s.hue, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
+            band = ax.plot([], [], color=INK, lw=2, solid_capstyle="butt")[0]
+            ends = ax.plot([], [], "|", color=INK, ms=9, mew=1.6)[0]
+            dots = ax.plot([], [], "o", ms=4.6, mfc="white", mec=INK, mew=0.9, ls="", zorder=3)[0]
+            text = ax.text(1.02, i, "88 ± 88", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
+            self.parts.append((bar, band, ends, dots, text))
+        if chance:
+            level_line(ax, chance, axis="x")
+        rows_axis(ax, [s.lines for s in rows], least=3, size=size)
+        percent_axis(ax, "x", ticks=ticks)
+        ax.set_xlabel(x, fontsize=9, color=QUIET)
+
+    def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
+        heading(self.ax, title)
+        for i, (s, (bar, band, ends, dots, text)) in enumerate(zip(rows, self.parts, strict=True)):
+            bar.set_width(s.mean if s.accuracies else 0)
+            for line in (band, ends):
+                line.set_data(s.ends, [i] * len(s.ends))
+            dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
+            text.set_text(s.number if s.accuracies else "…")
+
+
+def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
+    """Accuracy against the progress of a run; local training, which is shared, in grey."""
+    dress(ax, title="While it trains", grid="y")
+    local = False
+    for s in series:
+        for i, points in enumerate(s.curves):
+            alpha = 0.5 if s.pinned else 1 if i == 0 else 0.45
+            start = sum(p["phase"] == LOCAL for p in points)
+            local |= start > 0
+            x, y = [p["progress"] for p in points], [p["accuracy"] for p in points]
+            ax.plot(x[:start], y[:start], color="#9aa4ae", lw=1.6, zorder=1)
+            fused = max(start - 1, 0)
+            if len(x) - fused > 1 or not start:
+                dashes = (0, (4, 2)) if s.pinned else "-"
+                ax.plot(x[fused:], y[fused:], color=s.hue, alpha=alpha, lw=1.9 if i == 0 else 1.1, ls=dashes)
+                ax.plot(x[-1:], y[-1:], s.marker, color=s.hue, ms=6 if i == 0 else 4, alpha=alpha, clip_on=False)
+    if chance:
+        level_line(ax, chance, "guessing")
+    if local:
+        ax.axvline(0.5, color=FAINT, lw=1.2, zorder=0)
+        for x, words in ((0.25, "clients alone"), (0.75, "fused")):
+            ax.text(x, 1.015, words, ha="center", fontsize=8.5, color=QUIET)
+    ax.set_xlim(0, 1)
+    percent_axis(ax, "y", 1.07, ticks=FIFTHS)
+    ax.set_xticks([0, 0.5, 1], ["start", "half", "end"])
+    ax.set_xlabel("progress of the run", fontsize=9, color=QUIET)
+
+
+def verdict(series: Sequence[Series]) -> str:
+    """Who is best, by how much, and whether that is more than noise."""
+    if not series:
+        return "No result yet."
+    ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
+    best = ranked[0]
+    text = f"{best.name} is best with {percent(best.mean)}"
+    if len(ranked) == 1:
+        text = f"{best.name} reaches {percent(best.mean)}"
+    else:
+        second = ranked[1]
+        ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
+        points, wide = f"{100 * ahead.mean:.0f}", f"{100 * ahead.half_width:.0f}"
+        behind = "is level with it" if points == "0" else f"follows {plural(int(points), 'point')} behind"
+        text += significance(
+            ahead,
+            noise=f"; {second.name} is {points} ± {wide} points behind, which is within the noise",
+            clear=f", clearly ahead of {second.name} (by {points} ± {wide} points)",
+            one_seed=f", {second.name} {behind}; with one seed nobody can tell whether that is noise",
+        )
+    if len(ranked) > 2:
+        text += f"; {ranked[-1].name} is last with {percent(ranked[-1].mean)}"
+    bounds = [f"{s.name} {percent(s.mean)}" for s in series if s.bound and s not in ranked]
+    return f"{text}." + (f" For reference: {listed(bounds)}." if bounds else "")
+
+
+def alt_text(series: Sequence[Series], done: Sequence[Series]) -> str:
+    values = ", ".join(
+        f"{s.name} {percent(s.mean)}" + ("" if s.band.n < 2 else f" plus or minus {100 * s.band.half_width:.0f}")
+        for s in done
+    )
+    seeds = "; ".join(dict.fromkeys(s.seeds for s in done)) or "no seed finished"
+    return (
+        f"Bars of test accuracy and curves of accuracy against progress ({settings_of(series)}; {seeds}): "
+        f"{values or 'no result yet'}."
+    )
+
+
+def table(series: Sequence[Series]) -> list[dict]:
+    return [
+        {
+            "method": s.name,
+            "setting": s.setting,
+            "accuracy": percent(s.mean),
+            "± 95 % band": band_words(s.band),
+            "seeds": seed_words(s.accuracies),
+        }
+        for s in series
+    ]

@@ -1,0 +1,39 @@
+"""Accuracy against α: one line a method, a 95 % band of Student's t over the seeds."""
+
+from collections.abc import Mapping
+
+from .axes import level_line, log_axis, percent_axis
+from .series import Series
+from .style import LOCK, Picture, dress, legend, new_figure
+from .words import mean_percent
+
+
+def against_alpha(
+    accuracies: Mapping[str, Mapping[float, Mapping[int, float]]], *, setting: str, chance: float | None = None
+) -> Picture:
+    """`{method: {alpha: {seed: accuracy 0–1}}}` as lines over a logarithmic α axis; `chance`: accuracy of guessing."""
+    alphas = sorted({alpha for points in accuracies.values() for alpha in points})
+    with LOCK:
+        figure = new_figure((7.6, 3.6))
+        ax = dress(figure.subplots(), x="α (smaller: more skewed)", y="test accuracy", grid="y")
+        for i, (label, points) in enumerate(accuracies.items()):
+            row = [Series(label, accuracies=points[a], colour=i) for a in sorted(points)]
+            ends = [s.ends or (s.mean, s.mean) for s in row]
+            ax.fill_between(sorted(points), *zip(*ends, strict=True), color=row[0].hue, alpha=0.18, lw=0)
+            line = {"color": row[0].hue, "marker": row[0].marker, "lw": 1.9, "ms": 6, "label": label}
+            ax.plot(sorted(points), [s.mean for s in row], **line)
+        log_axis(ax, ticks=alphas)
+        percent_axis(ax)
+        if chance:
+            level_line(ax, chance, "guessing")
+        legend(ax)
+    table = [
+        {"method": label, **{f"α = {a:g}": mean_percent(points[a]) for a in alphas if a in points}}
+        for label, points in accuracies.items()
+    ]
+    rows = "; ".join(f"{row['method']}: " + ", ".join(f"{row[a]} at {a}" for a in list(row)[1:]) for row in table)
+    ends = "; ".join(
+        f"{label} " + ", ".join(f"{mean_percent(points[a])} at α = {a:g}" for a in (alphas[0], alphas[-1]))
+        for label, points in accuracies.items()
+    )
+    return Picture(figure, f"Lines of test accuracy against α ({setting}): {rows}.", f"{ends}.", table)

@@ -1,0 +1,126 @@
+"""Who gains and who loses: accuracy for each class and for each client's own mix of classes, one row a method."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .axes import PERCENT, class_ticks, client_ticks, colour_bar, mark
+from .heat import heat_map
+from .series import Series, finished, settings_of
+from .style import LOCK, QUIET, Picture, heading, new_figure
+from .words import percent
+
+STACKED = 9  # more rows than this, and the two heat-maps stand side by side
+
+
+def classes(
+    series: Sequence[Series], class_names: Sequence[str], *, client: int | None = None, klass: int | None = None
+) -> Picture:
+    """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
+    done = finished(series)
+    per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
+    with LOCK:
+        figure = new_figure()
+        many = len(done) > STACKED
+        first, second = figure.subplots(1, 2, sharey=True) if many else figure.subplots(2, 1)
+        heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
+        title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
+        image = heat(second, per_client, done, title + seed_of(done), None, "client")
+        mark(second, client, per_client.shape[1], frame=True)
+        mark(first, klass, per_class.shape[1], frame=True)
+        colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
+    return Picture(
+        figure,
+        alt=alt_text(done, per_class, per_client),
+        sentence=sentence(done, per_class, per_client, class_names, client, klass),
+        table=table(done, per_class, per_client, class_names),
+    )
+
+
+def seed_of(series: Sequence[Series]) -> str:
+    """Which seed's clients are shown, where it is one: client 3 of another seed is another client."""
+    seeds = {seed for s in series for seed in s.per_client}
+    return f", seed {seeds.pop()}" if len(seeds) == 1 else ""
+
+
+def averages(series: Sequence[Series], name: str) -> np.ndarray:
+    """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
+    rows = []
+    for s in series:
+        values = np.array(list(getattr(s, name).values()), dtype=float)  # None becomes nan
+        rows.append(np.ma.masked_invalid(values).mean(0).filled(np.nan))
+    wide = max((len(r) for r in rows), default=0)
+    return np.array([np.pad(r, (0, wide - len(r)), constant_values=np.nan) for r in rows]).reshape(len(rows), wide)
+
+
+def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, names: Sequence[str] | None, x: str):
+    """One heat-map, 0–100 %; its numbers are written into the cells while they fit."""
+    rows, columns = max(1, values.shape[0]), max(1, values.shape[1])
+    fits = columns <= 20 and rows <= 8
+    shown = values if values.size else np.full((rows, columns), np.nan)
+    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if fits else None)
+    heading(ax, title, 5)
+    if names is not None:
+        class_ticks(ax, names, length=10, most=15)
+    else:
+        client_ticks(ax, columns, few=20)
+    ax.set_xlim(-0.5, columns - 0.5)
+    size = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
+    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=size)
+    ax.set_xlabel(x, fontsize=9, color=QUIET, labelpad=1)
+    return image
+
+
+def sentence(
+    series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str], client: int | None,
+    klass: int | None,
+) -> str:  # fmt: skip
+    ranked = [i for i, s in enumerate(series) if not s.bound] or list(range(len(series)))
+    if not ranked:
+        return "No result yet."
+    best = max(ranked, key=lambda i: series[i].mean)
+    row, label = per_class[best], series[best].name
+    text = f"{label}, the best on average"
+    if not np.isnan(row).all():
+        worst, top = int(np.nanargmin(row)), int(np.nanargmax(row))
+        text += f", has {percent(row[worst])} on class {names[worst]} and {percent(row[top])} on class {names[top]}"
+    if klass is not None and klass < per_class.shape[1]:
+        text = f"Class {names[klass]}: {each(series, per_class[:, klass])}"
+    if client is not None and client < per_client.shape[1]:
+        return f"{text}. Client {client} on its own mix: {each(series, per_client[:, client])}."
+    row = per_client[best]
+    if not np.isnan(row).all():
+        text += f"; its clients see {ends(row)} on their own mix"
+    return f"{text}."
+
+
+def each(series: Sequence[Series], values: np.ndarray) -> str:
+    """'FedAvg 31 %, FENS 84 %', those that are known."""
+    return ", ".join(f"{s.name} {percent(a)}" for s, a in zip(series, values, strict=True) if not np.isnan(a))
+
+
+def ends(values: np.ndarray) -> str:
+    """'12 % to 80 %'."""
+    return f"{percent(np.nanmin(values))} to {percent(np.nanmax(values))}"
+
+
+def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray) -> str:
+    parts = [
+        f"{s.name} {ends(a)} over classes, {ends(b)} over clients"
+        for s, a, b in zip(series, per_class, per_client, strict=True)
+        if not (np.isnan(a).all() or np.isnan(b).all())
+    ]
+    values = "; ".join(parts) or "no result yet"
+    return f"Heat-maps of accuracy for each class and each client ({settings_of(series)}): {values}."
+
+
+def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:
+    def text(value: float) -> str:
+        return "" if np.isnan(value) else percent(value)
+
+    rows = []
+    for s, a, b in zip(series, per_class, per_client, strict=True):
+        by_class = {f"class {n}": text(v) for n, v in zip(names, a, strict=False)}
+        rows.append({"method": s.name, **by_class, **{f"client {k}": text(v) for k, v in enumerate(b)}})
+    return rows

@@ -1,0 +1,53 @@
+"""Features in the plane: PCA, t-SNE, and the neighbour score that keeps both from being over-read. No matplotlib here.
+
+scikit-learn is imported when the first t-SNE is asked for.
+"""
+
+import numpy as np
+
+POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their number
+PRINCIPAL = 30  # dimensions that t-SNE gets
+
+
+def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
+    """The leading principal components `[N, dimensions]` (zeros where there are fewer), each with a fixed sign."""
+    x = np.asarray(features, dtype=np.float64)
+    x = x - x.mean(0)
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    scores = u[:, :dimensions] * s[:dimensions]
+    signs = np.sign(scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])])
+    scores = scores * np.where(signs == 0, 1, signs)
+    return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
+
+
+def tsne(features: np.ndarray) -> np.ndarray:
+    """t-SNE `[N, 2]` of the leading principal components, from a PCA start: the same points give the same map."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    x = np.asarray(features, dtype=np.float64)
+    if len(x) < 5 or not np.ptp(x, axis=0).any():
+        return pca(x)
+    x = pca(x, min(PRINCIPAL, x.shape[1], len(x)))
+    perplexity = min(30, (len(x) - 1) / 3)
+    with threadpool_limits(1):
+        return TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1).fit_transform(x)
+
+
+def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
+    """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
+
+    Ties go to the class whose member is nearest. 1/classes for features that say nothing, 1 for separate classes.
+    """
+    x, y = np.asarray(features, dtype=np.float64), np.asarray(labels)
+    k = min(k, len(x) - 1)
+    if k < 1:
+        return float("nan")
+    squares = (x * x).sum(1)
+    distance = squares[:, None] + squares[None] - 2 * x @ x.T
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :k]
+    votes = np.zeros((len(x), int(y.max()) + 1))
+    for rank in range(k):  # a hair more weight for a nearer one breaks ties
+        votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (k - rank) * 1e-6
+    return float((votes.argmax(1) == y).mean())

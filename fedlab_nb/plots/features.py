@@ -1,0 +1,107 @@
+"""Features: the same test points as each method's last layer sees them, one small map a method."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from .style import INK, LOCK, MARKERS, QUIET, RULE, Picture, class_colours, heading, new_figure
+from .words import percent, plural
+
+MAPS = 8
+
+
+@dataclass(frozen=True)
+class Map:
+    """One method's points in the plane.
+
+    label: its title, perhaps on two lines;   points `[N, 2]`, labels `[N]`
+    score: neighbour accuracy in the original features, 0–1;   how: "PCA" or "t-SNE"
+    """
+
+    label: str
+    points: np.ndarray
+    labels: np.ndarray
+    score: float
+    how: str = "t-SNE"
+
+    @property
+    def name(self) -> str:
+        return self.label.replace("\n", ", ")
+
+
+def features(
+    maps: Sequence[Map], class_names: Sequence[str], *, setting: str, held: Sequence[bool] | None = None, who: str = ""
+) -> Picture:
+    """Small multiples of at most MAPS maps. `held`: classes that stay bright; `who`: which they are, in words."""
+    shown = list(maps[:MAPS])
+    with LOCK:
+        figure = new_figure()
+        paint(figure, shown, class_names, held)
+    table = [
+        {"method": m.name, "neighbour accuracy": percent(m.score), "points": len(m.points), "map": m.how} for m in maps
+    ]
+    words = sentence(shown, len(maps) - len(shown), who)
+    return Picture(figure, alt_text(shown, setting, class_names), words, table)
+
+
+def paint(figure, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
+    columns = max(1, len(maps)) if len(maps) <= 3 else math.ceil(len(maps) / 2)
+    rows = 1 if len(maps) <= 3 else 2
+    colours = class_colours(len(names))
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    size = 17 if len(maps) <= 3 else 12
+    for ax in axes[len(maps) :]:
+        ax.set_axis_off()
+    for ax, m in zip(axes, maps, strict=False):
+        for c in np.unique(m.labels):
+            mine = m.labels == c
+            bright = held is None or held[c]
+            ax.scatter(
+                m.points[mine, 0], m.points[mine, 1], s=size, color=colours[c], marker=MARKERS[c % len(MARKERS)],
+                linewidths=0, alpha=0.9 if bright else 0.15, zorder=2 if bright else 1,
+            )  # fmt: skip
+        heading(ax, m.label, 4, 10.5)
+        ax.set_xlabel(f"{m.how} · neighbours {percent(m.score)}", fontsize=9, color=QUIET)
+        ax.set(xticks=[], yticks=[])
+        ax.margins(0.06)
+        ax.spines[:].set_color(RULE)
+    if len(names) <= 20:
+        styles = zip(names, colours, cycle(MARKERS), strict=False)
+        handles = [Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12]) for name, hue, m in styles]
+        figure.legend(
+            handles=handles, loc="outside right center", frameon=False, fontsize=9.5, title="class", labelcolor=INK,
+            handletextpad=0.1, title_fontproperties={"size": 9},
+        )  # fmt: skip
+
+
+def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
+    if not maps:
+        return "No features yet."
+    best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
+    text = (
+        f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
+        "in its features"
+    )
+    if best is not worst:
+        text += f" (least: {worst.name}, {percent(worst.score)})"
+    text += ". Distances between islands mean little."
+    if who:
+        text += f" Bright: {who}."
+    if left_out > 0:
+        text += f" {plural(left_out, 'more method')} in the table."
+    if any(m.how == "PCA" for m in maps):
+        text += " PCA preview, t-SNE is on its way."
+    return text
+
+
+def alt_text(maps: Sequence[Map], setting: str, names: Sequence[str]) -> str:
+    scores = ", ".join(f"{m.name} {percent(m.score)}" for m in maps) or "none yet"
+    how = " and ".join(dict.fromkeys(m.how for m in maps)) or "t-SNE"
+    return (
+        f"{how} maps of the features of the same test points for each method ({setting}), coloured and shaped by "
+        f"{len(names)} classes. Leave-one-out neighbour accuracy in the original features: {scores}."
+    )

@@ -1,0 +1,177 @@
+"""Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
+
+Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place, for sliders.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.patches import Rectangle
+
+from ..data import Federation
+from .accuracy import Bars
+from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
+from .series import Series
+from .style import ACCENT, FAINT, LOCK, Picture, class_colours, dress, heading, many_is_dark, new_figure
+from .words import listed, marked_words, percent, plural
+
+LIMIT = 26
+
+
+class Partition:
+    """The picture of a partition; `show(...)` brings it up to date, quickly where the table keeps its shape."""
+
+    def __init__(self) -> None:
+        self._shape: tuple | None = None
+
+    def show(
+        self, federation: Federation, *, setting: str, client: int | None = None, klass: int | None = None,
+        stored: tuple[Sequence[Series], str] | None = None,
+    ) -> Picture:  # fmt: skip
+        """Picture of a federation; `client` and `klass`, where given, are marked.
+
+        setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
+        come from
+        """
+        counts = np.asarray(federation.label_counts)
+        rows, title = stored or ((), "")
+        with LOCK:
+            shape = (*counts.shape, tuple(federation.dataset.class_names))
+            whole = (shape, tuple(s.label for s in rows))
+            if whole != self._shape:
+                self._build(shape, rows)
+                self._shape = whole
+            self._artists.update(counts, client, klass)
+            if rows:
+                self._bars.update(rows, title)
+                heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
+        alt = alt_text(federation, setting, client, klass)
+        if rows:
+            values = ", ".join(f"{s.label} {percent(s.mean)}" for s in rows if s.accuracies)
+            alt += f" Beside it, {title[0].lower()}{title[1:]}: {values}."
+        return Picture(self.figure, alt, sentence(federation, client, klass), table(federation))
+
+    def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
+        """The axes: the partition's two, and one for bars where there are rows for it."""
+        self.figure = new_figure()
+        columns = {"width_ratios": [1.35, 1]} if rows else {}
+        grid = self.figure.add_gridspec(2, 1 + len(columns), height_ratios=[1, 4], **columns)
+        axes = upper_and_lower(self.figure, grid)
+        self._artists = Artists(*axes, *shape, inches=(3.1 if rows else 5.9, 2.75))
+        if rows:
+            right = self.figure.add_subplot(grid[:, 1])
+            self._bars = Bars(right, rows, x="test accuracy, one dot a seed", ticks=HALVES)
+
+
+def upper_and_lower(figure: Figure, grid: GridSpec) -> tuple[Axes, Axes]:
+    """Two axes in the left column of a grid, over the same clients."""
+    upper = figure.add_subplot(grid[0, 0])
+    return upper, figure.add_subplot(grid[1, 0], sharex=upper)
+
+
+class Artists:
+    """The artists of one partition on two axes: sizes above, classes below. inches: size of the lower axes, about."""
+
+    def __init__(
+        self, upper: Axes, lower: Axes, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float]
+    ) -> None:
+        self.upper, self.lower, self.shape = upper, lower, (clients, classes)
+        colours = class_colours(classes)
+        self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
+        self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
+        self.bars = upper.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
+        dress(upper, y="samples", grid="y")
+        upper.tick_params(labelbottom=False, bottom=False)
+        few_ticks(upper, "y", 2, whole=True)
+        dress(lower, x="client", y="class")
+        if classes <= LIMIT:
+            y, x = np.divmod(np.arange(classes * clients), clients)
+            self.dots = lower.scatter(x, y, s=1, c=[colours[c] for c in y], linewidths=0)
+            lower.set_axisbelow(True)
+            lower.grid(True, axis="y", color=FAINT, linewidth=1)
+        else:
+            empty = np.zeros((classes, clients))
+            self.dots = lower.imshow(empty, cmap=many_is_dark(), aspect="auto", interpolation="nearest")
+            colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
+        class_ticks(lower, names, "y", length=12, few=LIMIT)
+        lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
+        client_ticks(lower, clients)
+        # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
+        cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
+        self.largest = np.pi * (0.47 * cell) ** 2
+
+    def update(self, counts: np.ndarray, client: int | None = None, klass: int | None = None) -> None:
+        clients, classes = self.shape
+        show_at(self.row, "y", klass, classes)
+        most = max(int(counts.max()), 1)
+        if classes <= LIMIT:
+            held = counts.T.ravel()
+            self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
+        else:
+            self.dots.set_data(counts.T)
+            self.dots.set_clim(0, most)
+        sizes = counts.sum(1)
+        for bar, size in zip(self.bars, sizes, strict=True):
+            bar.set_height(size)
+        self.upper.set_ylim(0, max(int(sizes.max()), 1) * 1.08)
+        for mark in self.marks:
+            show_at(mark, "x", client, clients)
+
+
+def show_at(mark: Rectangle, axis: str, at: int | None, count: int) -> None:
+    """Move a mark to column or row `at` of `count`; without one it is not seen."""
+    mark.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
+
+
+def alt_text(federation: Federation, setting: str, client: int | None = None, klass: int | None = None) -> str:
+    counts = np.asarray(federation.label_counts)
+    clients, classes = counts.shape
+    held = (counts > 0).sum(1)
+    few, many = int(held.min()), int(held.max())
+    holds = f"{few}" if few == many else f"{few} to {many}"
+    return (
+        f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
+        f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
+        f"{counts.sum(1).max()} samples. Skew {federation.skew.jensen_shannon:.2f} of 1.{marked_words(client, klass)}"
+    )
+
+
+def sentence(federation: Federation, client: int | None, klass: int | None) -> str:
+    counts, names, skew = np.asarray(federation.label_counts), federation.dataset.class_names, federation.skew
+    sizes = counts.sum(1)
+    if klass is not None and klass < len(names):
+        column = counts[:, klass]
+        most = int(column.argmax())
+        who = f"client {most} holds {column[most]} of its {column.sum()} samples"
+        mine = f"; client {client} holds {column[client]}" if client is not None and client < len(counts) else ""
+        return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
+    if client is not None and client < len(counts):
+        row = counts[client]
+        order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
+        words = [f"{row[c]} of class {names[c]}" for c in order[:4]]
+        words += [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"] if len(order) > 4 else []
+        never = len(names) - len(order)
+        lacking = f"; it has never seen the other {plural(never, 'class')}" if never else ""
+        return f"Client {client} holds {sizes[client]} samples: {listed(words)}{lacking}."
+    text = (
+        f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes; who holds a sample tells "
+        f"{percent(skew.jensen_shannon)} of its label (skew {skew.jensen_shannon:.2f} between 0 and 1). "
+        f"Clients have {sizes.min()} to {sizes.max()} samples."
+    )
+    return f"{text} {federation.note}".strip()
+
+
+def table(federation: Federation) -> list[dict[str, int]]:
+    names = federation.dataset.class_names
+    return [
+        {"client": k, "samples": int(row.sum()), **{f"class {n}": int(v) for n, v in zip(names, row, strict=True)}}
+        for k, row in enumerate(federation.label_counts)
+    ]
+
+
+def partition(federation: Federation, *, setting: str) -> Picture:
+    """`Partition().show(...)`: one picture, for those who do not redraw it."""
+    return Partition().show(federation, setting=setting)

@@ -1,0 +1,99 @@
+"""`Series`: one method under one setting, over its seeds, as plain data; what the result pictures are drawn from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from ..study.statistics import Band, band
+from .style import MARKERS, SERIES
+from .words import number, seeds_of
+
+
+@dataclass(frozen=True)
+class Series:
+    """One row of a comparison.
+
+    label:      the method's title;   detail: what tells it from others of that title, such as "run 2, α = 1"
+    setting:    what it was run on, in words
+    accuracies: {seed: share of the test set}, 0–1;   bound: a reference, not a competitor (local only, centralised)
+    up, down:   bytes of all clients, mean over seeds;   phases: {phase: (up, down)} likewise
+    curves:     one list of dicts(phase, progress, accuracy, bytes) a seed, the unfinished one included
+    per_class, per_client: {seed: accuracies, None where a class has no test sample}
+    features, labels: of the fixed test points, for the first seed; None where there are none
+    colour:     index into the series colours;   pinned: drawn hatched or hollow, as something from before
+    """
+
+    label: str
+    detail: str = ""
+    setting: str = ""
+    accuracies: Mapping[int, float] = field(default_factory=dict)
+    up: float = 0.0
+    down: float = 0.0
+    phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    curves: Sequence[Sequence[Mapping[str, Any]]] = ()
+    per_class: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
+    per_client: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    features: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    colour: int = 0
+    pinned: bool = False
+    bound: bool = False
+
+    @property
+    def name(self) -> str:
+        """Label and detail on one line."""
+        return f"{self.label} ({self.detail})" if self.detail else self.label
+
+    @property
+    def lines(self) -> str:
+        """Label and detail on two lines, for axes."""
+        return f"{self.label}\n{self.detail}" if self.detail else self.label
+
+    @property
+    def mean(self) -> float:
+        return mean(self.accuracies.values())
+
+    @property
+    def band(self) -> Band:
+        """The mean accuracy with its 95 % band of Student's t."""
+        return band(self.accuracies)
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Both ends of the band, within 0 and 1; none for one seed or none."""
+        return () if len(self.accuracies) < 2 else (max(0.0, self.band.low), min(1.0, self.band.high))
+
+    @property
+    def number(self) -> str:
+        """'84 ± 2', in percent."""
+        return number(self.band)
+
+    @property
+    def seeds(self) -> str:
+        return seeds_of(self.accuracies)
+
+    @property
+    def total(self) -> float:
+        """Bytes, both directions, all clients."""
+        return self.up + self.down
+
+    @property
+    def hue(self) -> str:
+        return SERIES[self.colour % len(SERIES)]
+
+    @property
+    def marker(self) -> str:
+        return MARKERS[self.colour % len(MARKERS)]
+
+
+def finished(series: Sequence[Series]) -> list[Series]:
+    """Those with at least one result."""
+    return [s for s in series if s.accuracies]
+
+
+def settings_of(series: Sequence[Series]) -> str:
+    """The settings that occur, each once, for alt texts."""
+    return "; ".join(dict.fromkeys(s.setting for s in series if s.setting)) or "no setting yet"

@@ -1,0 +1,174 @@
+"""Stored results: accuracy against α with the present α marked, and bars at the nearest stored setting.
+
+`Stored` redraws in place, so that it can follow a slider. Nothing is interpolated: every number is a stored one, and
+the words say which setting it belongs to.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ..study.statistics import band
+from .accuracy import Bars, verdict
+from .axes import HALVES, level_line, log_axis, percent_axis
+from .series import Series
+from .style import INK, LOCK, QUIET, Picture, dress, new_figure
+from .words import capital, listed, percent, plural
+
+MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
+Results = Mapping[str, Mapping[float, Mapping[int, float]]]
+
+
+class Stored:
+    """A picture of stored results: bars at one α, and lines against α."""
+
+    def __init__(self) -> None:
+        self._shape: tuple | None = None
+        self._results: Results | None = None
+
+    def show(
+        self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
+        bounds: Collection[str] = (), chance: float | None = None, note: str = "",
+    ) -> Picture:  # fmt: skip
+        """`results`: {method's title: {stored α: {seed: accuracy 0–1}}}, at `clients` clients.
+
+        alpha:   the present α, which need not be stored;   wanted: the present number of clients
+        source:  where the numbers come from, such as "stored results of 2025-01-31, version 0.1.0"
+        bounds:  titles that are references, not competitors;   chance: accuracy of guessing
+        note:    a sentence to be added
+
+        The same object `results` is read once: while only α changes, a redraw costs little more than the drawing.
+        """
+        if results is not self._results:
+            self._read(results, bounds)
+        i = nearest(self.alphas, alpha)
+        at = self.alphas[i]
+        here = f"α = {at:g}, {plural(clients, 'client')}"
+        where = f"digits, {here}"
+        rows = [
+            Series(title, setting=where, accuracies=points.get(at, {}), colour=k, bound=title in bounds)
+            for k, (title, points) in enumerate(results.items())
+        ]
+        done = [row for row in rows if row.accuracies]
+        near = nearness(alpha, at, clients, wanted)
+        with LOCK:
+            shape = (tuple(results), self.alphas, chance)
+            if shape != self._shape:
+                self._build(rows, chance)
+                self._shape = shape
+            self._bars.update(rows, f"Stored: {here}")
+            self._lines.update(self._means, self._wide, alpha, i)
+            self._foot.set_text(f"{source}; digits, {plural(clients, 'client')}; 95 % bands of Student's t")
+        values = listed([f"{s.label} {percent(s.mean)}" for s in done]) or "no result"
+        about = f"{source} ({where}{near}, {done[0].seeds if done else 'no seed'})"
+        return Picture(
+            self.figure,
+            alt=f"Bars of test accuracy, and lines of it against α; {about}: {values}. {self._fall}".strip(),
+            sentence=f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip(),
+            table=self._table,
+        )
+
+    def _read(self, results: Results, bounds: Collection[str]) -> None:
+        alphas = tuple(sorted({a for points in results.values() for a, seeds in points.items() if seeds}))
+        if not alphas:
+            raise ValueError("there are no stored results to draw")
+        cells = [[list(points.get(a, {}).values()) for a in alphas] for points in results.values()]
+        self.alphas = alphas
+        self._means = np.array([[np.mean(c) if c else np.nan for c in row] for row in cells])
+        self._wide = np.array([[band(c).half_width if c else np.nan for c in row] for row in cells])
+        self._table = wide_table(tuple(results), alphas, self._means, self._wide)
+        competitors = [k for k, title in enumerate(results) if title not in bounds]
+        self._fall = fall(tuple(results), alphas, self._means, competitors)
+        self._results = results
+
+    def _build(self, rows: Sequence[Series], chance: float | None) -> None:
+        self.figure = new_figure()
+        left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
+        self._bars = Bars(left, rows, chance, x="test accuracy, one dot a seed", ticks=HALVES)
+        self._lines = Lines(right, rows, self.alphas, chance)
+        self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
+
+
+class Lines:
+    """Accuracy against α: a line and a band a method, which the bars beside it name; the present α as an upright."""
+
+    def __init__(self, ax: Axes, rows: Sequence[Series], alphas: Sequence[float], chance: float | None) -> None:
+        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(rows) > MOST_LINES else "")
+        self.ax, self.alphas = dress(ax, title=title, x="α (smaller: more skewed)", grid="y"), alphas
+        self.mark = ax.axvline(alphas[0], color=INK, lw=1.3, zorder=1)
+        self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
+        self.parts = []
+        for s in rows[:MOST_LINES]:
+            area = ax.fill_between(alphas, 0, 0, color=s.hue, alpha=0.16, lw=0)
+            line = ax.plot([], [], color=s.hue, marker=s.marker, lw=1.9, ms=5.5)[0]
+            here = ax.plot([], [], s.marker, color=s.hue, ms=9, mec=INK, mew=1.1, zorder=3)[0]
+            self.parts.append((area, line, here))
+        if chance:
+            level_line(ax, chance, "guessing", lift=0.012, size=9)
+        ax.set_xlim(alphas[0] / 1.35, alphas[-1] * 1.35)
+        log_axis(ax, ticks=alphas)
+        ax.set_xticks(alphas, labels(alphas))
+        percent_axis(ax, "y", 1.02, ticks=HALVES)
+
+    def update(self, means: np.ndarray, bands: np.ndarray, alpha: float, at: int) -> None:
+        """means, bands `[methods, alphas]`, 0–1, nan where nothing is stored; `at`: index of the nearest stored α."""
+        low, high = self.ax.get_xlim()
+        x = min(max(alpha, low), high)
+        right = math.log(x / low) < 0.5 * math.log(high / low)
+        self.mark.set_xdata([x, x])
+        words = f" your α = {alpha:.2g} "
+        self.words.set(x=x, text=words.rstrip() if right else words.lstrip(), ha="left" if right else "right")
+        for y, wide, (area, line, here) in zip(means, bands, self.parts, strict=False):
+            known = np.flatnonzero(~np.isnan(y))
+            stored = np.asarray(self.alphas)[known]
+            wide = np.nan_to_num(wide[known])
+            area.set_data(stored, np.clip(y[known] - wide, 0, 1), np.clip(y[known] + wide, 0, 1))
+            line.set_data(stored, y[known])
+            here.set_data([self.alphas[at]], [y[at]])
+
+
+def nearest(alphas: Sequence[float], alpha: float) -> int:
+    """Index of the stored α that is nearest on a logarithmic scale."""
+    return min(range(len(alphas)), key=lambda i: abs(math.log(alphas[i] / alpha)))
+
+
+def nearness(alpha: float, at: float, clients: int, wanted: int | None) -> str:
+    """' (the nearest to your α = 0.13 and 12 clients)', or nothing where the stored setting is the present one."""
+    words = [f"α = {alpha:.2g}"] if abs(math.log(alpha / at)) > 0.005 else []
+    words += [plural(wanted, "client")] if wanted is not None and wanted != clients else []
+    return f" (the nearest to your {' and '.join(words)})" if words else ""
+
+
+def fall(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, rows: Sequence[int]) -> str:
+    """Which of `rows` changes most, and which least, from the largest stored α to the smallest."""
+    rows = [k for k in rows if not np.isnan(means[k, [0, -1]]).any()]
+    if not rows or len(alphas) < 2:
+        return ""
+    most, least = (pick(rows, key=lambda k: means[k, -1] - means[k, 0]) for pick in (max, min))
+
+    def way(k: int) -> str:
+        return f"from {percent(means[k, -1])} to {percent(means[k, 0])}"
+
+    other = f", {titles[least]} {way(least)}" if least != most else ""
+    return f"From α = {alphas[-1]:g} to α = {alphas[0]:g}, {titles[most]} goes {way(most)}{other}."
+
+
+def wide_table(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, wide: np.ndarray) -> list[dict]:
+    """One row a method, one column a stored α: 'mean ± 95 % band', in per cent."""
+
+    def cell(mean: float, wide: float) -> str:
+        number = "–" if np.isnan(mean) else f"{100 * mean:.0f}"
+        return f"{number} %" if np.isnan(wide) else f"{number} ± {100 * wide:.0f} %"
+
+    rows = []
+    for title, row, bands in zip(titles, means, wide, strict=True):
+        rows.append({"method": title, **{f"α = {a:g}": cell(m, b) for a, m, b in zip(alphas, row, bands, strict=True)}})
+    return rows
+
+
+def labels(alphas: Sequence[float]) -> list[str]:
+    """Tick labels: the powers of ten, or every α where there is none among them."""
+    tens = [abs(math.log10(a) - round(math.log10(a))) < 1e-9 for a in alphas]
+    return [f"{a:g}" if ten or not any(tens) else "" for a, ten in zip(alphas, tens, strict=True)]

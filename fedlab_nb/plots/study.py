@@ -1,0 +1,226 @@
+"""Pictures of a study's results: against an axis, against bytes with the Pareto front, as a heat-map, and differences.
+
+plot_study(results, "alpha")            lines over any numeric axis, with 95 % bands over the seeds
+plot_study(results, "bytes")            accuracy against bytes; the methods that nothing beats on both are joined
+plot_study(results, "alpha x clients", method="fens")
+plot_study(results, "differences", reference="fedavg")
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError, choose
+from ..study.results import Results
+from ..study.statistics import Band, band, difference
+from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
+from .heat import heat_map
+from .style import LOCK, MARKERS, QUIET, SERIES, Picture, dress, new_figure
+from .words import data_size, number, percent
+
+LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
+Bands = Mapping[str, Mapping[Any, Band]]  # {method: {value of the axis: accuracy}}
+
+
+def plot_study(results: Results, against: str = "alpha", **options: Any) -> Picture:
+    """The picture that `against` names: an axis of the study, "bytes", "A x B" of two axes, or "differences".
+
+    options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt text
+    UsageError for what the study does not have.
+    """
+    if not results.points():
+        raise UsageError("The study has no finished cell, so there is nothing to draw.")
+    if against == "bytes":
+        return against_bytes(results, **options)
+    if against == "differences":
+        return differences(results, **options)
+    if " x " in against:
+        return heat(results, *against.split(" x ", 1), **options)
+    choose("axis to draw against", against, [*results.shared_axes, "bytes", "differences"])
+    return against_axis(results, against, **options)
+
+
+def at_values(results: Results, axis: str) -> Bands:
+    """Accuracy of each method at each value of `axis`, over seeds: of each, its mean over all points of other axes."""
+    values = sorted({point[results.shared_axes.index(axis)] for point in results.points()})
+    lines: dict[str, dict[Any, Band]] = {name: {} for name in by_seed(results)}
+    for value in values:
+        for name, of in by_seed(results.select(**{axis: value})).items():
+            lines[name][value] = band(list(of.values()))
+    return lines
+
+
+def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
+    """Lines of mean accuracy over an axis of numbers, with bands."""
+    lines = at_values(results, axis)
+    values = sorted({value for points in lines.values() for value in points})
+    if not all(isinstance(value, int | float) for value in values):
+        raise UsageError(f"The axis {axis} is not of numbers ({values[0]!r}); use the table or the differences.")
+    with LOCK:
+        figure = new_figure((7.6, 3.9))
+        ax = dress(figure.subplots(), x=LABELS.get(axis, axis), y="test accuracy", grid="y")
+        ends = []
+        for (name, points), hue, marker in zip(lines.items(), cycle(SERIES), cycle(MARKERS), strict=False):
+            x, y = list(points), np.array([of.mean for of in points.values()])
+            wide = np.nan_to_num([of.half_width for of in points.values()])
+            ax.fill_between(x, y - wide, y + wide, color=hue, alpha=0.16, lw=0)
+            ax.plot(x, y, color=hue, marker=marker, lw=1.9, ms=5)
+            ends.append((y[-1], name, hue))
+        if values[0] > 0 and values[-1] >= 20 * values[0]:
+            log_axis(ax, ticks=values)
+        else:
+            ax.set_xticks(values)
+        percent_axis(ax)
+        end_labels(ax, ends)
+    table = [
+        {"method": name, **{f"{axis} = {v}": words(of) for v, of in points.items()}} for name, points in lines.items()
+    ]
+    ends_in_words = "; ".join(
+        f"{name} {percent(points[min(points)].mean)} at {axis} = {min(points)}, {percent(points[max(points)].mean)} at "
+        f"{max(points)}"
+        for name, points in lines.items()
+    )
+    alt = f"Lines of test accuracy against {axis}{of_setting(setting)}, with 95 % bands: {rows_in_words(table)}."
+    return Picture(figure, alt, f"{ends_in_words}.", table)
+
+
+def against_bytes(results: Results, *, setting: str = "") -> Picture:
+    """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
+    accuracy, sent = pooled(results, "accuracy"), totals(results)
+    front = pareto({name: (sent[name], of.mean) for name, of in accuracy.items()})
+    with LOCK:
+        figure = new_figure((7.6, 3.9))
+        ax = dress(figure.subplots(), x="bytes of all clients, both ways", y="test accuracy", grid="both")
+        for (name, of), hue, marker in zip(accuracy.items(), cycle(SERIES), cycle(MARKERS), strict=False):
+            ax.plot([sent[name]] * 2, [of.low, of.high], color=hue, lw=4, alpha=0.25)
+            ax.plot(sent[name], of.mean, marker, color=hue, ms=8)
+            ax.annotate(name, (sent[name], of.mean), (6, 5), textcoords="offset points", fontsize=8.5, color=hue)
+        joined = zip(*[(sent[name], accuracy[name].mean) for name in front], strict=True)
+        ax.plot(*joined, color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
+        log_axis(ax, ticks=round_sizes(min(sent.values()), max(sent.values())), form=SIZES)
+        percent_axis(ax)
+    table = []
+    for name, of in sorted(accuracy.items(), key=lambda item: -item[1].mean):
+        best = "yes" if name in front else "no"
+        table.append({"method": name, "accuracy": words(of), "bytes": data_size(sent[name]), "Pareto": best})
+    sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
+    return Picture(figure, f"Accuracy against bytes{of_setting(setting)}: {rows_in_words(table)}.", sentence, table)
+
+
+def round_sizes(low: float, high: float) -> list[float]:
+    """Ticks at 1, 2 and 5 times powers of ten that go round `low` to `high`; powers alone over three decades."""
+    digits = (1, 2, 5) if high < 1000 * low else (1,)
+    sizes = [d * 10.0**e for e in range(int(math.log10(low)), int(math.log10(high)) + 2) for d in digits]
+    return [size for size in sizes if low / 2 <= size <= 2 * high]
+
+
+def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """The names that no other beats on both bytes and accuracy, by rising bytes.
+
+    >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.9)})
+    ['a', 'c']
+    """
+    front: list[str] = []
+    for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        if not front or accuracy > points[front[-1]][1]:
+            front.append(name)
+    return front
+
+
+def heat(results: Results, across: str, down: str, *, method: str = "", setting: str = "") -> Picture:
+    """Mean accuracy of one method (the first, unless named) over two axes."""
+    for axis in (across, down):
+        choose("axis of this study", axis, results.shared_axes)
+    names = list(by_seed(results))
+    name = choose("method of this study", method or names[0], names)
+    i, j = (results.shared_axes.index(axis) for axis in (across, down))
+    cells: dict[tuple[Any, Any], list[float]] = {}
+    for point, methods in results.points().items():
+        cells.setdefault((point[i], point[j]), []).extend(methods.get(name, {}).values())
+    columns, rows = (sorted({key[k] for key in cells}) for k in (0, 1))
+    means = {key: fmean(of) for key, of in cells.items() if of}
+    with LOCK:
+        figure = new_figure((7.2, 3.9))
+        ax = figure.subplots()
+        values = np.array([[means.get((c, r), math.nan) for c in columns] for r in rows])
+        image = heat_map(ax, values, text=percent, size=9)
+        ax.set_xticks(range(len(columns)), [f"{v:g}" if isinstance(v, float) else str(v) for v in columns])
+        ax.set_yticks(range(len(rows)), [str(v) for v in rows])
+        dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
+        colour_bar(image, ax, "test accuracy", format=PERCENT)
+    table = [{down: r, **{f"{across} = {c}": percent(means[c, r]) for c in columns if (c, r) in means}} for r in rows]
+    best = max(means, key=lambda key: means[key])
+    sentence = f"{name} is best at {across} = {best[0]}, {down} = {best[1]} ({percent(means[best])})."
+    alt = f"Heat-map of {name}'s accuracy over {across} and {down}{of_setting(setting)}: {rows_in_words(table)}."
+    return Picture(figure, alt, sentence, table)
+
+
+def differences(results: Results, *, reference: str = "", setting: str = "") -> Picture:
+    """Every method minus `reference` (the first, unless named) as a row: means over all points, paired by seed, with
+    their band; a row whose band leaves out zero is clear."""
+    means = by_seed(results)
+    name = choose("method of this study", reference or next(iter(means)), means)
+    others = {other: of for other, of in means.items() if other != name and set(of) & set(means[name])}
+    gaps = {other: difference(of, means[name]) for other, of in others.items()}
+    if not gaps:
+        raise UsageError(f"The study has no method beside {name}, so there is no difference to draw.")
+    gaps = dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
+    with LOCK:
+        figure = new_figure((7.2, max(2.2, 0.9 + 0.34 * len(gaps))))
+        ax = dress(figure.subplots(), x=f"test accuracy minus {name}'s, points", grid="x")
+        for i, of in enumerate(gaps.values()):
+            hue = SERIES[0] if of.verdict == "clear" else QUIET
+            ax.plot([100 * of.low, 100 * of.high], [i, i], color=hue, lw=3, alpha=0.4)
+            ax.plot(100 * of.mean, i, "o", color=hue, ms=7)
+        level_line(ax, 0, axis="x")
+        rows_axis(ax, list(gaps), least=3)
+    table = [
+        {"method": other, "difference": words(of, "points"), "verdict": of.verdict, "seeds": of.n}
+        for other, of in gaps.items()
+    ]
+    clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
+    none = f"No method differs from {name} by more than the noise."
+    sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}." if clear else none
+    alt = f"Differences to {name} with 95 % bands{of_setting(setting)}: {rows_in_words(table)}."
+    return Picture(figure, alt, sentence, table)
+
+
+# ------------------------------------------------------------------------------------------------ numbers and words
+def by_seed(results: Results, value: str = "accuracy") -> dict[str, dict[int, float]]:
+    """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent, points are not."""
+    table: dict[str, dict[int, list[float]]] = {}
+    for methods in results.points(value).values():
+        for name, of in methods.items():
+            for seed, of_seed in of.items():
+                table.setdefault(name, {}).setdefault(seed, []).append(of_seed)
+    return {name: {seed: fmean(numbers) for seed, numbers in of.items()} for name, of in table.items()}
+
+
+def pooled(results: Results, value: str) -> dict[str, Band]:
+    return {name: band(list(of.values())) for name, of in by_seed(results, value).items()}
+
+
+def totals(results: Results) -> dict[str, float]:
+    """Mean bytes up and down of each method."""
+    up, down = pooled(results, "bytes_up"), pooled(results, "bytes_down")
+    return {name: max(1.0, up[name].mean + down[name].mean) for name in up}
+
+
+def words(of: Band, unit: str = "%") -> str:
+    """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
+    return f"{number(of, 1)} {unit}"
+
+
+def of_setting(setting: str) -> str:
+    return f" ({setting})" if setting else ""
+
+
+def rows_in_words(table: Sequence[Mapping[str, Any]]) -> str:
+    """A table in one line: '{first}: value at column, …; …'."""
+    return "; ".join(
+        f"{next(iter(row.values()))}: " + ", ".join(f"{v} ({k})" for k, v in list(row.items())[1:]) for row in table
+    )

@@ -1,0 +1,173 @@
+"""What every picture has in common: `Picture`, one size, one look, and the lock round all drawing.
+
+Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two
+threads draw. Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty
+stays the page's colour.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap, to_hex
+from matplotlib.figure import Figure
+from PIL import Image
+
+LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
+SIZE = (6.7, 4.15)  # inches; a panel shows them at 80 points an inch on a laptop and at 125 on a projector
+DPI = 190
+
+INK, QUIET, RULE, FAINT = "#1f2328", "#59636e", "#d5d9de", "#eceff2"
+ACCENT, SECOND = "#0072B2", "#D55E00"
+# Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+PETROFF10 = tuple(map(to_hex, matplotlib.color_sequences["petroff10"]))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+
+@dataclass
+class Picture:
+    """A figure with the same content in words and numbers.
+
+    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
+    dict a row. Without a figure the table is what is shown.
+    """
+
+    figure: Figure | None
+    alt: str
+    sentence: str
+    table: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, figure: Figure | None, numbers: Any) -> Picture:
+        """The picture of `numbers`, which have `alt`, `sentence` and `table` (attributes or properties).
+
+        For pictures whose words need many of the same numbers: a frozen dataclass of them with three properties is
+        shorter, and safer, than three functions with the same eight parameters.
+        """
+        return cls(figure, numbers.alt, numbers.sentence, numbers.table)
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as SVG, or as PNG where the name ends so."""
+        place = Path(path)
+        place.write_bytes(png(self) if place.suffix == ".png" else svg(self))
+        return place
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.figure is None:
+            return {"text/plain": self.sentence}, {}
+        return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
+
+
+def png(picture: Picture | Figure) -> bytes:
+    """The picture as PNG bytes (8-bit colours, quick to make and small to send)."""
+    figure = picture.figure if isinstance(picture, Picture) else picture
+    with LOCK:
+        canvas = figure.canvas
+        first = figure.get_layout_engine() is not None
+        if first:
+            lighten(figure)
+        canvas.draw()
+        if first:  # a layout once is enough: it costs most of a frame
+            figure.set_layout_engine("none")
+        image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+        out = io.BytesIO()
+        image.save(out, "png", compress_level=2)
+        return out.getvalue()
+
+
+def svg(picture: Picture) -> bytes:
+    """The picture as SVG, its letters as text, for slides and papers."""
+    png(picture)  # settles the layout
+    out = io.BytesIO()
+    with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
+        picture.figure.savefig(out, format="svg", facecolor="white")
+    return out.getvalue()
+
+
+def lighten(figure: Figure) -> None:
+    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside"
+    count.
+    """
+    for ax in figure.axes:
+        for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
+            artist.set_in_layout(artist.get_gid() == "outside")
+
+
+def new_figure(size: tuple[float, float] = SIZE, dpi: int | None = None, *, fixed: bool = False) -> Figure:
+    """An empty white figure whose layout is computed at its first drawing; `fixed`: its axes stay where they are put,
+    which is quicker.
+    """
+    figure = Figure(figsize=size, dpi=dpi or DPI, layout=None if fixed else "constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    if not fixed:
+        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
+    return figure
+
+
+def heading(ax: Axes, text: str, pad: float = 7, size: float = 11) -> None:
+    """The bold title over the left end of the axes."""
+    ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
+
+
+def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "") -> Axes:
+    """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the
+    data.
+    """
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(RULE)
+    ax.tick_params(which="both", colors=QUIET, labelcolor=INK, labelsize=9.5, length=3, width=0.8)
+    ax.tick_params(which="minor", length=0)
+    if title:
+        heading(ax, title)
+    ax.set_xlabel(x, fontsize=10, color=QUIET)
+    ax.set_ylabel(y, fontsize=10, color=QUIET)
+    if grid:
+        ax.grid(True, which="major", axis=grid, color=FAINT, linewidth=1)
+        ax.set_axisbelow(True)
+    return ax
+
+
+def legend(ax: Axes, **options: Any) -> Any:
+    """A legend without a frame in the quiet look."""
+    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
+    made.get_title().set(fontsize=9, color=QUIET)
+    return made
+
+
+def class_colours(classes: int) -> list[Any]:
+    """A colour for each class: petroff10 up to ten, steps of cividis beyond."""
+    if classes <= len(PETROFF10):
+        return list(PETROFF10[:classes])
+    return [tuple(c) for c in cividis()([i / (classes - 1) for i in range(classes)])]
+
+
+def cividis() -> Any:
+    return matplotlib.colormaps["cividis"]
+
+
+def many_is_dark(empty: bool = True) -> ListedColormap:
+    """Cividis from its light end to its dark one (on dark pages: the other way round); `empty`: nothing at all is
+    white.
+    """
+    colours = cividis()(np.linspace(0.97, 0.06, 256))
+    if empty:
+        colours[0] = (1, 1, 1, 1)
+    return ListedColormap(colours)
+
+
+def shorten(labels: Sequence[str], length: int = 22) -> list[str]:
+    """Labels cut to `length` characters, so that one long name cannot squeeze a picture."""
+    return [label if len(label) <= length else label[: length - 1] + "…" for label in labels]

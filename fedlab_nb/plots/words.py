@@ -1,0 +1,104 @@
+"""Numbers in words: percentages, bytes, settings, and whether a difference is more than noise."""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from ..study.statistics import Band
+
+
+def percent(share: float) -> str:
+    """0.834 -> '83 %'."""
+    return f"{100 * share:.0f} %"
+
+
+def mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
+    """The mean of shares, `{seed: share}` or a list: {0: 0.8, 1: 0.9} -> '85 %'."""
+    return percent(mean(shares.values() if isinstance(shares, Mapping) else shares))
+
+
+def capital(text: str) -> str:
+    """The text with its first letter large."""
+    return text[:1].upper() + text[1:]
+
+
+def marked_words(client: int | None, klass: int | None) -> str:
+    """What an alt text adds about a client and a class that are looked at: ' Client 3 is marked.'"""
+    text = "" if client is None else f" Client {client} is marked."
+    return text + ("" if klass is None else f" Class number {klass} is marked.")
+
+
+def data_size(count: float) -> str:
+    """Bytes in decimal units: 26280 -> '26.3 kB'."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 1000 or unit == "TB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def listed(words: Sequence[str]) -> str:
+    """['a', 'b', 'c'] -> 'a, b and c'."""
+    words = list(words)
+    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
+
+
+def plural(count: int, word: str) -> str:
+    """(1, 'client') -> '1 client', (2, 'client') -> '2 clients', (2, 'class') -> '2 classes'."""
+    return f"{count} {word}" + ("" if count == 1 else "es" if word.endswith("s") else "s")
+
+
+def seeds_of(values: Mapping[int, Any]) -> str:
+    """'seed 0', 'seeds 0–2', 'seeds 0, 3'."""
+    seeds = sorted(values)
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]}–{seeds[-1]}"
+    return "seeds " + ", ".join(map(str, seeds))
+
+
+def setting_of(s: Mapping[str, Any]) -> str:
+    """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α."""
+    partition = s.get("partition", "dirichlet")
+    skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
+    if partition == "quantity":
+        skew += f", α = {s['alpha']:g}"
+    return f"{name_of(s['dataset'])}, {skew}, {plural(s['clients'], 'client')}"
+
+
+def name_of(dataset: str) -> str:
+    """A data set's name; of a path, the file alone."""
+    return str(dataset).replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def number(of: Band, decimals: int = 0) -> str:
+    """A share and its band in per cent, without the sign: '84 ± 2'; of one seed '84'."""
+    text = f"{100 * of.mean:.{decimals}f}"
+    return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"
+
+
+def points(of: Band, sign: str = "+") -> str:
+    """A difference of shares and its band in points: '+3 ± 1 points'; of one seed '+3 points'. sign "": no plus."""
+    wide = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
+    return f"{100 * of.mean:{sign}.0f}{wide} points"
+
+
+def significance(of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = "") -> str:
+    """Which words the verdict on a difference gets: `noise`, `clear`, or `one_seed` where there is no band (then:
+    `clear`, if `one_seed` is empty). One sentence for every picture's way of saying it.
+
+    significance(difference(a, b), noise="which is within the noise", one_seed="one seed: nobody can tell")
+    """
+    return {"within the noise": noise, "one seed": one_seed or clear}.get(of.verdict, clear)
+
+
+def band_words(of: Band) -> str:
+    """A band in a table: '1.2 points', or 'one seed' where there is none."""
+    return "one seed" if math.isnan(of.half_width) else f"{100 * of.half_width:.1f} points"
+
+
+def seed_words(shares: Mapping[int, float]) -> str:
+    """Every seed's share in a table: '0: 81.2 %, 1: 79.9 %'."""
+    return ", ".join(f"{seed}: {100 * share:.1f} %" for seed, share in sorted(shares.items()))

@@ -1,0 +1,157 @@
+"""A study on several processes or machines, through Dask: training a federation's clients is a task that its methods'
+tasks wait for.
+
+Each result is sent back and put into this machine's store, so that workers need no shared folder. Dask runs a task
+again whose worker was killed. On a GPU one task at a time: workers declare it (`dask worker ... --resources GPU=1`).
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from ..errors import RunError, UsageError, reason
+from .code_version import PACKAGE
+from .grid import Cell
+from .seed_batching import SEEDS
+from .settings import Plan
+from .store import Store, made
+from .tasks import Done, recall, restored, run_one, train
+
+WAIT = 20  # seconds for a scheduler to answer
+Entry = tuple[dict[str, Any], dict[str, Any]]
+
+
+def distributed(
+    groups: Sequence[Sequence[Sequence[Cell]]], *, workers: int, scheduler: str | None, client: Any, cache: bool
+) -> Iterator[Done]:
+    """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
+    a scheduler at that address, or with workers of another version."""
+    with ExitStack() as stack:
+        if client is None:
+            client = connect(stack, workers, scheduler, cores=os.cpu_count() or 1)
+        device = groups[0][0][0].plan.settings.device
+        resources = {"GPU": 1} if device.startswith("cuda") else None
+        check(client, resources)
+        print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
+        yield from _submitted(client, groups, resources, cache)
+
+
+def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
+    """A client of the scheduler at that address, or of `workers` processes on this machine that share its cores."""
+    try:
+        from dask.distributed import Client, LocalCluster
+    except ImportError:
+        raise UsageError(
+            "A study on several workers needs Dask, which is not installed: pip install 'fedlab-nb[cluster]'."
+        ) from None
+    if scheduler is not None:
+        try:
+            return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__}); start one with: dask scheduler, "
+                "and give its address, such as tcp://127.0.0.1:8786."
+            ) from None
+    threads = str(max(1, cores // workers))
+    cluster = stack.enter_context(
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+            env={name: threads for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")},
+            resources={"GPU": 1}, silence_logs=40,
+        )
+    )  # fmt: skip
+    return stack.enter_context(Client(cluster))
+
+
+def check(client: Any, resources: Mapping[str, int] | None) -> None:
+    """UsageError unless there are workers, of this very version, and with a GPU where one is needed."""
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    except TimeoutError:
+        raise UsageError("The Dask scheduler has no worker; start some with: dask worker ADDRESS.") from None
+    here = version_of_worker()
+    try:
+        others = {address: version for address, version in client.run(version_of_worker).items() if version != here}
+    except Exception as error:  # most likely the package is not there
+        raise UsageError(f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there.") from None
+    if others:
+        address, version = next(iter(others.items()))
+        raise UsageError(
+            f"The worker {address} has another version ({version}) than this one ({here}); install the same "
+            "fedlab_nb and torch on all machines."
+        )
+    if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
+        raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
+
+
+def _submitted(
+    client: Any, groups: Sequence[Sequence[Sequence[Cell]]], resources: Mapping[str, int] | None, cache: bool
+) -> Iterator[Done]:
+    from dask.distributed import as_completed
+
+    store = Store("runs") if cache else None
+    waiting: dict[Any, Cell] = {}
+    options = {"pure": False, "resources": resources, "retries": 0}
+    try:
+        for group in groups:
+            for first in range(0, len(group), SEEDS):
+                rows = [
+                    [cell for cell in row if not (store and store.has(cell.plan.run_key()))]
+                    for row in group[first : first + SEEDS]
+                ]
+                for cell in (c for full, row in zip(group[first:], rows, strict=False) for c in full if c not in row):
+                    outcome = recall(cell.plan)
+                    if outcome is None:
+                        rows[0].append(cell)  # damaged in the store: to be computed
+                    else:
+                        yield cell, outcome, ""
+                trainings: dict[str, Any] = {}
+                for key, plans in shared_trainings(rows).items():
+                    future = client.submit(train, plans, cache, **options)
+                    trainings |= {plan.clients_key(): future for plan in plans} | {key: future}
+                for cell in (c for row in rows for c in row):
+                    trained = trainings.get(cell.plan.clients_key())
+                    waiting[client.submit(one_cell, cell.plan, trained, cache, **options)] = cell
+        for future in as_completed(list(waiting)):
+            yield _received(future, waiting.pop(future), store)
+    finally:
+        client.cancel(list(waiting))
+
+
+def shared_trainings(rows: Sequence[Sequence[Cell]]) -> dict[str, list[Plan]]:
+    """Plans whose clients are to be trained first, a task each: the seeds of one recipe and architecture together."""
+    trainings: dict[str, dict[str, Plan]] = {}
+    for row in rows:
+        for cell in row:
+            if cell.plan.method.trains_locally:
+                alike = repr((cell.plan.architectures, cell.plan.recipe))
+                trainings.setdefault(alike, {})[cell.plan.clients_key()] = cell.plan
+    return {alike: list(plans.values()) for alike, plans in trainings.items()}
+
+
+def _received(future: Any, cell: Cell, store: Store | None) -> Done:
+    try:
+        entry, error = future.result()
+    except Exception as failure:  # the worker was killed again and again, or could not be reached
+        return cell, None, reason(failure)
+    if entry is None:
+        return cell, None, error
+    if store and not store.has(cell.plan.run_key()):
+        store.put(cell.plan.run_key(), *entry)
+    return cell, restored(cell.plan, entry), ""
+
+
+# ------------------------------------------------------------------------------------------------ on a worker
+def version_of_worker() -> str:
+    """What must be the same everywhere: package, code and torch."""
+    return ", ".join([*made().values(), PACKAGE.clients])
+
+
+def one_cell(plan: Plan, trained: Mapping[str, Any] | None, cache: bool) -> tuple[Entry | None, str]:
+    """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
+    try:
+        return run_one(plan, trained, cache).to_entry(), ""
+    except Exception as error:
+        return None, reason(error if not isinstance(error, MemoryError) else RunError("The worker has no memory left."))

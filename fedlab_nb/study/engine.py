@@ -1,0 +1,212 @@
+"""Run a study: cell by cell, clients trained once for all methods of a federation, everything finished kept.
+
+A study that was stopped, by Ctrl-C or by force, goes on where it was: a finished cell is in the store. A cell that
+fails is a row with its reason, and the rest goes on.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ..errors import UsageError, parsed, reason, whole
+from .experiment import Event, events
+from .grid import Cell, Study
+from .housekeeping import Entry, entries
+from .outcome import Outcome
+from .results import COLUMNS, Results
+from .seed_batching import SEEDS
+from .store import Store
+from .tasks import Done
+
+TYPICAL_BYTES = 60_000  # of a run on the bundled digits
+SAVE = 5.0  # seconds between two writings of the results' files, at least
+
+
+def study(
+    methods: str | Sequence[str] | Study | Path,
+    *,
+    seeds: int | Sequence[int] = 1,
+    out: str | Path | None = None,
+    cache: bool = True,
+    progress: bool | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    client: Any = None,
+    columns: Sequence[str] = (),
+    **settings: Any,
+) -> Results:
+    """Every cell of a grid, as `Results`.
+
+    methods:  names, a declared `Study`, or the path of a TOML file that declares one;   seeds: how many, or which
+    settings: any setting, recipe or method field; a list is an axis (`alpha=[0.05, 0.1]`, `rounds=[10, 50]`)
+    out:      folder for results.csv, .json and .parquet, which grow as cells are finished
+    progress: a bar with the time left, on standard error; default: where that is a terminal
+    columns:  of results.csv, if not all
+    workers, scheduler, client: processes on this machine, or a Dask cluster; see `cluster`
+
+    Everything is checked before anything is computed. UsageError for a wrong study or a folder that cannot be written.
+    Interrupting (Ctrl-C) raises KeyboardInterrupt after what is done was written; the same call goes on.
+    """
+    plan = declared(methods, seeds, settings)
+    groups = plan.groups()
+    if out is not None:
+        writable(Path(out))
+    count = whole("workers", parsed(workers), 1, 1024)
+    rows: dict[int, dict[str, Any]] = {}
+    order = {id(cell): i for i, cell in enumerate(cell for group in groups for row in group for cell in row)}
+    if client is not None or scheduler is not None or count > 1:
+        from .cluster import distributed
+
+        done: Iterator[Done] = distributed(groups, workers=count, scheduler=scheduler, client=client, cache=cache)
+    else:
+        done = here(groups, cache, watch)
+
+    def results() -> Results:
+        return Results([rows[i] for i in sorted(rows)], plan.axes)
+
+    saved = time.monotonic()
+    with bar(len(order), progress) as shown:
+        try:
+            for cell, outcome, error in done:
+                rows[order[id(cell)]] = row_of(cell, outcome, error)
+                shown.update()
+                if out is not None and time.monotonic() - saved > SAVE:
+                    results().save(out, parquet=False, columns=columns)
+                    saved = time.monotonic()
+        finally:
+            if out is not None:
+                results().save(out, columns=columns)
+    return results()
+
+
+def sweep(
+    methods: Sequence[str],
+    alphas: Sequence[float],
+    clients: Sequence[int],
+    *,
+    seeds: int | Sequence[int] = 1,
+    out: str | Path | None = None,
+    cache: bool = True,
+    watch: Callable[[Event], None] = lambda event: None,
+    **settings: Any,
+) -> Results:
+    """Every method at every (alpha, clients, seed), the short form of a study.
+
+    `results.csv` in `out` has COLUMNS, one row a cell. The other arguments and the errors are those of `study`.
+    """
+    if not alphas or not clients:
+        raise UsageError("A sweep needs at least one alpha and one number of clients.")
+    axes: dict[str, Any] = {"alpha": list(alphas), "clients": list(clients)}
+    return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **axes, **settings)
+
+
+def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:
+    """The study that `study` was called with."""
+    if isinstance(methods, Study):
+        return methods
+    if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
+        if settings:
+            raise UsageError(f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.")
+        return Study.load(methods)
+    return Study.declare(methods, seeds=seeds, **settings)
+
+
+def here(groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]) -> Iterator[Done]:
+    """All cells in this process, federation by federation."""
+    for rows in (group[i : i + SEEDS] for group in groups for i in range(0, len(group), SEEDS)):
+        cells = iter([cell for row in rows for cell in row])
+        for event in events([[cell.plan for cell in row] for row in rows], cache, whole=True):
+            watch(event)
+            if event.outcome is not None or event.error is not None:
+                yield next(cells), event.outcome, reason(event.error)
+
+
+def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
+    """The tidy row of a cell: what came out, its axes, its whole setting, and what it was made with."""
+    from .. import __version__
+
+    setting = {k: v for k, v in vars(cell.plan.settings).items() if k != "overrides"}
+    blank = dict.fromkeys(COLUMNS)
+    row = {**blank, **{k: v for k, v in setting.items() if k in blank}, "method": cell.plan.name}
+    if outcome is not None:
+        row |= {"accuracy": outcome.accuracy, "bytes_up": outcome.bytes_up, "bytes_down": outcome.bytes_down,
+                "seconds_total": round(outcome.seconds_total, 4), "accuracy_validation": outcome.accuracy_validation,
+                "validation_on": outcome.validation_on, "parameters": outcome.parameters}  # fmt: skip
+    row |= {**setting, **cell.values, "model": cell.plan.model}
+    row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
+    row["options"] = json.dumps(dataclasses.asdict(cell.plan.method), sort_keys=True)  # type: ignore[call-overload]
+    return row | {"version": __version__, "torch": metadata.version("torch"), "error": error}
+
+
+def writable(folder: Path) -> None:
+    """UsageError if nothing can be written into `folder`, which is made."""
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"The folder {folder} cannot be written to: {error.strerror}; choose another one.") from None
+
+
+def bar(total: int, shown: bool | None) -> Any:
+    """A progress bar with the time left, on standard error."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit="cell", disable=not (sys.stderr.isatty() if shown is None else shown), leave=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered, from what remembered cells
+    of the same method took, else from the stored table; nan where nothing of the kind was ever measured."""
+
+    cells: int
+    remembered: int
+    seconds: float
+    bytes: float
+
+    def __str__(self) -> str:
+        missing = self.cells - self.remembered
+        text = f"{self.cells} cells, {self.remembered} remembered, {missing} to compute"
+        if missing:
+            minutes, disk = self.seconds / 60, self.bytes / 1e6
+            text += f": about {minutes:.1f} minutes on one core" if not math.isnan(minutes) else ": of unknown duration"
+            text += f", {disk:.1f} MB of disk"
+        return text + "."
+
+
+def estimate(plan: Study) -> Estimate:
+    """How many cells, how many of them remembered, and how long and how large the rest will be."""
+    store, here = Store("runs"), [entry for entry in entries() if entry.kind == "runs"]
+    cells = [cell for group in plan.groups() for row in group for cell in row]
+    missing = [cell for cell in cells if not store.has(cell.plan.run_key())]
+    seconds = measured_seconds(here)
+    known = [seconds[cell.plan.name] for cell in missing if cell.plan.name in seconds]
+    total = fmean(known) * len(missing) if known else math.nan
+    size = fmean(entry.bytes for entry in here) * len(missing) if here else TYPICAL_BYTES * len(missing)
+    return Estimate(len(cells), len(cells) - len(missing), total, size)
+
+
+def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
+    """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
+    from .stored import load
+
+    stored: dict[str, list[float]] = {}
+    for (name, *_), row in load().rows.items():
+        stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])
+    seen: dict[str, list[float]] = {}
+    for entry in here:
+        values = entry.head().get("values", {})
+        if "about" in values:
+            seen.setdefault(values["about"]["method"], []).append(sum(values["seconds"].values()))
+    return {name: fmean(of) for name, of in (stored | seen).items()}

@@ -1,0 +1,172 @@
+"""A study's declaration: a grid over methods, any setting, any method field and seeds.
+
+    Study.declare(["fedavg", "fens"], alpha=[0.05, 0.1], seeds=10, **{"fens.rounds": [10, 50]})
+    Study.load("mine.toml")
+
+A setting or field that is given as a list is an axis. A method's field is an axis of that method alone. The TOML file
+says the same: `methods`, `seeds` and settings at the top, a table for each method's fields.
+
+    methods = ["fedavg", "fens"]
+    seeds = 10                      # or a list of seeds
+    alpha = [0.05, 0.1]
+    [fens]
+    rounds = [10, 50]
+
+Everything is checked before anything is computed: unknown names, empty axes, values that a knob refuses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError, choose, parsed, whole
+from ..methods import METHODS
+from .settings import RECIPE_FIELDS, Plan, Settings, plan, setting_names
+
+SHARED = setting_names() - {"seed"} | set(RECIPE_FIELDS)
+MOST = 1_000_000  # cells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study. `values`: what its axes are set to, by name; `plan`: the run itself."""
+
+    plan: Plan
+    values: Mapping[str, Any]
+
+    @property
+    def seed(self) -> int:
+        return self.plan.settings.seed
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid. `shared`: axes of all methods; `own`: axes of one method's fields, by method; each {name: values}."""
+
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    shared: Mapping[str, tuple[Any, ...]]
+    own: Mapping[str, Mapping[str, tuple[Any, ...]]]
+
+    @classmethod
+    def declare(cls, methods: str | Sequence[str], *, seeds: int | Sequence[int] = 1, **settings: Any) -> Study:
+        """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
+        empty axis, and for a grid of more than a million cells."""
+        names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+        names = list(METHODS) if names == ["all"] else names
+        if not names:
+            raise UsageError("A study needs at least one method; fedlab-nb list names them.")
+        for name in names:
+            choose("method", name, METHODS)
+        first = whole("seed", parsed(settings.pop("seed", 0)), 0)
+        fields = {name: {knob.name for knob in METHODS[name].fields()} for name in names}
+        shared: dict[str, tuple[Any, ...]] = {}
+        own: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
+        for name, value in settings.items():
+            values = axis(name, value)
+            method, dot, field = name.partition(".")
+            if name in SHARED:
+                shared[name] = values
+            elif dot and field in fields.get(method, ()):
+                own[method][field] = values
+            elif owners := [method for method in names if name in fields[method]]:
+                for method in owners:
+                    own[method][name] = values
+            else:
+                known = [f"{method}.{field}" for method in names for field in sorted(fields[method])]
+                choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
+                raise UsageError(f"Setting {name!r} is of none of the study's methods ({', '.join(names)}).")
+        study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
+        if len(study) > MOST:
+            raise UsageError(f"The study has {len(study):,} cells, and at most {MOST:,} are allowed; shorten an axis.")
+        return study
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """The study that a TOML file declares; UsageError where it cannot be read."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+            raise UsageError(f"The study {path} cannot be read: {why}; give the path of a TOML file.") from None
+        content = toml(text, path)
+        if "methods" not in content:
+            raise UsageError(f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].')
+        settings: dict[str, Any] = {}
+        for name, value in content.items():
+            if isinstance(value, Mapping):
+                settings |= {field if name == "settings" else f"{name}.{field}": v for field, v in value.items()}
+            else:
+                settings[name] = value
+        return cls.declare(settings.pop("methods"), **settings)
+
+    def variants(self, method: str) -> list[dict[str, Any]]:
+        """The method's own fields, at each point of their axes, by qualified name."""
+        own = self.own[method]
+        return [
+            {f"{method}.{name}": value for name, value in zip(own, values, strict=True)}
+            for values in itertools.product(*own.values())
+        ]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of what takes more than one value, the method and the seed left out."""
+        own = [f"{method}.{name}" for method, of in self.own.items() for name, values in of.items() if len(values) > 1]
+        return (*(name for name, values in self.shared.items() if len(values) > 1), *own)
+
+    def __len__(self) -> int:
+        variants = sum(prod(map(len, axes.values())) for axes in self.own.values())
+        return prod(map(len, self.shared.values())) * variants * len(self.seeds)
+
+    def groups(self) -> list[list[list[Cell]]]:
+        """Cells that share trained clients, `[group][seed][variant]`. UsageError if any cell's value is refused."""
+        groups = []
+        for values in itertools.product(*self.shared.values()):
+            point = dict(zip(self.shared, values, strict=True))
+            base = Settings.make(**point)
+            rows: list[list[Cell]] = [[] for _ in self.seeds]
+            for method in self.methods:
+                for variant in self.variants(method):
+                    overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
+                    for row, seed in zip(rows, self.seeds, strict=True):
+                        settings = dataclasses.replace(base, seed=seed, overrides=overrides)
+                        row.append(Cell(plan(settings, [method])[0], {**point, **variant}))
+            groups.append(rows)
+        return groups
+
+
+def axis(name: str, value: Any) -> tuple[Any, ...]:
+    """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
+    given = value if isinstance(value, list | tuple | range) else (value,)
+    values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
+    if not values:
+        raise UsageError(f"The axis {name} of the study is empty; give it at least one value, or leave it out.")
+    if len({json.dumps(v, default=str) for v in values}) < len(values):
+        raise UsageError(f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}.")
+    return values
+
+
+def seeds_of(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
+    if isinstance(seeds, list | tuple | range):
+        return tuple(whole("seed", parsed(s), 0) for s in axis("seeds", seeds))
+    count = whole("seeds", parsed(seeds), 1, 1000)
+    return tuple(range(first, first + count))
+
+
+def toml(text: str, path: str | Path) -> dict[str, Any]:
+    try:
+        tomllib = importlib.import_module("tomllib")
+    except ImportError:  # Python 3.10
+        tomllib = importlib.import_module("tomli")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"The study {path} is not valid TOML: {error}.") from None

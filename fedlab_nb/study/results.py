@@ -1,0 +1,253 @@
+"""What a study gives: tidy rows, one a cell, and what can be said of them.
+
+results.summary()                         means over seeds with 95 % bands
+results.differences("fedavg")             every method against one, paired by seed
+results.choose("fens.rounds")             the best value on validation images, its test accuracy shown once
+results.table("markdown"), .table("latex"), .plot("alpha"), .save("folder")
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ..errors import FedlabError, RunError, UsageError, choose
+from .statistics import Band, band, difference, mean_ranks
+
+# What every row begins with; then come the study's axes and the whole setting.
+COLUMNS = (
+    "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down", "seconds_total",
+)  # fmt: skip
+
+
+class Results:
+    """Rows of a study, each a flat dict. `axes`: the names that vary, method and seed left out."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], axes: Sequence[str] = ()) -> None:
+        self.rows, self.axes = [dict(row) for row in rows], tuple(axes)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The rows of cells that ended in an error, with its reason under `error`."""
+        return [row for row in self.rows if row.get("error")]
+
+    def select(self, **values: Any) -> Results:
+        """The rows whose columns have these values: `select(alpha=0.1, method="fens")`."""
+        for name in values:
+            choose("column", name, sorted({key for row in self.rows for key in row}))
+        return Results([row for row in self.rows if all(row.get(k) == v for k, v in values.items())], self.axes)
+
+    # ------------------------------------------------------------------------------------------------ in numbers
+    def points(self, value: str = "accuracy") -> dict[tuple[Any, ...], dict[str, dict[int, float]]]:
+        """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out."""
+        shared = self.shared_axes
+        table: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
+        for row in self.rows:
+            if not row.get("error") and row.get(value) is not None:
+                at = table.setdefault(tuple(row.get(name) for name in shared), {})
+                at.setdefault(self.name_of(row), {})[int(row["seed"])] = float(row[value])
+        return table
+
+    @property
+    def shared_axes(self) -> tuple[str, ...]:
+        return tuple(name for name in self.axes if "." not in name)
+
+    def name_of(self, row: Mapping[str, Any]) -> str:
+        """The method, with the values of its own axes: `fens (rounds = 10)`."""
+        own = [name for name in self.axes if name.startswith(f"{row['method']}.")]
+        words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in own)
+        return f"{row['method']} ({words})" if words else str(row["method"])
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Mean test accuracy with its 95 % band over seeds, and mean bytes, of each method at each point."""
+        down, up, validation = self.points("bytes_down"), self.points("bytes_up"), self.points("accuracy_validation")
+        rows = []
+        for point, methods in self.points().items():
+            for name, accuracies in methods.items():
+                test = band(list(accuracies.values()))
+                row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
+                row |= {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
+                held = validation.get(point, {}).get(name)
+                row["validation"] = fmean(held.values()) if held else math.nan
+                row |= {k: fmean(of[point][name].values()) for k, of in (("bytes_up", up), ("bytes_down", down))}
+                rows.append(row)
+        return rows
+
+    def differences(self, reference: str) -> list[dict[str, Any]]:
+        """Every method minus `reference` at each point, paired by seed, with band and verdict."""
+        rows = []
+        for point, methods in self.points().items():
+            against = methods[choose("method of this study", reference, methods)]
+            for name, accuracies in methods.items():
+                if name != reference and set(accuracies) & set(against):
+                    gap = difference(accuracies, against)
+                    row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
+                    rows.append(row | {"method": name, "minus": reference, "seeds": gap.n, "difference": gap.mean,
+                                       "band": gap.half_width, "verdict": gap.verdict})  # fmt: skip
+        return rows
+
+    def ranks(self) -> list[dict[str, Any]]:
+        """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
+        return [
+            {**dict(zip(self.shared_axes, point, strict=True)), "method": name, "rank": rank}
+            for point, methods in self.points().items()
+            for name, rank in sorted(mean_ranks(methods).items(), key=lambda item: item[1])
+        ]
+
+    def choose(self, axis: str) -> list[dict[str, Any]]:
+        """For each method and each point of the other axes: the value of `axis` that is best on validation images (mean
+        over seeds), and the test accuracy of that choice alone."""
+        choose("axis", axis, self.axes)
+        rest = [name for name in self.axes if name != axis]
+        tried: dict[tuple[Any, ...], dict[Any, list[dict[str, Any]]]] = {}
+        for row in self.rows:
+            if not row.get("error") and row.get(axis) is not None:
+                if row.get("accuracy_validation") is None:
+                    raise UsageError(f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen.")
+                key = (row["method"], *(row.get(name) for name in rest))
+                tried.setdefault(key, {}).setdefault(row[axis], []).append(row)
+        chosen = []
+        for (method, *values), options in tried.items():
+            validation = {v: fmean(row["accuracy_validation"] for row in rows) for v, rows in options.items()}
+            best = max(validation, key=lambda value: validation[value])
+            test = band([row["accuracy"] for row in options[best]])
+            own = {n: v for n, v in zip(rest, values, strict=True) if v is not None}
+            chosen.append(
+                {"method": method, **own, axis: best, "validation": validation[best], "accuracy": test.mean,
+                 "band": test.half_width, "seeds": test.n}
+            )  # fmt: skip
+        return chosen
+
+    # ------------------------------------------------------------------------------------------------ as text
+    def table(self, form: str = "text") -> str:
+        """Means with bands, methods down and points across, as aligned text, Markdown or LaTeX."""
+        return FORM[choose("form of a table", form, FORM)](self._cells())
+
+    def _cells(self) -> list[list[str]]:
+        """The table's rows, the first one its head."""
+        points = self.points()
+        names = list(dict.fromkeys(name for methods in points.values() for name in methods))
+        body = [
+            [name, *(accuracy_words(band(list(of[name].values()))) if name in of else "" for of in points.values())]
+            for name in names
+        ]
+        return [["method", *[self._head(point) for point in points]], *body]
+
+    def _head(self, point: tuple[Any, ...]) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.shared_axes, point, strict=True)) or "accuracy"
+
+    def __repr__(self) -> str:
+        failed = f"\n{len(self.failed)} of {len(self)} cells failed; see .failed." if self.failed else ""
+        return (self.table() if len(self) else "No cells.") + failed
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *rows = self._cells()
+        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        return f"<table><tr>{top}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+    def plot(self, against: str = "alpha", **options: Any) -> Any:
+        """A picture: against "alpha", "clients" or another axis, "bytes", "alpha x clients" or "differences"; see
+        `fedlab_nb.plots.study`."""
+        import fedlab_nb
+
+        return fedlab_nb.plot_study(self, against, **options)
+
+    # ------------------------------------------------------------------------------------------------ as files
+    def save(self, folder: str | Path, *, parquet: bool | None = None, columns: Sequence[str] = ()) -> Path:
+        """`results.csv` (all columns, or `columns`), `results.json` and, with pyarrow installed (or `parquet=True`),
+        `results.parquet`."""
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            write(place / "results.csv", self.csv(columns))
+            write(place / "results.json", json.dumps([{**row, "axes": self.axes} for row in self.rows], indent=1))
+            if parquet is not False:
+                self._parquet(place / "results.parquet", asked=bool(parquet))
+        except OSError as error:
+            raise FedlabError(
+                f"The results could not be written to {place}: {error}; what was computed is in the store."
+            ) from None
+        return place
+
+    def csv(self, columns: Sequence[str] = ()) -> str:
+        """The rows as CSV: `columns`, or all of them with `COLUMNS` first."""
+        columns = columns or list(dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)]))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def _parquet(self, path: Path, asked: bool) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            if asked:
+                raise RunError("Parquet needs pyarrow; pip install 'fedlab-nb[parquet]', or leave it out.") from None
+            return
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        table = pyarrow.table({name: [row.get(name) for row in self.rows] for name in columns})
+        pyarrow.parquet.write_table(table, path)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Results:
+        """The results that `save` wrote; UsageError where there are none."""
+        path = Path(folder) / "results.json"
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+            axes = [row.pop("axes") for row in rows]
+            return cls(rows, axes[0] if axes else ())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{path} has no results of a study: {error}.") from None
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file under another name and rename it, so that it is there whole or as it was."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
+
+
+def accuracy_words(of: Band) -> str:
+    """0.8342 ± 0.021 -> '83.4 ± 2.1'."""
+    return f"{100 * of.mean:.1f}" + ("" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.1f}")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def latex(rows: Sequence[Sequence[str]]) -> str:
+    def line(row: Sequence[str]) -> str:
+        return " & ".join(cell.replace("_", "\\_").replace("%", "\\%").replace("±", "$\\pm$") for cell in row) + r" \\"
+
+    body = "\n".join(map(line, rows[1:]))
+    columns = "l" + "r" * (len(rows[0]) - 1)
+    parts = [f"\\begin{{tabular}}{{{columns}}}", r"\hline", line(rows[0]), r"\hline", body, r"\hline", r"\end{tabular}"]
+    return "\n".join(parts)
+
+
+FORM = {"text": aligned, "markdown": markdown, "latex": latex}

@@ -1,0 +1,181 @@
+"""Lesson 08, all together: accuracy against bytes, features and leaks; its worked numbers and its exercises.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (digits, ten clients,
+the classroom preset); nothing is written into the text by hand.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import mean
+
+from ..plots.words import data_size, listed
+from ..study import Outcome
+from .problem import Verdict
+from .runs import ALPHA, MANY, SEEDS, runs, title, versus
+from .view import Card, ProblemView, worked
+
+METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
+MANY_ROUNDS = ("fedavg_multi", "fedadam")
+
+
+# ------------------------------------------------------------------------------------------------------ worked numbers
+def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
+    """{method: (mean accuracy, mean bytes of all clients, both ways)}."""
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for o in outcomes:
+        groups[o.method].append(o)
+    return {m: (mean(o.accuracy for o in os), mean(o.bytes_up + o.bytes_down for o in os)) for m, os in groups.items()}
+
+
+def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Methods that no other one beats: none is at least as accurate for no more bytes, and better in one of the two."""
+
+    def beaten(m: str) -> bool:
+        a, b = points[m]
+        return any(x >= a and y <= b and (x > a or y < b) for n, (x, y) in points.items() if n != m)
+
+    return sorted((m for m in points if not beaten(m)), key=lambda m: points[m][1])
+
+
+def price_list(outcomes: Sequence[Outcome]) -> Card:
+    """Who is worth the bytes: the front, cheapest first."""
+    points = by_method([o for o in outcomes if o.method not in ("local", "centralized")])
+    best = front(points)
+    lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %" for m in best]
+    return worked(
+        "Not beaten, cheapest first:", *lines, f"Beaten: {listed([title(m) for m in points if m not in best])}."
+    )
+
+
+def fens_bytes(clients: int, rounds: int = 50) -> Card:
+    """FENS' bytes of one client, term by term, at the digits' network and per-class weights."""
+    model, rule = 26280, 4 * clients * 10
+    terms = (
+        ("initial model down and own model up", 2 * model),
+        (f"{clients} models of 8 bits down, about", clients * model // 4),
+        (f"{rounds} rounds of the rule, both ways", 2 * rule * rounds),
+    )
+    total = sum(size for _, size in terms)
+    lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms]
+    return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} a client.")
+
+
+CANDIDATES = ("FedAvg, one round", "Ensemble (FedENS)", "FENS", "FedLPA", "FuseFL", "Co-Boosting")
+
+
+def most_accurate(outcomes: Sequence[Outcome]) -> str:
+    """Title of the method with the highest mean accuracy."""
+    points = by_method(outcomes)
+    return title(max(points, key=lambda m: points[m][0]))
+
+
+def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:
+    """In which round (from 1) a run first passes an accuracy, and the bytes spent by then; None if it never does."""
+    points = [p for p in outcome.history if p["phase"] == "rounds"]
+    first = next((i for i, p in enumerate(points) if p["accuracy"] > goal), None)
+    return None if first is None else (first + 1, points[first]["bytes"])
+
+
+def overtaken_in(target: str, method: str) -> int:
+    """The round in which `method` passes the final accuracy of `target`; first seed's curves. 0: never."""
+    goal, other = runs([target, method], seeds=1)
+    return (overtaking(other, goal.accuracy) or (0, 0))[0]
+
+
+def rounds_needed(target: str = "fedlpa") -> Card:
+    """How many rounds, and bytes, the multi-round methods need to overtake a one-shot one; first seed's curves."""
+    goal, *others = runs([target, *MANY_ROUNDS], seeds=1)
+    lines = [f"{title(target)}: {100 * goal.accuracy:.0f} % for {data_size(goal.bytes_up + goal.bytes_down)}"]
+    for o in others:
+        passed = overtaking(o, goal.accuracy)
+        if passed is None:
+            lines.append(f"{title(o.method)}: not within its rounds")
+        else:
+            lines.append(f"{title(o.method)}: overtakes it in round {passed[0]}, after {data_size(passed[1])}")
+    return worked(*lines, f"α = {ALPHA:g}, seed 0.")
+
+
+def reality() -> Card:
+    """One-shot against many rounds, gaps with their bands."""
+    outcomes = runs(("fens", "fedlpa", "fedadam"), seeds=MANY)
+    points = by_method(outcomes)
+    lines = [
+        f"FedAdam − {title(method)}: {versus(outcomes, 'fedadam', method, clear='more than the noise')}; it costs "
+        f"{points['fedadam'][1] / points[method][1]:.0f} times the bytes"
+        for method in ("fens", "fedlpa")
+    ]
+    return worked(*lines, f"α = {ALPHA:g}, means of {MANY} seeds, FedAdam with its 20 rounds.")
+
+
+def leak(seed: int = 0) -> Card:
+    """What FedLPA's upload tells of the clients' classes, by a probe that sees the upload alone."""
+    (outcome,) = runs("fedlpa", seeds=1, seed=seed)
+    probes = outcome.report.label_leak
+    values = ", ".join(f"{key.replace('_', ' ')} {v:.2f}" for key, v in probes.items() if isinstance(v, float))
+    return worked(f"FedLPA, α = {ALPHA:g}, seed {seed}. From the last layer's factor alone: {values}.")
+
+
+# ------------------------------------------------------------------------------------------------------ exercises
+q1 = ProblemView.number(
+    1,
+    question=(
+        "FENS sends all M quantised models to every client. How many times as many bytes is that, all clients "
+        "together, when the number of clients doubles?"
+    ),
+    right_answer=4,
+    tolerance=0.01,
+    hints=("Count models: each of M clients receives M of them.", "M · M. Now put 2M in place of M."),
+    explanation="(2M) · (2M) = {answer} · M². The upload alone only doubles.",
+    slips=((2, "that is the upload; the download has M models for each of M clients."),),
+)
+
+q2 = ProblemView.number(
+    2,
+    question=(
+        "FedAvg costs a client 2 S for each round. FENS with M = 10 costs 2 S + 10 · S/4, if its tiny rounds are "
+        "left out. After how many rounds has FedAvg spent as much? (A fraction is fine.)"
+    ),
+    right_answer=2.25,
+    tolerance=0.01,
+    hints=("Set 2 R equal to what FENS costs, in units of S.", "2 R = 2 + 2.5."),
+    explanation="2 R = 4.5, so R = {answer}: FedAvg's third round is already dearer.",
+    slips=((4.5, "that is FENS in units of S; a round costs 2 S."), (6, "8-bit models weigh S/4, not S.")),
+)
+
+
+def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
+    """The claim of exercise 3: in one setting, 3 seeds, at least three methods are on the front."""
+    settings: dict[tuple, list[Outcome]] = defaultdict(list)
+    for o in outcomes:
+        if o.method not in ("local", "centralized"):
+            s = o.settings
+            settings[s.alpha, s.dataset, s.clients, s.partition].append(o)
+    seen = []
+    for (alpha, *_), group in settings.items():
+        seeds = defaultdict(set)
+        for o in group:
+            seeds[o.method].add(o.settings.seed)
+        group = [o for o in group if len(seeds[o.method]) >= SEEDS]
+        points = by_method(group)
+        names = front(points)
+        words = ", ".join(f"{title(m)} ({data_size(points[m][1])}, {100 * points[m][0]:.0f} %)" for m in names)
+        if len(names) >= 3:
+            return Verdict("right", f"Supported by your runs at α = {alpha:g}. Not beaten: {words}.")
+        seen.append(f"α = {alpha:g}: {words or 'no method with 3 seeds'}")
+    return Verdict("wrong", f"Still fewer than three unbeaten methods in one setting. Your record: {'; '.join(seen)}.")
+
+
+q3 = ProblemView.record(
+    3,
+    question=(
+        "There is no best method, only prices. Find one setting, with 3 seeds, in which at least three methods are "
+        "not beaten by another one in accuracy and bytes at once."
+    ),
+    right_answer=lambda: runs(("ensemble", "fedlpa", "fens", "fedadam")),
+    hints=(
+        "Take one from each price class: an upload alone, an upload with extras, many rounds.",
+        "Ensemble, FedLPA, FENS and FedAdam at α = 0.1.",
+    ),
+    explanation="Run Ensemble, FedLPA, FENS and FedAdam at α = 0.1, 3 seeds. {verdict}",
+    claim=unbeaten,
+)

@@ -1,0 +1,90 @@
+"""Runs in a lesson: make them, take one method's, average them, say how far two are apart.
+
+outs = runs(["fens", "ensemble"], alpha=0.05)            # digits, ten clients, three seeds, unless said otherwise
+percent(outs, "fens")                                    # 84.0
+versus(outs, "fens", "ensemble")                         # '+12 ± 3 points, clear'
+for (settings, _), methods in alike(outs).items(): ...   # {method: {seed: accuracy}} under each setting
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from ..methods import METHODS
+from ..plots import Picture
+from ..plots.against_alpha import against_alpha
+from ..plots.words import points, significance
+from ..study import Outcome, Outcomes, compare
+from ..study.statistics import difference
+
+DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
+MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
+Accuracies = Mapping[int, float]  # {seed: accuracy 0–1}
+
+
+def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) -> Outcomes:
+    """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say otherwise."""
+    return compare(methods, alpha=alpha, **{"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS, **settings})
+
+
+def title(method: str) -> str:
+    """A registered method's name in words: 'fens' -> 'FENS'."""
+    return METHODS[method].info.title
+
+
+def by_seed(outcomes: Iterable[Outcome], method: str) -> dict[int, Outcome]:
+    """{seed: outcome} of one method; of several runs of a seed, the first."""
+    chosen: dict[int, Outcome] = {}
+    for o in outcomes:
+        if o.method == method:
+            chosen.setdefault(o.settings.seed, o)
+    return chosen
+
+
+def accuracies(outcomes: Iterable[Outcome], method: str) -> dict[int, float]:
+    """{seed: test accuracy 0–1} of one method."""
+    return {seed: o.accuracy for seed, o in by_seed(outcomes, method).items()}
+
+
+def percent(outcomes: Iterable[Outcome], method: str) -> float:
+    """Mean test accuracy of `method` in percent, over all its `outcomes`."""
+    return 100 * mean(o.accuracy for o in outcomes if o.method == method)
+
+
+def apart(a: Accuracies, b: Accuracies, **words: str) -> str:
+    """'+12 ± 3 points, clear' of a − b, paired by seed; `words` as for `plots.words.significance` (clear, noise)."""
+    of = difference(a, b)
+    return f"{points(of)}, {significance(of, **words)}"
+
+
+def versus(outcomes: Sequence[Outcome], method: str, other: str, **words: str) -> str:
+    """`apart` of two methods in the same outcomes."""
+    return apart(accuracies(outcomes, method), accuracies(outcomes, other), **words)
+
+
+def alike(
+    outcomes: Iterable[Outcome], place: Callable[[Outcome], tuple[Hashable, Hashable] | None] | None = None
+) -> dict[Any, dict[Any, dict[int, float]]]:
+    """Runs that can be compared: {what they share: {variant: {seed: accuracy}}}.
+
+    place: gives an outcome's (what it shares with others, variant), or None to leave it out. By default
+    `(outcome.conditions, outcome.method)`: methods beside each other, all that was set but their options being the same
+    """
+    groups: dict[Any, dict[Any, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for o in outcomes:
+        at = place(o) if place is not None else (o.conditions, o.method)
+        if at is not None:
+            groups[at[0]][at[1]][o.settings.seed] = o.accuracy
+    return groups
+
+
+def over_alpha(names: Mapping[str, str], alphas: Sequence[float]) -> Picture:
+    """Accuracy of a lesson's runs against α. names: {method: what its line is called}"""
+    lines: dict[str, dict[float, dict[int, float]]] = {name: {} for name in names.values()}
+    for alpha in alphas:
+        outcomes = runs(list(names), alpha)
+        for method, name in names.items():
+            lines[name][alpha] = accuracies(outcomes, method)
+    setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
+    return against_alpha(lines, setting=setting, chance=0.1)

@@ -1,0 +1,166 @@
+"""The twins of a model's layers: each does for M models, `[M, N, ...] -> [M, N, ...]`, what its layer does for one.
+
+`Linear` becomes one batched matrix product, `Conv2d` one grouped convolution or matrix product, `BatchNorm2d` takes its
+statistics per model, pooling and activations see models and samples on one axis.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ...errors import UsageError
+from . import small_conv
+
+
+class Twin(nn.Module):
+    """Base of the twins: tensors are plain attributes `[a, ...]` that `Stack.use` sets for the `a` models now at
+    work."""
+
+    names: tuple[str, ...] = ()  # parameters, in the order of the leaf's own
+    buffers_: tuple[str, ...] = ()
+    weight: Tensor
+    bias: Any  # a Tensor, or None where the leaf has none
+    running_mean: Tensor
+    running_var: Tensor
+
+
+class StackedLinear(Twin):
+    names = ("weight", "bias")
+
+    def forward(self, x: Tensor) -> Tensor:  # [M, N, D] -> [M, N, D']
+        weight = self.weight.transpose(1, 2)
+        return torch.bmm(x, weight) if self.bias is None else torch.baddbmm(self.bias.unsqueeze(1), x, weight)
+
+
+class StackedConv2d(Twin):
+    """One grouped convolution, or one matrix product where `small_maps` says so.
+
+    `pool`: a 2x2 max-pooling which it does as well, and the ReLU before that (`_swap` finds such triples).
+    """
+
+    names = ("weight", "bias")
+    leaf: nn.Conv2d
+
+    def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
+        super().__init__()
+        if leaf.groups != 1 or leaf.padding_mode != "zeros" or isinstance(leaf.padding, str):
+            raise UsageError(
+                f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'."
+            )
+        self.__dict__["leaf"] = leaf  # its sizes; not a submodule
+        self.pool = None if pool is None else PerImage(pool)
+
+    def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
+        leaf, pool = self.leaf, self.pool
+        if small_conv.suits(leaf, x):
+            return small_conv.convolve(x, self.weight, self.bias, leaf, pool is not None)
+        m, n = x.shape[:2]
+        alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
+        y = F.conv2d(
+            x[0] if alike else x.transpose(0, 1).flatten(1, 2),
+            self.weight.flatten(0, 1),
+            None if self.bias is None else self.bias.flatten(),
+            leaf.stride,
+            leaf.padding,
+            leaf.dilation,
+            groups=1 if alike else m,
+        )
+        out = y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
+        return out if pool is None else pool(out.relu())
+
+
+def pooled(layers: nn.Module) -> nn.MaxPool2d | None:
+    """The pooling, if `layers` is convolution, ReLU, 2x2 max-pooling."""
+    if not isinstance(layers, nn.Sequential) or len(layers) != 3:
+        return None
+    conv, relu, pool = layers
+    if not (isinstance(conv, nn.Conv2d) and isinstance(relu, nn.ReLU) and isinstance(pool, nn.MaxPool2d)):
+        return None
+    halves = (pool.kernel_size, pool.stride, pool.padding, pool.dilation) == (2, 2, 0, 1) and not pool.ceil_mode
+    return pool if halves else None
+
+
+class StackedBatchNorm2d(Twin):
+    names = ("weight", "bias")
+    buffers_ = ("running_mean", "running_var")
+
+    def __init__(self, leaf: nn.BatchNorm2d) -> None:
+        super().__init__()
+        if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
+            raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
+        self.eps, self.momentum = leaf.eps, leaf.momentum
+        self.share: Any = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
+
+    def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]
+        if self.training and self.share is not None:
+            return self._padded(x)
+        m, n = x.shape[:2]
+        y = F.batch_norm(
+            x.transpose(0, 1).flatten(1, 2),
+            self.running_mean.view(-1),
+            self.running_var.view(-1),
+            self.weight.flatten(),
+            self.bias.flatten(),
+            self.training,
+            self.momentum,
+            self.eps,
+        )
+        return y.unflatten(1, (m, -1)).transpose(0, 1)
+
+    def _padded(self, x: Tensor) -> Tensor:
+        """Mean and variance of each image, then of a model's real images: one pass over the maps."""
+        share, pixels = self.share.unsqueeze(2), x.shape[-1] * x.shape[-2]
+        own_var, own_mean = torch.var_mean(x, dim=(3, 4), correction=0)  # [M, N, C]
+        mean = (own_mean * share).sum(1)
+        var = ((own_var + (own_mean - mean.unsqueeze(1)).square()) * share).sum(1)
+        with torch.no_grad():
+            count = pixels / share.amax(1)  # [M, 1]
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * (count / (count - 1)), self.momentum)
+        scale = self.weight / torch.sqrt(var + self.eps)
+        shift = self.bias - mean * scale
+        return torch.addcmul(shift[:, None, :, None, None], x, scale[:, None, :, None, None])
+
+
+class PerImage(nn.Module):
+    """A leaf without parameters that looks at one image at a time (pooling): models and samples share one axis."""
+
+    def __init__(self, leaf: nn.Module) -> None:
+        super().__init__()
+        self.leaf = leaf
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.leaf(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+
+def twin_of(leaf: nn.Module) -> nn.Module:
+    if isinstance(leaf, nn.Linear):
+        return StackedLinear()
+    if isinstance(leaf, nn.Conv2d):
+        return StackedConv2d(leaf)
+    if isinstance(leaf, nn.BatchNorm2d):
+        return StackedBatchNorm2d(leaf)
+    if isinstance(leaf, nn.Flatten):
+        return nn.Flatten(leaf.start_dim + 1)
+    if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
+        return PerImage(leaf)
+    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity):
+        return leaf
+    raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
+
+
+def stackable(model: nn.Module) -> bool:
+    """Whether the stack can stand for `model`: every layer has a twin, and nothing but Sequential and the package's own
+    classes joins them (somebody else's `forward` may look at shapes)."""
+    own = __name__.partition(".")[0] + "."
+    try:
+        for module in model.modules():
+            if not list(module.children()):
+                twin_of(module)
+            elif not isinstance(module, nn.Sequential) and not type(module).__module__.startswith(own):
+                return False
+    except UsageError:
+        return False
+    return True

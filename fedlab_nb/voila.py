@@ -1,0 +1,101 @@
+"""A panel as a page of its own, for a classroom screen: `fedlab-nb voila`, `fedlab-nb voila fens --theme dark`.
+
+Voilà serves a notebook of one cell, which is made here and thrown away afterwards. Like the course's server it binds to
+127.0.0.1 with a token. The page loads nothing from elsewhere, see the template in `server_files/voila`.
+"""
+
+import html
+import importlib.util
+import json
+import os
+import secrets
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import RunError, choose
+from .jupyter import free_port, has_browser, serve, server_environment
+
+THEMES = ("light", "dark")
+PLAYGROUND = "playground"
+
+
+def open_page(
+    panel: str = PLAYGROUND, theme: str = "light", browser: bool = True, settings: Mapping[str, Any] | None = None
+) -> int:
+    """Serve `panel` (the playground, or the lab of a method) until Ctrl-C; returns the server's exit code.
+
+    settings: starting values of the panel. RunError if Voilà is not installed, UsageError for a wrong name or theme.
+    """
+    choose("theme", theme, THEMES)
+    code = source(panel, dict(settings or {}))
+    if importlib.util.find_spec("voila") is None:
+        raise RunError("Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'.")
+    port, token = free_port(8866), secrets.token_hex(24)
+    address = f"http://127.0.0.1:{port}/?token={token}"
+    with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
+        page = Path(folder, "fedlab_nb.ipynb")
+        page.write_text(json.dumps(notebook(code)), encoding="utf-8")
+        ready = (lambda: show(address, Path(folder))) if browser and has_browser() else None
+        command = server_command(page, port, theme)
+        return serve(command, folder, environment(token), port, "The page", address, ready is not None, ready)
+
+
+def source(panel: str, settings: Mapping[str, Any]) -> str:
+    """The page's Python: the panel, with the folder the command was typed in as the present one.
+
+    UsageError for a panel or setting that does not exist, so that it is said here and not by a page with a traceback.
+    """
+    if panel != PLAYGROUND or settings:
+        from . import labs, panels
+        from .methods import METHODS
+
+        choose("panel", panel, (PLAYGROUND, *METHODS))
+        tried = panels.playground(**settings) if panel == PLAYGROUND else labs.lab(panel, **settings)
+        tried.close()
+    name = "playground(" if panel == PLAYGROUND else f"lab({panel!r}, "
+    return f"import os\nos.chdir({os.getcwd()!r})\nimport fedlab_nb as fl\nfl.{name}**{dict(settings)!r})"
+
+
+def notebook(code: str) -> dict[str, Any]:
+    """A notebook of one code cell; its title is what the browser shows."""
+    cell = {"cell_type": "code", "id": "panel", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
+    metadata = {
+        "title": "fedlab_nb",
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python"},
+    }
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]}
+
+
+def server_command(page: Path, port: int, theme: str) -> list[str]:
+    """The command line of Voilà; the token is in `environment`, because arguments can be read by every user."""
+    return [
+        sys.executable,
+        "-m",
+        "voila",
+        str(page),
+        "--no-browser",
+        "--Voila.auto_token=True",
+        "--Voila.ip=127.0.0.1",
+        f"--Voila.port={port}",
+        "--Voila.port_retries=0",
+        f"--VoilaConfiguration.theme={theme}",
+        "--VoilaConfiguration.template=fedlab_nb",
+        "--Voila.log_level=ERROR",
+    ]
+
+
+def environment(token: str) -> dict[str, str]:
+    """Environment of the server: the token, and where the page's template is."""
+    return server_environment(token, "JUPYTER_PATH")
+
+
+def show(address: str, folder: Path) -> None:
+    """Open the page by way of a file that only its owner reads: a browser's arguments can be read by every user."""
+    jump = folder / "open.html"
+    jump.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">', encoding="utf-8")
+    webbrowser.open(jump.as_uri())

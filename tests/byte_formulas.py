@@ -1,0 +1,120 @@
+"""What the papers' methods must cost in bytes, as closed formulas: the tests hold the ledger to them.
+
+d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, R rounds, C classes. Every
+function gives the bytes of *one client* unless it says "all". What the package itself shows is in `comm/formulas.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from fedlab_nb.comm.formulas import FLOAT, fusefl_adaptor_floats, state_bytes, triangle
+
+
+def fedlpa_floats(weights: Iterable[Sequence[int]], bias: bool = True) -> int:
+    """FedLPA's upload in numbers: every layer's weights and the upper triangles of its two Kronecker factors.
+
+    `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution. With a
+    bias its factors are A of side in * height * breadth + 1 and B of side out. 111,484 for the five-layer CNN on
+    1x28x28 images.
+    """
+    floats = 0
+    for out, *fan in weights:
+        inputs = prod(fan) + bool(bias)
+        floats += out * inputs + triangle(inputs) + triangle(out)
+    return floats
+
+
+def fedlpa_bytes(weights: Iterable[Sequence[int]], bias: bool = True) -> int:
+    """FedLPA's upload, one way: 4 `fedlpa_floats`."""
+    return FLOAT * fedlpa_floats(weights, bias)
+
+
+def diagonal_fisher_bytes(d: int) -> int:
+    """Upload, one way, of the weights and a diagonal Fisher matrix: 2 S (Fisher merging)."""
+    return 2 * state_bytes(d)
+
+
+def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
+    """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
+    return 2 * state_bytes(d) + state_bytes(d if parameters is None else parameters)
+
+
+def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
+    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments (`weights`: see
+    fedlpa_floats)."""
+    return 2 * state_bytes(d) + FLOAT * sum(triangle(prod(fan) + bool(bias)) for _, *fan in weights)
+
+
+def fedcvae_bytes(decoder: int, classes: int) -> int:
+    """FedCVAE-Ens, up only: the decoder's numbers and the class counts (int32)."""
+    return state_bytes(decoder) + FLOAT * classes
+
+
+def logit_bytes(samples: int, classes: int) -> int:
+    """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
+    return FLOAT * samples * classes
+
+
+def dsfl_bytes(samples: int, classes: int, rounds: int, image: int = 0) -> int:
+    """DS-FL, down and up: 4 N C (2 R - 1), and N images of `image` numbers.
+
+    R times up and R - 1 times down, since the last targets stay at the server.
+    """
+    return logit_bytes(samples, classes) * (2 * rounds - 1) + FLOAT * samples * image
+
+
+def sparse_bytes(d: int, kept: int, ternary: bool = False) -> int:
+    """One message of compressed FedAvg that keeps over 38 % of d numbers, so that their positions are a bitmap.
+
+    d bits, then 2 bytes a kept number, or a bit and one float32 for all (ternary). FENS counts 2 bytes for d / 2
+    numbers and nothing for where they belong: d bytes, a quarter.
+    """
+    return -(-d // 8) + (-(-kept // 8) + FLOAT if ternary else 2 * kept)
+
+
+def fedet_numbers(models: Iterable[int]) -> int:
+    """Fed-ET's cost, all clients: 2 sum n_M(k), the numbers of each chosen client's small model, down and up.
+
+    `models`: n_M(k), once for every time that a client is chosen. The large model and the public data are never sent.
+    """
+    return 2 * sum(models)
+
+
+def fedet_bytes(models: Iterable[int]) -> int:
+    """Fed-ET, all clients and rounds, down and up: 4 `fedet_numbers`."""
+    return FLOAT * fedet_numbers(models)
+
+
+def fusefl_storage_bytes(
+    blocks: Sequence[int], channels: Sequence[int], head: int, clients: int, adaptor: str = "conv"
+) -> int:
+    """FuseFL's fused model, all clients: 4 [M sum_k P_k + head + M sum_k (M c_k^2 + c_k)].
+
+    `blocks`: P_k, the parameters of one client's K blocks; `channels`: c_k at the K - 1 borders between them;
+    `head`: C d + C of the one classifier; the last term is 0 for adaptor = "average". The paper's communication table
+    prints M times this.
+    """
+    adaptors = fusefl_adaptor_floats(channels, clients) if adaptor == "conv" else 0
+    return FLOAT * (clients * (sum(blocks) + adaptors) + head)
+
+
+def fusefl_upload_bytes(
+    blocks: Sequence[int], channels: Sequence[int], head: int, clients: int, adaptor: str = "conv"
+) -> int:
+    """FuseFL, one way, over all its rounds: a client sends each of its blocks, its adaptors and its classifier once."""
+    adaptors = fusefl_adaptor_floats(channels, clients) if adaptor == "conv" else 0
+    return FLOAT * (sum(blocks) + adaptors + head)
+
+
+def fusefl_download_bytes(
+    blocks: Sequence[int], channels: Sequence[int], clients: int, adaptor: str = "conv", calibrated: bool = True
+) -> int:
+    """FuseFL, one way, over all its rounds: the other M - 1 clients' blocks and adaptors, after every round.
+
+    The last block comes down for CCVR's statistics only (`calibrated`).
+    """
+    kept = len(blocks) if calibrated else len(blocks) - 1
+    channels = channels[: max(0, kept - 1)]
+    return (clients - 1) * fusefl_upload_bytes(blocks[:kept], channels, 0, clients, adaptor)

@@ -1,0 +1,146 @@
+"""Quantisation and packing: against a plain Python rendering of the rule, its error bound, and hand-made numbers."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from fedlab_nb.comm import size
+from fedlab_nb.comm.codec import (
+    dequantise_state,
+    from_upper_triangle,
+    pack,
+    quantise,
+    quantise_state,
+    unpack,
+    upper_triangle,
+)
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import build, load_state, model_state
+
+BITS = range(2, 9)
+WEIGHTS = npst.arrays(
+    "float32",
+    npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6),
+    elements=st.floats(-(2.0**100), 2.0**100, width=32),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(WEIGHTS, st.sampled_from(BITS))
+def test_every_number_is_off_by_at_most_half_a_step(array, bits):
+    tensor = torch.from_numpy(array)
+    sent = quantise(tensor, bits)
+    back = sent.dequantise()
+    assert back.shape == tensor.shape and back.dtype == tensor.dtype
+    step = sent.scale.item()
+    error = (back.double() - tensor.double()).abs().reshape(-1)
+    assert all(
+        e <= step / 2 * (1 + 1e-5) + 1e-6 * abs(w)
+        for e, w in zip(error.tolist(), tensor.reshape(-1).tolist(), strict=True)
+    )
+    n = tensor.numel()
+    assert size(sent) == math.ceil(n * bits / 8) + 4
+    if n:
+        largest = max(abs(tensor.max().item()), abs(tensor.min().item()))
+        assert step >= largest / 2**bits  # no finer than the bits allow
+
+
+@settings(deadline=None, max_examples=80)
+@given(WEIGHTS, st.sampled_from(BITS))
+def test_symmetric_codes_are_the_papers_rule(array, bits):
+    """s = max|w| / L, code = clip(round(w / s), -L, L), written out with Python's numbers."""
+    sent = quantise(torch.from_numpy(array), bits)
+    levels, step = 2 ** (bits - 1) - 1, sent.scale.item()
+    flat = array.reshape(-1).tolist()
+    largest = max((abs(w) for w in flat), default=0.0)
+    assert step == pytest.approx(max(largest / levels, 2.0**-126), rel=1e-6)
+    for code, w in zip(unpack(sent.codes, bits, len(flat)).tolist(), flat, strict=True):
+        exact = w / step
+        assert -levels <= code - levels <= levels
+        assert abs(code - levels - exact) <= 0.5 + 1e-4  # nearest, up to float32 in a tie or at the end
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(2, 8), st.data())
+def test_packing_comes_back_and_is_the_binary_number(bits, data):
+    codes = data.draw(st.lists(st.integers(0, 2**bits - 1), max_size=40))
+    packed = pack(torch.tensor(codes, dtype=torch.uint8), bits)
+    assert packed.numel() == math.ceil(len(codes) * bits / 8)
+    assert unpack(packed, bits, len(codes)).tolist() == codes
+    number = sum(code << (bits * position) for position, code in enumerate(codes))
+    assert bytes(packed.tolist()) == number.to_bytes(packed.numel(), "little")
+
+
+def test_three_numbers_by_hand():
+    sent = quantise(torch.tensor([1.27, -0.014, 0.0]))
+    assert sent.scale.item() == pytest.approx(0.01)
+    assert (sent.codes.int() - 127).tolist() == [127, -1, 0]
+    sent = quantise(torch.tensor([0.0, 0.4, -0.7]), bits=4)
+    assert sent.scale.item() == pytest.approx(0.1)
+    assert sent.codes.tolist() == [7 | 11 << 4, 0]
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_zero_stays_zero(bits):
+    assert quantise(torch.zeros(5, 3), bits).dequantise().eq(0).all()
+    assert quantise(torch.tensor([-3.0, 0.0, 11.0]), bits).dequantise()[1] == 0
+    assert quantise(torch.full((4,), 1e-44), bits).dequantise().isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_precisions_keep_their_dtype(dtype):
+    tensor = torch.linspace(-2, 3, 50, dtype=dtype)
+    sent = quantise(tensor, 8)
+    back = sent.dequantise()
+    assert back.dtype == dtype and size(sent) == 50 + 4
+    assert (back.double() - tensor.double()).abs().max() <= sent.scale.item() / 2 + torch.finfo(dtype).eps * 3
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_refused(value):
+    with pytest.raises(UsageError, match="NaN, infinite or beyond float32"):
+        quantise(torch.tensor([0.0, value]), 8)
+    with pytest.raises(UsageError, match="beyond float32"):
+        quantise(torch.tensor([1e300], dtype=torch.float64), 8)
+
+
+def test_wrong_requests_are_refused():
+    with pytest.raises(UsageError, match="bits is 1, but it must be a whole number from 2 to 8"):
+        quantise(torch.ones(2), 1)
+    with pytest.raises(UsageError, match="torch.int64 cannot be quantised"):
+        quantise(torch.ones(2, dtype=torch.int64))
+
+
+def test_a_state_keeps_its_biases_and_batch_norm():
+    model = build("resnet8", (1, 8, 8), 3, width=4)
+    state = model_state(model)
+    sent = quantise_state(state)
+    assert {name for name, t in sent.items() if not isinstance(t, torch.Tensor)} == {
+        name for name, t in state.items() if t.ndim >= 2
+    }
+    back = dequantise_state(sent)
+    assert all(torch.equal(back[name], t) for name, t in state.items() if t.ndim < 2)
+    load_state(model, back)
+    steps = torch.tensor([[3]])
+    assert quantise_state({"steps": steps})["steps"] is steps
+
+
+def test_triangle_comes_back():
+    a = torch.randn(3, 6, 6, generator=torch.Generator().manual_seed(0))
+    symmetric = a + a.mT
+    assert upper_triangle(symmetric).shape == (3, 21)
+    assert torch.equal(from_upper_triangle(upper_triangle(symmetric)), symmetric)
+    assert upper_triangle(torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])).tolist() == [1, 2, 3, 4, 5, 6]
+    assert from_upper_triangle(torch.tensor([7.0])).tolist() == [[7.0]]
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(5), torch.tensor(1.0)])
+def test_what_is_no_triangle_is_refused(wrong):
+    with pytest.raises(UsageError, match="no upper triangle"):
+        from_upper_triangle(wrong)
+    with pytest.raises(UsageError, match="square matrix"):
+        upper_triangle(wrong)

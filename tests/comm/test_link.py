@@ -1,0 +1,210 @@
+"""The link: what arrives is a copy, and the ledger counts exactly the bytes that were serialised."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from fedlab_nb.comm import Ledger, Link, Quantised, quantise, quantise_state, serialise, size
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import build, model_state
+
+ARRAYS = npst.arrays(
+    st.sampled_from(["float32", "float64", "float16", "int64", "int32", "uint8", "bool"]),
+    npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+)
+HEADER = st.none() | st.integers() | st.text(max_size=3) | st.booleans()
+PAYLOADS = st.recursive(
+    ARRAYS | HEADER,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def as_tensors(tree):
+    if isinstance(tree, np.ndarray):
+        return torch.from_numpy(tree.copy())
+    if isinstance(tree, dict):
+        return {name: as_tensors(part) for name, part in tree.items()}
+    return type(tree)(map(as_tensors, tree)) if isinstance(tree, (list, tuple)) else tree
+
+
+def arrays_of(tree):
+    if isinstance(tree, np.ndarray):
+        return [tree]
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
+    return [array for part in parts for array in arrays_of(part)]
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and serialise(a) == serialise(b)
+    if isinstance(a, dict):
+        return type(b) is dict and list(a) == list(b) and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+@settings(deadline=None, max_examples=200)
+@given(PAYLOADS)
+def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
+    payload, link = as_tensors(tree), Link(3)
+    body = b"".join(array.tobytes() for array in arrays_of(tree))
+    assert serialise(payload) == body
+    assert size(payload) == len(body)
+    assert same(link.up(1, payload, phase="a"), payload)
+    assert same(link.broadcast(payload, phase="b"), payload)
+    assert (link.ledger.up, link.ledger.down, link.ledger.total) == (len(body), 3 * len(body), 4 * len(body))
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
+def test_a_model_weighs_what_safetensors_writes_for_it(name):
+    state = model_state(build(name, (1, 16, 16), 10))
+    state["steps"] = torch.tensor([1, 2, 3])
+    written = safetensors.torch.save(state)
+    header = 8 + int.from_bytes(written[:8], "little")
+    assert size(state) == len(serialise(state)) == len(written) - header
+
+
+def test_strided_expanded_and_differentiable_tensors():
+    base = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    assert serialise(base.T) == np.arange(6, dtype="float32").reshape(2, 3).T.tobytes()
+    assert size(torch.zeros(1).expand(10)) == 40 == len(serialise(torch.zeros(1).expand(10)))
+    received = Link(1).up(0, {"w": base * 2, "p": torch.nn.Parameter(torch.ones(2))}, phase="x")
+    assert not any(t.requires_grad or t.grad_fn for t in received.values())
+    assert type(received["p"]) is torch.Tensor
+
+
+@pytest.mark.parametrize("send", ["up", "down", "broadcast"])
+def test_the_received_payload_shares_no_memory(send):
+    link = Link(2)
+    payload = {"w": torch.ones(3), "parts": [torch.ones(2), (torch.ones(1),)], "q": quantise(torch.ones(4)), "n": 3}
+    received = link.broadcast(payload, phase="x") if send == "broadcast" else getattr(link, send)(0, payload, phase="x")
+    payload["w"].zero_()
+    payload["parts"][0].zero_()
+    payload["parts"][1][0].zero_()
+    payload["q"].codes.zero_()
+    payload["q"].scale.zero_()
+    payload["parts"].append(None)
+    payload["n"] = 4
+    assert received["w"].eq(1).all() and received["parts"][0].eq(1).all() and received["parts"][1][0].eq(1).all()
+    assert isinstance(received["q"], Quantised) and received["q"].dequantise().allclose(torch.ones(4))
+    assert len(received["parts"]) == 2 and received["n"] == 3
+    received["w"].fill_(5)
+    assert payload["w"].eq(0).all()
+
+
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_quantised_bytes(bits):
+    sent = quantise(torch.linspace(-1, 1, 77).reshape(7, 11), bits)
+    assert size(sent) == len(serialise(sent)) == -(-77 * bits // 8) + 4
+    assert serialise(sent) == sent.codes.numpy().tobytes() + sent.scale.numpy().tobytes()
+
+
+def test_eight_bit_weights_are_a_quarter_and_doubles_count_double():
+    state = model_state(build("cnn", (1, 28, 28), 10))
+    weights = {name: t for name, t in state.items() if t.ndim >= 2}
+    assert size(quantise_state(weights)) == size(weights) // 4 + 4 * len(weights)
+    assert size({name: t.double() for name, t in state.items()}) == 2 * size(state) == 8 * 44_426
+
+
+def test_ledger_sums_by_client_and_phase():
+    link = Link(3)
+    link.up(2, torch.zeros(10), phase="models")
+    link.down(0, [torch.zeros(5)], phase="ensemble")
+    for _ in range(4):
+        link.up(2, {"g": torch.zeros(1)}, phase="aggregator")
+    link.down(np.int64(2), None, phase="aggregator")
+    ledger = link.ledger
+    assert (ledger.up, ledger.down, ledger.total) == (56, 20, 76)
+    assert ledger.by_client() == {0: (0, 20), 1: (0, 0), 2: (56, 0)}
+    assert ledger.by_phase() == {"models": (40, 0), "ensemble": (0, 20), "aggregator": (16, 0)}
+    assert ledger.rows() == [
+        {"client": 2, "direction": "up", "phase": "models", "bytes": 40, "messages": 1},
+        {"client": 0, "direction": "down", "phase": "ensemble", "bytes": 20, "messages": 1},
+        {"client": 2, "direction": "up", "phase": "aggregator", "bytes": 16, "messages": 4},
+        {"client": 2, "direction": "down", "phase": "aggregator", "bytes": 0, "messages": 1},
+    ]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4), st.sampled_from(["up", "down"]), st.sampled_from(["a", "b"]), st.integers(0, 9**20)
+        )
+    )
+)
+def test_ledger_survives_json_and_its_sums_agree(messages):
+    ledger = Ledger(5)
+    for message in messages:
+        ledger.add(*message)
+    again = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
+    assert again == ledger and again.rows() == ledger.rows() and again.up == ledger.up and again.down == ledger.down
+    for sums in (ledger.by_client(), ledger.by_phase()):
+        assert sum(up for up, _ in sums.values()) == ledger.up
+        assert sum(down for _, down in sums.values()) == ledger.down
+    assert ledger.total == sum(message[3] for message in messages)
+    assert sum(row["messages"] for row in ledger.rows()) == len(messages)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        None,
+        {"clients": 2},
+        {"clients": 0, "rows": []},
+        {"clients": 2, "rows": 3},
+        {"clients": 2, "rows": [{"client": 2, "direction": "up", "phase": "a", "bytes": 1, "messages": 1}]},
+        {"clients": 2, "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": -1, "messages": 1}]},
+        {"clients": 2, "rows": [{"client": 0, "direction": "sideways", "phase": "a", "bytes": 1, "messages": 1}]},
+        {"clients": 2, "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": 1}]},
+    ],
+)
+def test_what_is_no_ledger_is_refused(data):
+    with pytest.raises(UsageError):
+        Ledger.from_json(data)
+
+
+@pytest.mark.parametrize("client", [-1, 3, True, 1.0, "0", None])
+def test_a_client_that_does_not_exist_is_refused(client):
+    link = Link(3)
+    with pytest.raises(UsageError, match="whole number from 0 to 2"):
+        link.up(client, torch.zeros(1), phase="x")
+    assert link.ledger == Ledger(3)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [0.5, np.zeros(3), object(), {"a": [1.5]}, {(1, 2): torch.zeros(1)}, torch.zeros(2, device="meta"), {1, 2}, b"x"],
+)
+def test_what_cannot_be_counted_is_refused_and_leaves_no_entry(payload):
+    link = Link(1)
+    with pytest.raises(UsageError):
+        link.up(0, payload, phase="x")
+    with pytest.raises(UsageError):
+        link.broadcast(payload, phase="x")
+    assert link.ledger.rows() == []
+
+
+def test_a_phase_needs_a_name():
+    with pytest.raises(UsageError, match="phase's name"):
+        Link(1).up(0, torch.zeros(1), phase="")
+    with pytest.raises(UsageError, match="clients is 0"):
+        Link(0)
+
+
+def test_not_a_number_passes_as_it_is():
+    received = Link(1).up(0, torch.tensor([float("nan"), float("inf")]), phase="x")
+    assert received.isnan().tolist() == [True, False] and received[1].isinf()

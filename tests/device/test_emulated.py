@@ -1,0 +1,129 @@
+"""The emulated device itself: what it refuses, and what it counts."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from tests.device.emulated import NAME, EmulatedDevice
+
+
+@pytest.fixture
+def device():
+    with EmulatedDevice() as device:
+        yield device
+
+
+def here(*shape):
+    return torch.arange(1.0, 1 + torch.Size(shape).numel()).view(shape)
+
+
+REFUSED = {
+    "sum": lambda x: x + here(3),
+    "sum the other way": lambda x: here(3) + x,
+    "in place": lambda x: here(3).add_(x[0]),
+    "cat": lambda x: torch.cat([x, here(3)]),
+    "stack of numbers": lambda x: torch.stack([x[0], here(3)[0]]),
+    "product": lambda x: here(2, 3) @ x,
+    "layer that stayed": lambda x: nn.Linear(3, 2)(x),
+    "where": lambda x: torch.where(x > 1, x, here(3)),
+    "lists of tensors": lambda x: torch._foreach_add_([x], [here(3)]),
+    "rows of a host's tensor": lambda x: here(3)[x.long() - 1],
+    "values written": lambda x: x.index_put_((torch.zeros(3, dtype=torch.long),), here(3)),
+    "scatter": lambda x: x.scatter_add_(0, torch.zeros(3, dtype=torch.long), x),
+    "numpy": lambda x: x.numpy(),
+    "a host's stream": lambda x: torch.rand(3, device=NAME, generator=torch.Generator()),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_a_gpu_refuses(what, device):
+    x = here(3).to(NAME)
+    with pytest.raises((RuntimeError, TypeError)):
+        REFUSED[what](x)
+
+
+# What is done, and how many transfers it costs: (to the host, to the device).
+COSTS = {
+    "float": (lambda x: float(x[0]), 1, 0),
+    "bool": (lambda x: bool(x[0] > 0), 1, 0),
+    "if": (lambda x: 1 if (x > 0).all() else 0, 1, 0),
+    "item": (lambda x: x[0].item(), 1, 0),
+    "tolist": (lambda x: x.tolist(), 1, 0),
+    "cpu": (lambda x: x.cpu(), 1, 0),
+    "to cpu": (lambda x: x.to("cpu", torch.float64), 1, 0),
+    "copy out": (lambda x: torch.zeros(3).copy_(x), 1, 0),
+    "equal": (lambda x: torch.equal(x, x), 1, 0),
+    "nonzero": (lambda x: x.nonzero(), 1, 0),
+    "mask": (lambda x: x[x > 1], 1, 0),
+    "unique": (lambda x: x.unique(), 1, 0),
+    "bincount": (lambda x: x.long().bincount(), 1, 0),
+    "to": (lambda x: here(3).to(NAME), 0, 1),
+    "to the other's": (lambda x: here(3).to(x), 0, 1),
+    "tensor": (lambda x: torch.tensor([1.0], device=NAME), 0, 1),
+    "as_tensor": (lambda x: torch.as_tensor([1.0], device=NAME), 0, 1),
+    "new_tensor": (lambda x: x.new_tensor([1.0]), 0, 1),
+    "copy in": (lambda x: x.copy_(here(3)), 0, 1),
+    "rows": (lambda x: x[torch.tensor([0, 2])], 0, 1),
+    "list": (lambda x: x[[0, 2]], 0, 1),
+    "number": (lambda x: x + torch.tensor(1.0), 0, 0),
+    "made there": (lambda x: torch.zeros(3, device=NAME) + x.new_full((), 2.0) + torch.arange(3, device=NAME), 0, 0),
+    "rows there": (lambda x: x[x.long() - 1], 0, 0),
+    "slice": (lambda x: x[1:].double().sum(), 0, 0),
+    "number written": (lambda x: x.fill_(2.0).mul_(3)[1:].zero_(), 0, 0),
+}
+
+
+@pytest.mark.parametrize("what", COSTS)
+def test_what_is_counted(what, device):
+    x, (do, out, back) = here(3).to(NAME), COSTS[what]
+    device.moved.clear()
+    do(x)
+    assert (device.to_host, device.to_device) == (out, back)
+
+
+def test_launches_leave_out_views(device):
+    x = here(2, 3).to(NAME)
+    device.launched.clear()
+    (x[1:].t().unsqueeze(0).reshape(-1).detach() * 2).sum()
+    assert device.launches == 2
+
+
+def test_gradients_and_copies_are_the_cpus():
+    layer, x = (
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(18, 2)),
+        torch.rand(4, 1, 5, 5),
+    )
+    twin = copy.deepcopy(layer)
+    layer(x).square().sum().backward()
+    with EmulatedDevice():
+        twin = copy.deepcopy(twin.to(NAME))
+        assert {p.device.type for p in twin.parameters()} == {NAME}
+        twin(x.to(NAME)).square().sum().backward()
+        for one, other in zip(layer.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(one.grad, other.grad.cpu())
+
+
+def test_data_is_shared_as_on_any_device(device):
+    parameter, flat = nn.Parameter(here(2, 2).to(NAME)), torch.zeros(4, device=NAME)
+    parameter.data = flat.view(2, 2)
+    flat += 3
+    assert parameter.tolist() == [[3, 3], [3, 3]]
+
+
+def test_what_is_drawn_there_is_not_what_is_drawn_here(device):
+    state = torch.get_rng_state()
+    there = [torch.rand(8, device=NAME), torch.zeros(8, device=NAME).uniform_()]
+    assert torch.equal(state, torch.get_rng_state())
+    with torch.random.fork_rng():
+        assert not any(torch.equal(drawn.cpu(), torch.rand(8)) for drawn in there)
+
+
+def test_nothing_is_left_behind():
+    made = torch.tensor, torch.as_tensor
+    with EmulatedDevice():
+        x = here(3).to(NAME)
+    assert (torch.tensor, torch.as_tensor) == made
+    with pytest.raises(RuntimeError, match="after the device's end"):
+        x + 1

@@ -1,0 +1,212 @@
+"""Fed-ET's lab: its views before, during and after a run, at the ends of the controls, client and class chosen."""
+
+import pytest
+
+from fedlab_nb.labs import lab
+from fedlab_nb.plots import png
+
+PNG = b"\x89PNG"
+QUICK = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
+VIEWS = ("expert", "temperature", "dissent", "target", "rounds", "public", "traffic")
+
+
+@pytest.fixture
+def make(closing):
+    return lambda **options: closing(lab("fedet", **{**QUICK, **options}))
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A panel after one shot with two seeds. Tests leave it as they found it."""
+    panel = lab("fedet", **{**QUICK, "seeds": 2})
+    panel.run(wait=True)
+    yield panel
+    panel.close()
+
+
+@pytest.fixture(scope="module")
+def looped():
+    """A panel after three rounds with two of three clients."""
+    panel = lab("fedet", **QUICK, rounds=3, per_round=2)
+    panel.run(wait=True)
+    yield panel
+    panel.close()
+
+
+def fresh(panel, name, *words):
+    """The view's picture, drawn anew; it says where it was made, and `words`."""
+    picture = panel.show(name)
+    assert not panel.error and picture is not None, (name, panel.error)
+    assert "data:image/png" in panel.views[name].frame.value
+    assert "3 clients" in picture.alt and "nan" not in picture.sentence.lower()
+    for word in words:
+        assert word in picture.sentence, picture.sentence
+    return picture
+
+
+def own(panel, name):
+    return panel.lab_views[name]
+
+
+def test_before_a_run_it_says_what_to_do(make):
+    panel = make()
+    assert tuple(panel.lab_views) == VIEWS and panel.methods == ("fedet", "local", "ensemble")
+    for name in VIEWS:
+        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
+    assert "model='mlp:16,mlp:32,mlp:64'" in panel.code()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_after_several_rounds(looped, name):
+    assert looped.status == "done" and not looped.error
+    fresh(looped, name)
+
+
+def test_every_control_at_both_ends(ran, looped):
+    for panel, names in ((ran, set(VIEWS) - {"rounds"}), (looped, {"rounds"})):
+        for name in names:
+            panel.views.choose(name)
+            for widget in own(panel, name).controls:
+                if not hasattr(widget, "value"):
+                    continue
+                assert widget.description and widget.tooltip, (name, widget)
+                start = widget.value
+                if hasattr(widget, "options"):
+                    values = [o[1] if isinstance(o, tuple) else o for o in widget.options]
+                elif hasattr(widget, "base"):
+                    values = [widget.base**widget.min, widget.base**widget.max]
+                else:
+                    values = [widget.min, widget.max]
+                for value in values:
+                    widget.value = value
+                    fresh(panel, name)
+                widget.value = start
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_client_and_class_are_marked(ran, looped, name):
+    panel = looped if name == "rounds" else ran
+    panel.views.choose("partition")
+    panel.views.client.value, panel.views.klass.value = 2, 9
+    picture = fresh(panel, name)
+    if name == "expert":
+        assert "Client 2 says" in picture.sentence
+        assert "it is right" in picture.sentence or "wrong, it is “9”" in picture.sentence
+    if name == "dissent":
+        assert "test samples of class 9" in picture.alt
+    panel.views.choose("partition")
+    panel.views.client.value = panel.views.klass.value = -1
+
+
+def test_expert_follows_its_controls(ran):
+    view, outcome = own(ran, "expert"), ran.state("expert").outcome
+    first = fresh(ran, "expert", "Test sample 0:", "it is")
+    assert ran.set("expert", at=5).sentence == fresh(ran, "expert", "Test sample 5:").sentence != first.sentence
+    view.rule.value = "uniform"
+    assert {row["weight α"] for row in fresh(ran, "expert").table} == {"0.333"} and view.heat.disabled
+    assert "variance of the softmax at T = 100" in ran.set("expert", rule="softmax", heat=100).alt
+    view.kind.value = "public"
+    fresh(ran, "expert", "Public sample")
+    assert view.at.max == outcome.report.logits.shape[1] - 1 == 199
+    view.kind.value = "wrong"
+    fresh(ran, "expert", "wrong, it is")
+    view.kind.value, view.heat.value, view.at.value = "all", 1, 0
+
+
+def test_expert_starts_with_the_runs_own_rule(make):
+    panel = make(weighting="logit-variance", temperature=5.0, methods=[])
+    panel.run(wait=True)
+    view = own(panel, "expert")
+    fresh(panel, "expert")
+    assert view.rule.value == "logit-variance" and view.heat.value == 5
+
+
+def test_what_is_shown_while_it_runs(make):
+    panel = make(rounds=3, methods=[])
+    seen, hear = {}, panel._heard
+
+    def spy(event):
+        hear(event)
+        if event.report is not None and event.method == "fedet":
+            for name in ("expert", "target", "rounds"):
+                state = panel.state(name)
+                assert panel.lab_views[name].is_ready(state) and state.outcome is None
+                panel.lab_views[name].adapt(state)
+                seen[name] = panel.lab_views[name].draw(state)
+
+    panel._heard = spy
+    panel.run(wait=True)
+    assert panel.status == "done" and not panel.error
+    assert all(png(picture).startswith(PNG) for picture in seen.values())
+    assert "Public sample 0: the consensus is" in seen["expert"].sentence
+    assert "Round 3 of 3" in seen["rounds"].sentence
+
+
+def test_rounds_tells_of_the_round_that_is_marked(looped):
+    view = own(looped, "rounds")
+    fresh(looped, "rounds", "Round 3 of 3: new heads take the server from")
+    assert view.round.max == view.play.max == 3
+    view.round.value = 1
+    fresh(looped, "rounds", "Round 1 of 3: new heads take the server to")
+    view.round.value = 3
+    before = looped.state("rounds").report.small_before
+    assert fresh(looped, "rounds").table[2]["averaged by kind"] == f"{100 * before[2]:.0f} %"
+
+
+def test_rounds_of_one_shot_is_the_student_on_its_way(ran):
+    picture = fresh(ran, "rounds", "After 20 steps the student is right for", "(seeds 0–1)")
+    assert own(ran, "rounds").round.disabled
+    assert [row["server steps"] for row in picture.table] == list(range(1, 21))
+
+
+def test_other_public_data(make):
+    panel = make(clients=2, methods=[])
+    panel.run(wait=True)
+    assert "Press “Try them”" in panel.show("public").sentence
+    picture = panel.work("public")
+    assert not panel.error and [row["public data"] for row in picture.table] == [
+        "held-out part", "half the classes", "glyphs", "noise",
+    ]  # fmt: skip
+    panel.set("public", vary="size")
+    sizes = panel.work("public")
+    assert [row["samples"] for row in sizes.table] == [20, 50, 100, 200]
+
+
+def test_fedavg_beside_it(make):
+    panel = make(rounds=2, methods=[])
+    panel.run(wait=True)
+    panel.set("traffic", goal=0.2)
+    picture = panel.work("traffic")
+    assert not panel.error and [row["method"] for row in picture.table] == [
+        "Fed-ET", "FedAvg, large (mlp:256)", "FedAvg, smallest (mlp:16)",
+    ]  # fmt: skip
+    small = [2850, 4538, 8682]  # each with its common head
+    assert picture.table[0]["numbers in all"] == f"{2 * 2 * sum(small) / 1000:.3g} k"
+    assert picture.table[2]["numbers in all"] == f"{2 * 2 * 3 * 1266 / 1000:.3g} k"
+
+
+def test_stop_acts_on_a_views_work(make):
+    panel = make(clients=2, methods=[])
+    panel.run(wait=True)
+    panel.views.choose("public")
+    ticked = []
+
+    def stop_at_once(step):
+        ticked.append(step)
+        panel.stop()
+
+    view = own(panel, "public")
+    work = view.work
+    view.work = lambda state: (step if stop_at_once(step) is None else step for step in work(state))
+    panel.views["public"].button.click()
+    panel.wait(20)
+    assert panel.status == "stopped" and len(ticked) <= 2 and not panel.error
+
+
+@pytest.mark.parametrize("clients", [1, 20])
+def test_few_and_many_clients(make, clients):
+    panel = make(clients=clients, epochs=1, methods=[])
+    panel.run(wait=True)
+    assert panel.status == "done" and not panel.error
+    for name in ("expert", "temperature", "dissent", "target"):
+        assert panel.show(name) is not None and not panel.error, name

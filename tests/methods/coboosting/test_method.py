@@ -1,0 +1,359 @@
+"""Co-Boosting as a whole: what each of its three ideas may change, what is sent, and that dense.py's frame holds."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.comm import formulas
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import METHODS, EnsembleModel
+from fedlab_nb.methods.coboosting import boosting
+from fedlab_nb.methods.coboosting.method import CoBoosting
+from fedlab_nb.methods.coboosting.model import BoostedModel, WeightedEnsemble
+from fedlab_nb.methods.coboosting.report import CoBoostingReport
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.parts import synthesis
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
+from fedlab_nb.methods.parts.images import Pool
+from fedlab_nb.models import build
+from fedlab_nb.training import Recipe
+
+M, C, T, B = 3, 10, 4, 16
+SHORT = {"epochs": T, "images": B, "batch": 8, "generator_steps": 2, "passes": 2, "latent": 8, "width": 4}
+TRAINED_ONCE: dict = {}
+
+
+@functools.cache
+def federation(alpha=0.1, clients=M):
+    return federate("digits", alpha=alpha, clients=clients, seed=0)
+
+
+def context(models=("mlp",), epochs=3, dtype=torch.float32, seed=0, clients=M):
+    """A run whose clients are trained once for all tests of this file."""
+    data, key = federation(clients=clients), (models, epochs, dtype, clients)
+    shape = data.dataset.input_shape
+    return Context(
+        data,
+        architectures=[(models[k % len(models)], shape, C, None) for k in range(clients)],
+        recipe=Recipe(epochs=epochs, batch_size=16, lr=0.1, momentum=0, weight_decay=0),
+        seed=seed,
+        dtype=dtype,
+        recall=lambda: TRAINED_ONCE.get(key),
+        remember=lambda trained: TRAINED_ONCE.update({key: [trained.state(k) for k in range(len(trained))]}),
+    )
+
+
+def run(ctx=None, **options):
+    """The final model and everything that was yielded."""
+    steps, generator = [], CoBoosting(**SHORT | options).run(ctx or context())
+    while True:
+        try:
+            steps.append(next(generator))
+        except StopIteration as stop:
+            return stop.value, steps
+
+
+def x_test(dtype=torch.float32):
+    return federation().dataset.x_test.to(dtype)
+
+
+# ------------------------------------------------------------------------------------------------ bytes
+@pytest.mark.parametrize("models", [("mlp",), ("resnet8", "mlp", "lenet5")])
+def test_every_client_gets_the_initial_model_and_sends_its_own_and_nothing_else(models):
+    ctx = context(models, epochs=0)
+    model, _ = run(ctx, epochs=2)
+    for k, (up, down) in ctx.link.ledger.by_client().items():
+        d = sum(tensor.numel() for tensor in model.ensemble.clients.state(k).values())
+        assert up == down == formulas.state_bytes(d) and up + down == formulas.one_shot_bytes(d)
+    assert set(ctx.link.ledger.by_phase()) == {"initial model", "local models"}
+
+
+def test_the_cards_upload_sizes():
+    """LeNet-5 on one channel; ResNet-18 on three, whose published size has batch norm's counters, which we omit."""
+    lenet = build("lenet5", (1, 32, 32), 10)
+    assert formulas.state_bytes(sum(t.numel() for t in lenet.state_dict().values())) == 246_824
+    resnet = build("resnet18", (3, 32, 32), 10)
+    floats = [t for t in resnet.state_dict().values() if t.is_floating_point()]
+    counters = [t for t in resnet.state_dict().values() if not t.is_floating_point()]
+    assert formulas.state_bytes(sum(t.numel() for t in floats)) + 8 * len(counters) == 44_734_408
+
+
+# ------------------------------------------------------------------------------------------------ the three ideas
+def test_without_ee_the_ensemble_stays_fedens_from_the_first_epoch_to_the_last():
+    for options in ({}, {"ghs": False}, {"dhs": False}):
+        model, _ = run(ee=False, **options)
+        np.testing.assert_array_equal(model.report.weights, np.full((T, M), np.float32(1 / M)))
+        fedens = EnsembleModel(model.ensemble.clients)
+        torch.testing.assert_close(model.ensemble.logits(x_test()), fedens.logits(x_test()))
+
+
+def test_ee_starts_at_1_over_m_steps_from_the_second_epoch_on_and_stays_in_range():
+    mu = 0.3
+    model, steps = run(mu=mu)
+    path = model.report.weights.astype(float)
+    assert path.shape == (T, M)
+    np.testing.assert_allclose(path[0], 1 / M, rtol=1e-6)
+    assert (path >= 0).all() and (path <= 1).all() and np.ptp(path[-1]) > 0
+    # `passes` = 2 steps an epoch, each of μ 0.99^t / M.
+    for t in range(1, T):
+        assert np.abs(path[t] - path[t - 1]).max() <= 2 * mu / M * 0.99**t + 1e-6
+    assert [s.done for s in steps if s.phase == "ensemble weights"] == [t for t in range(1, T) for _ in range(2)]
+
+
+def test_the_literal_rule_travels_one_decayed_step_an_epoch():
+    """updates="once" with weighted="sum" from Eqs. 2 and 12: every weight moves by μ 0.99^t, until it meets an end."""
+    model, _ = run(updates="once", weighted="sum", mu=0.01)
+    path = model.report.weights.astype(float)
+    for t in range(1, T):
+        np.testing.assert_allclose(np.abs(path[t] - path[t - 1]), 0.01 / M * 0.99**t, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("updates", "passes", "expected"),
+    [
+        ("batches", 0, [(t * B, 8, None) for t in range(1, T)]),
+        ("batches", 2, [(t * B, 8, 2) for t in range(1, T)]),
+        ("once", 2, [(t * B, t * B, 1) for t in range(1, T)]),
+        ("new", 2, [(B, B, 1)] * T),
+    ],
+)
+def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
+    """The pool before the new batch joins it, clean; its cached logits are what the networks answer."""
+    seen, real = [], boosting.reweight
+    pools: list[Pool] = []
+
+    class Recorded(Pool):
+        def __init__(self):
+            super().__init__()
+            pools.append(self)
+
+    def reweight(w, logits, labels, mu, *, batch, stream, steps, normalise):
+        seen.append((len(labels), batch, steps))
+        if updates != "new":
+            assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
+            ensemble = FrozenEnsemble(context_clients)
+            torch.testing.assert_close(logits, ensemble.remembered(pools[-1].x), rtol=1e-4, atol=1e-5)
+        return real(w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise)
+
+    context_clients = run(ee=False)[0].ensemble.clients
+    monkeypatch.setattr(synthesis, "Pool", Recorded)
+    monkeypatch.setattr(boosting, "reweight", reweight)
+    run(updates=updates, passes=passes)
+    assert seen == expected
+
+
+def test_the_pool_keeps_clean_images_whatever_dhs_does(monkeypatch):
+    added, pools = [], []
+
+    class Recorded(Pool):
+        def add(self, x, labels, logits):
+            super().add(x, labels, logits)
+            added.append(x.clone())
+            pools.append(self)
+
+    monkeypatch.setattr(synthesis, "Pool", Recorded)
+    for kind in boosting.PERTURBATIONS:
+        added.clear()
+        run(perturbation=kind, epsilon=64.0)
+        assert torch.equal(pools[-1].x, torch.cat(added)) and len(pools[-1]) == T * B
+        assert float(pools[-1].x.min()) >= 0 and float(pools[-1].x.max()) <= 1
+
+
+def test_dhs_perturbs_what_teacher_and_student_see_afresh_in_every_batch(monkeypatch):
+    """Teacher and student meet images exactly ε away from the pool's, with other directions in every batch."""
+    calls, real = [], boosting.perturb
+
+    def perturb(x, teacher, u, epsilon, **options):
+        moved = real(x, teacher, u, epsilon, **options)
+        calls.append((x, moved, u))
+        return moved
+
+    monkeypatch.setattr(boosting, "perturb", perturb)
+    run(epsilon=51.0)  # 0.2 in pixels
+    assert len(calls) == 2 * T  # `passes` = 2
+    for x, moved, _ in calls:
+        assert (moved - x).abs().max() == pytest.approx(0.2, abs=1e-6)
+    assert not torch.equal(calls[0][2], calls[1][2])
+    calls.clear()
+    run(dhs=False)
+    assert not calls
+
+
+def test_dhs_touches_the_student_only():
+    """The first batch of images and the first weights are the same; what follows differs through the student."""
+    with_, without = run()[0], run(dhs=False)[0]
+    a, b = with_.report, without.report
+    assert np.array_equal(a.synthetic_images[0], b.synthetic_images[0])
+    assert not torch.equal(with_.logits(x_test()), without.logits(x_test()))
+    # Without the student in the generator's loss (β = 0) images and weights never notice.
+    a, b = run(beta=0.0)[0].report, run(beta=0.0, dhs=False)[0].report
+    assert np.array_equal(a.synthetic_images, b.synthetic_images) and np.array_equal(a.weights, b.weights)
+
+
+def test_epsilon_0_is_dhs_off():
+    one, two = run(epsilon=0.0)[0], run(dhs=False)[0]
+    assert torch.equal(one.logits(x_test()), two.logits(x_test()))
+
+
+def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(monkeypatch):
+    cached, _ = run(context(dtype=torch.float64), dhs=False)
+    monkeypatch.setattr(boosting, "perturb", lambda x, *rest, **options: x)  # the teacher is asked again each time
+    asked, _ = run(context(dtype=torch.float64))
+    torch.testing.assert_close(cached.logits(x_test(torch.float64)), asked.logits(x_test(torch.float64)))
+
+
+def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy():
+    hard, plain = run()[0].report, run(ghs=False)[0].report
+    assert not np.array_equal(hard.synthetic_images[0], plain.synthetic_images[0])
+    x, y = torch.rand(6, 1, 8, 8), torch.arange(6)
+    clients = run(epochs=2)[0].ensemble.clients
+    ensemble, student, w = FrozenEnsemble(clients), clients.module(0), torch.tensor([0.2, 0.5, 0.1])
+    teacher = sum(w[k] * clients.module(k)(x) for k in range(M)) / w.sum()
+    cross_entropy = torch.nn.functional.cross_entropy(teacher, y, reduction="none")
+    kl = torch.nn.functional.kl_div(
+        (student(x) / 3).log_softmax(1), (teacher / 3).softmax(1), reduction="batchmean"
+    )  # torch's argument order: student first, teacher as target
+    d = 1 - teacher.softmax(1)[torch.arange(6), y]
+    for ghs, hard_loss in ((True, (d * cross_entropy).mean()), (False, cross_entropy.mean())):
+        method = CoBoosting(ghs=ghs, beta=0.7)
+        torch.testing.assert_close(method.loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl)
+
+
+def test_the_sum_to_the_letter_inflates_and_the_mean_does_not():
+    mean, total = run(mu=1.0, passes=0)[0], run(mu=1.0, passes=0, weighted="sum")[0]
+    for model, normalise in ((mean, True), (total, False)):
+        assert model.ensemble.normalise is normalise
+        z, w = model.ensemble.clients.logits(x_test()), model.ensemble.weights
+        expected = torch.einsum("m,mnc->nc", w, z) / (w.sum() if normalise else 1)
+        torch.testing.assert_close(model.ensemble.logits(x_test()), expected)
+
+
+@pytest.mark.parametrize("options", [{"reset": False}, {"start": "samples"}, {"perturbation": "literal"}])
+def test_every_other_option_runs_and_matters(options):
+    base, other = run()[0], run(**options)[0]
+    assert not torch.equal(base.logits(x_test()), other.logits(x_test()))
+    if "start" in options:
+        sizes = np.array(context().sizes)
+        np.testing.assert_allclose(other.report.weights[0], sizes / sizes.sum(), rtol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ references
+def test_weights_from_real_images_need_those_images_sent():
+    ctx = context()
+    model, _ = run(ctx, ee_data="real", answer="ensemble")
+    values = sum(x.numel() * 4 + y.numel() * 8 for x, y in map(ctx.private.train, range(M)))
+    assert ctx.link.ledger.by_phase()["raw samples"] == (values, 0)
+    assert isinstance(model, WeightedEnsemble)
+
+
+def test_a_client_that_always_errs_loses_its_weight_on_real_images():
+    """Negated logits: a share of 0.2 falls to nearly 0. An untrained client would be no such test: with logits near 0
+    it only tempers the sum of the others, and may gain (1 of 12 federations of the digits)."""
+    ctx = context(epochs=20, clients=5)
+    model, _ = run(ctx, ee=False, epochs=2)
+    clients = model.ensemble.clients
+    x, y = (torch.cat(part) for part in zip(*map(ctx.private.train, range(5)), strict=True))
+    logits = clients.logits(x)
+    logits[3] *= -1
+    w, stream = torch.full((5,), 0.2), torch.Generator()
+    for epoch in range(20):
+        *_, w = boosting.reweight(w, logits, y, 0.02 * 0.99**epoch, batch=64, stream=stream)
+    assert float(w[3] / w.sum()) < 0.1
+
+
+def test_hand_set_weights_give_any_ensemble():
+    model, _ = run(epochs=2)
+    by_hand = WeightedEnsemble(model.ensemble.clients, model.report.weights[-1])
+    assert torch.equal(by_hand.logits(x_test()), model.ensemble.logits(x_test()))
+
+
+# ------------------------------------------------------------------------------------------------ results
+def test_what_a_run_keeps():
+    model, steps = run()
+    assert isinstance(model, BoostedModel)
+    a = model.report
+    assert a.weights.shape == (T, M)
+    frames = len(a.synthetic_epochs)
+    assert a.synthetic_images.shape == (frames, B, 1, 8, 8) and a.synthetic_images.dtype == np.uint8
+    assert a.synthetic_labels.shape == (frames, B) and a.synthetic_epochs[-1] == T
+    series = (a.difficulty, a.disagreement, a.teacher_classes, a.distillation_loss)
+    assert all(len(values) == T for values in series)
+    assert ((a.difficulty >= 0) & (a.difficulty <= 1)).all()
+    np.testing.assert_allclose(a.ensemble_weights, a.weights[-1] / a.weights[-1].sum(), rtol=1e-5)
+    snapshots = [step.model for step in steps if step.phase == "distillation" and step.model is not None]
+    assert torch.equal(snapshots[-1].logits(x_test()), model.logits(x_test()))
+    assert not torch.equal(snapshots[0].logits(x_test()), model.logits(x_test()))
+    assert {step.phase for step in steps} == {"local training", "synthesis", "ensemble weights", "distillation"}
+
+
+def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
+    model, steps = run(mu=2.0)
+    x, y = x_test(), federation().dataset.y_test
+    assert model.report.ensemble_curve is None
+    curve = model.measured(x, y).ensemble_curve
+    assert len(curve) == T and curve[-1] == model.ensemble.accuracy(x, y)
+    assert curve[0] == EnsembleModel(model.ensemble.clients).accuracy(x, y)
+    snapshots = [step.model.ensemble.accuracy(x, y) for step in steps if step.phase == "distillation" and step.model]
+    assert curve == snapshots  # T = 4: every epoch is shown
+
+
+def test_while_it_runs_it_reports_what_there_is_so_far():
+    model, steps = run()
+    reports = [step.model.report for step in steps if step.phase == "distillation" and step.model is not None]
+    assert [len(now.weights) for now in reports] == [1, 2, 3, 4] == [len(now.synthetic_images) for now in reports]
+    for now in reports:
+        assert isinstance(now, CoBoostingReport) and now.arrays().keys() == model.report.arrays().keys()
+        for name, values in now.arrays().items():
+            assert np.array_equal(values, getattr(model.report, name)[: len(values)])
+        np.testing.assert_allclose(now.ensemble_weights, now.weights[-1] / now.weights[-1].sum(), rtol=1e-5)
+
+
+def test_answer_ensemble_predicts_with_the_weighted_ensemble():
+    server, ensemble = run()[0], run(answer="ensemble")[0]
+    x, y = x_test(), federation().dataset.y_test
+    assert ensemble.measured(x, y).ensemble_curve == server.measured(x, y).ensemble_curve
+    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).filled() == {}
+    assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
+    assert np.array_equal(server.report.weights, ensemble.report.weights)
+    assert ensemble.parameters == sum(ensemble.clients.parameters) and server.parameters == ensemble.parameters // M
+
+
+def test_clients_of_several_architectures_and_a_server_model_like_the_first():
+    ctx = context(("lenet5", "mlp", "resnet8"), epochs=1)
+    model, _ = run(ctx)
+    assert model.module.architecture[0] == "lenet5"
+    assert model.logits(x_test()).shape == (len(x_test()), C)
+    assert model.report.weights.shape == (T, M)
+
+
+def test_the_server_changes_no_client_model():
+    run()
+    before = [{name: tensor.clone() for name, tensor in state.items()} for state in context()._recall()]
+    model, _ = run()
+    for k, state in enumerate(before):
+        assert all(torch.equal(state[name], tensor) for name, tensor in model.ensemble.clients.state(k).items())
+
+
+def test_the_same_seed_gives_the_same_digits_and_another_seed_others():
+    one, two, other = (run(context(seed=seed))[0] for seed in (0, 0, 1))
+    assert torch.equal(one.logits(x_test()), two.logits(x_test()))
+    assert np.array_equal(one.report.weights, two.report.weights)
+    assert not torch.equal(one.logits(x_test()), other.logits(x_test()))
+
+
+def test_both_presets_and_the_papers_values():
+    classroom, paper = CoBoosting.preset(), CoBoosting.preset("paper")
+    assert classroom.passes > 0 and paper.passes == 0  # capped, or the whole pool every epoch
+    assert (paper.epochs, paper.images, paper.batch, paper.generator_steps, paper.latent) == (500, 128, 128, 30, 256)
+    assert (paper.generator_lr, paper.server_lr, paper.temperature, paper.epsilon) == (1e-3, 0.01, 4, 8)
+    assert paper.beta == 1 and paper.mu == pytest.approx(0.1)  # μ = 0.1/M
+    for method in (classroom, paper):
+        assert method.ghs and method.dhs and method.ee and method.reset
+        assert (method.weighted, method.perturbation, method.updates) == ("mean", "sign", "batches")
+    assert CoBoosting.paper_recipe == Recipe(epochs=300, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
+    with pytest.raises(UsageError, match="perturbation"):
+        CoBoosting.preset(perturbation="l2")
+    assert METHODS["coboosting"] is CoBoosting

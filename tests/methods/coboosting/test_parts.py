@@ -1,0 +1,305 @@
+"""The formulas of Co-Boosting: difficulty and losses by hand, perturbations, ensemble weights; all in float64."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import EnsembleModel
+from fedlab_nb.methods.coboosting import boosting
+from fedlab_nb.methods.coboosting.model import WeightedEnsemble
+from fedlab_nb.methods.dense import boundary_loss
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, combine
+from fedlab_nb.models import build
+from fedlab_nb.training import ClientModels
+
+F64 = torch.float64
+M, N, C = 4, 37, 5
+
+
+def stream(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def random(*shape, seed=0, scale=1.0):
+    return torch.randn(*shape, generator=stream(seed), dtype=F64) * scale
+
+
+def labels(n=N, seed=1):
+    return torch.randint(C, (n,), generator=stream(seed))
+
+
+def clients(count=M, dtype=F64, models=("mlp",)):
+    made = [build(models[k % len(models)], (1, 8, 8), C, generator=stream(k), dtype=dtype) for k in range(count)]
+    return ClientModels(made)
+
+
+def images(n=N, seed=3, dtype=F64):
+    return torch.rand(n, 1, 8, 8, generator=stream(seed), dtype=dtype)
+
+
+def uniform(models):
+    """The mean of the clients' logits, with gradients."""
+    ensemble = FrozenEnsemble(models)
+    return lambda x: ensemble.logits(x).mean(0)
+
+
+# ------------------------------------------------------------------------------------------------------------------ GHS
+# Logits log 1, log 3 make probabilities 1/4, 3/4.
+HAND = torch.tensor([[0, math.log(3)], [0, math.log(3)]], dtype=F64)
+
+
+def test_difficulty_by_hand_and_within_0_and_1():
+    by_hand = torch.tensor([0.25, 0.75], dtype=F64)
+    torch.testing.assert_close(boosting.difficulty(HAND, torch.tensor([1, 0])), by_hand)
+    d = boosting.difficulty(random(N, C, scale=30), labels())
+    assert bool((d >= 0).all()) and bool((d <= 1).all())
+    # The size of the cross-entropy's gradient on the label's logit.
+    logits = random(N, C).requires_grad_()
+    (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels(), reduction="sum"), logits)
+    torch.testing.assert_close(boosting.difficulty(logits, labels()), -gradient[torch.arange(N), labels()])
+
+
+def test_hard_sample_loss_by_hand():
+    y = torch.tensor([1, 0])
+    by_hand = (0.25 * math.log(4 / 3) + 0.75 * math.log(4)) / 2
+    assert math.isclose(boosting.hard_sample_loss(HAND, y), by_hand, rel_tol=1e-12)
+    squared = (0.25**2 * math.log(4 / 3) + 0.75**2 * math.log(4)) / 2
+    assert math.isclose(boosting.hard_sample_loss(HAND, y, exponent=2), squared, rel_tol=1e-12)
+
+
+def test_hard_sample_loss_is_at_most_the_cross_entropy_which_exponent_0_is():
+    logits, y = random(N, C, scale=3), labels()
+    plain = F.cross_entropy(logits, y)
+    assert boosting.hard_sample_loss(logits, y) <= plain
+    torch.testing.assert_close(boosting.hard_sample_loss(logits, y, exponent=0), plain, rtol=0, atol=1e-14)
+
+
+def test_no_gradient_flows_through_the_difficulty():
+    """With d constant, ∂L_H/∂logits = d (p - onehot) / N."""
+    logits, y = random(N, C).requires_grad_(), labels()
+    (gradient,) = torch.autograd.grad(boosting.hard_sample_loss(logits, y), logits)
+    p = logits.detach().softmax(1)
+    d = 1 - p[torch.arange(N), y]
+    torch.testing.assert_close(gradient, d[:, None] * (p - F.one_hot(y, C)) / N, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_adversarial_loss_is_never_positive_and_0_where_student_and_teacher_agree(temperature):
+    teacher, student = random(N, C, seed=1), random(N, C, seed=2)
+    assert boosting.adversarial_loss(teacher, student, temperature) < 0
+    assert boosting.adversarial_loss(teacher, teacher, temperature) == 0
+    # Softmax does not see a shift of all logits.
+    shifted = boosting.adversarial_loss(teacher, teacher + 5, temperature)
+    assert abs(float(shifted)) < 1e-14
+
+
+def test_the_teachers_distribution_comes_first():
+    """Teacher (1/2, 1/2), student (1/4, 3/4): KL = log 2 - log 3 / 2; the other way round it is another number."""
+    teacher, student = torch.zeros(1, 2, dtype=F64), HAND[:1]
+    forward = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
+    backward = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
+    assert not math.isclose(forward, backward, rel_tol=0.01)
+    assert math.isclose(boosting.adversarial_loss(teacher, student), -forward, rel_tol=1e-12)
+    # Temperature 3 with logits three times as large: the same distributions, times 3².
+    assert math.isclose(boosting.adversarial_loss(teacher, 3 * student, 3.0), -9 * forward, rel_tol=1e-12)
+
+
+def test_beside_dense_only_the_mask_is_missing():
+    teacher, student = random(N, C, seed=1), random(N, C, seed=2)
+    differ = teacher.argmax(1) != student.argmax(1)
+    masked = boosting.adversarial_loss(teacher[differ], student[differ]) * differ.sum() / N
+    torch.testing.assert_close(masked, boundary_loss(teacher, student))
+    assert boosting.adversarial_loss(teacher, student) < boundary_loss(teacher, student)
+
+
+def test_the_adversarial_gradient_reaches_images_through_both_networks():
+    both = clients(2)
+    x = images(3).requires_grad_()
+
+    def gradient(freeze):
+        teacher, student = (module(x) for module in both.modules)
+        teacher = teacher.detach() if freeze == "teacher" else teacher
+        student = student.detach() if freeze == "student" else student
+        return torch.autograd.grad(boosting.adversarial_loss(teacher, student), x)[0]
+
+    torch.testing.assert_close(gradient(None), gradient("teacher") + gradient("student"))
+    assert gradient("teacher").abs().max() > 0 and gradient("student").abs().max() > 0
+
+
+# ------------------------------------------------------------------------------------------------------------------ DHS
+@pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
+def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
+    ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
+    u = boosting.random_directions(N, C, stream(), x)
+    before = x.clone()
+    moved = boosting.perturb(x, ensemble, u, epsilon) - x
+    probe = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad((u * (ensemble(probe) / 4).softmax(1)).sum(), probe)
+    torch.testing.assert_close(moved, epsilon * gradient.sign(), rtol=0, atol=1e-15)
+    assert moved.abs().max() == pytest.approx(epsilon, abs=1e-15)
+    assert (gradient != 0).double().mean() > 0.9
+    assert torch.equal(x, before) and not x.requires_grad
+
+
+def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
+    ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
+    u = boosting.random_directions(N, C, stream(), x)
+    moved = boosting.perturb(x, ensemble, u, epsilon, kind="literal") - x
+    torch.testing.assert_close(moved.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
+    # Along the gradient of the raw logits, with no temperature in it.
+    probe = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad((u * ensemble(probe)).sum(), probe)
+    torch.testing.assert_close(F.cosine_similarity(moved.flatten(1), gradient.flatten(1)), torch.ones(N, dtype=F64))
+
+
+def test_where_the_teacher_is_flat_nothing_moves():
+    x = images(3)
+    for kind in boosting.PERTURBATIONS:
+        moved = boosting.perturb(x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind)
+        assert torch.equal(moved, x)
+
+
+def test_the_sign_step_is_55_times_longer_on_a_colour_image():
+    """3x32x32: ε √3072 against ε, 1.74 against 0.031 in L₂ (the magnitudes to expect)."""
+    x, weights = torch.rand(2, 3, 32, 32, dtype=F64), random(3 * 32 * 32, C)
+    u = torch.rand(2, C, dtype=F64)
+    steps = {
+        kind: (boosting.perturb(x, lambda x: x.flatten(1) @ weights, u, 8 / 255, kind=kind) - x).flatten(1).norm(dim=1)
+        for kind in boosting.PERTURBATIONS
+    }
+    torch.testing.assert_close(steps["sign"], torch.full((2,), 8 / 255 * math.sqrt(3072), dtype=F64))
+    assert steps["sign"][0] == pytest.approx(1.74, abs=0.005) and steps["literal"][0] == pytest.approx(0.031, abs=5e-4)
+
+
+def test_directions_are_uniform_between_minus_1_and_1_and_follow_their_stream():
+    u = boosting.random_directions(4000, C, stream(), images(1))
+    assert u.dtype == F64 and u.abs().max() <= 1 and abs(float(u.mean())) < 0.02
+    assert float(u.var()) == pytest.approx(1 / 3, abs=0.01)
+    assert torch.equal(u, boosting.random_directions(4000, C, stream(), images(1)))
+
+
+def test_an_unknown_perturbation_is_refused():
+    with pytest.raises(UsageError, match="Unknown perturbation 'sing'"):
+        boosting.perturb(images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, kind="sing")
+
+
+# ------------------------------------------------------------------------------------------------------------------- EE
+def weighted_loss(z, y, w, normalise):
+    total = torch.einsum("m,mnc->nc", w, z)
+    return F.cross_entropy(total / w.sum() if normalise else total, y)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_gradient_in_closed_form_is_autograds(normalise):
+    z, y = random(M, N, C, scale=3), labels()
+    w = torch.rand(M, generator=stream(5), dtype=F64).requires_grad_()
+    (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
+    torch.testing.assert_close(boosting.weight_gradient(z, y, w.detach(), normalise=normalise), expected)
+
+
+def test_of_the_normalised_ensemble_the_weighted_sum_of_the_gradient_is_0():
+    for seed in range(20):
+        z, y = random(M, N, C, seed=seed, scale=5), labels(seed=seed)
+        w = torch.rand(M, generator=stream(seed), dtype=F64)
+        gradient = boosting.weight_gradient(z, y, w)
+        assert abs(float(w @ gradient)) < 1e-12 and float(gradient.abs().max()) > 1e-3
+        two = boosting.weight_gradient(z[:2], y, w[:2])
+        assert two[0].sign() == -two[1].sign()
+
+
+def test_a_factor_of_all_weights_changes_nothing_or_scales_the_literal_sum():
+    z, w = random(M, N, C), torch.rand(M, dtype=F64, generator=stream())
+    torch.testing.assert_close(combine(z, 7 * w), combine(z, w))
+    torch.testing.assert_close(combine(z, 7 * w, normalise=False), 7 * combine(z, w, normalise=False))
+
+
+def test_one_sign_step_by_hand():
+    w, gradient = torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64), torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64)
+    torch.testing.assert_close(boosting.sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64))
+
+
+def test_a_step_that_would_leave_no_client_is_not_taken():
+    w = torch.tensor([0.01, 0.02], dtype=F64)
+    assert torch.equal(boosting.sign_step(w, torch.ones(2, dtype=F64), 0.5), w)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_weights_stay_between_0_and_1(normalise):
+    z, y, start = random(M, N, C, scale=3), labels(), torch.full((M,), 1 / M, dtype=F64)
+    path = torch.stack(list(boosting.reweight(start, z, y, 0.3, batch=2, stream=stream(), normalise=normalise)))
+    assert path.shape == (math.ceil(N / 2), M)
+    assert path.min() == 0 and path.max() <= 1
+
+
+def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
+    seen = []
+
+    def gradient(z, y, w, normalise):
+        seen.append(z[0, :, 0])
+        return torch.zeros_like(w)
+
+    monkeypatch.setattr(boosting, "weight_gradient", gradient)
+    z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
+    w = torch.full((M,), 1 / M, dtype=F64)
+    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=stream()))
+    assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
+    assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
+    assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
+    seen.clear()
+    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=stream(), steps=2))
+    assert [len(part) for part in seen] == [8, 8]
+
+
+def test_two_identical_clients_keep_identical_weights():
+    z, y = random(M, N, C, scale=3), labels()
+    z[2] = z[0]
+    for normalise in (True, False):
+        start = torch.full((M,), 1 / M, dtype=F64)
+        for w in boosting.reweight(start, z, y, 0.03, batch=4, stream=stream(), normalise=normalise):
+            assert w[0] == w[2]
+        assert not torch.equal(w, start)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_small_step_does_not_raise_the_loss_of_its_batch(normalise):
+    for seed in range(30):
+        z, y = random(M, N, C, seed=seed, scale=4), labels(seed=seed)
+        w = torch.rand(M, generator=stream(seed), dtype=F64) * 0.8 + 0.1
+        (moved,) = boosting.reweight(w, z, y, 1e-4, batch=N, stream=stream(), normalise=normalise)
+        assert weighted_loss(z, y, moved, normalise) <= weighted_loss(z, y, w, normalise) + 1e-6
+        torch.testing.assert_close((moved - w).abs(), torch.full((M,), 1e-4, dtype=F64))
+
+
+def test_cached_logits_give_the_weights_that_running_the_networks_gives():
+    models, x, y = clients(), images(), labels()
+    w = torch.full((M,), 1 / M, dtype=F64)
+    cached = FrozenEnsemble(models).remembered(x)
+    *_, fast = boosting.reweight(w, cached, y, 0.02, batch=8, stream=stream(9))
+    slow, order = w, torch.randperm(N, generator=stream(9))
+    for rows in order.split(8):
+        slow = slow.clone().requires_grad_()
+        total = sum(weight * module(x[rows]) for weight, module in zip(slow, models.modules, strict=True))
+        loss = F.cross_entropy(total / slow.sum(), y[rows])
+        (gradient,) = torch.autograd.grad(loss, slow)
+        slow = (slow - 0.02 * gradient.sign()).clamp(0, 1).detach()
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-14)
+
+
+# ------------------------------------------------------------------------------------------------------------- ensemble
+def test_equal_weights_are_fedens_and_one_weight_is_that_client():
+    models, x = clients(models=("mlp", "lenet5")), images()
+    fedens = EnsembleModel(models).logits(x)
+    torch.testing.assert_close(WeightedEnsemble(models, [0.3] * M).logits(x), fedens)
+    torch.testing.assert_close(WeightedEnsemble(models, [1] * M, normalise=False).logits(x), M * fedens)
+    alone = WeightedEnsemble(models, [0, 0, 0.2, 0])
+    torch.testing.assert_close(alone.logits(x), models.module(2)(x))
+    assert alone.features(x).shape == (N, M * C) and alone.parameters == sum(models.parameters)
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [1, 1, 1, -1], [0, 0, 0, 0], [1, 1, 1, float("nan")], [1, 1, 1, math.inf]])
+def test_weights_that_make_no_ensemble_are_refused(weights):
+    with pytest.raises(UsageError, match="The ensemble's weights are"):
+        WeightedEnsemble(clients(), weights)

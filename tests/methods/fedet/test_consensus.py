@@ -1,0 +1,212 @@
+"""Fed-ET's weights, consensus and loss against other derivations and numbers made by hand: F1 to F9, in float64."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.labs.fedet.bound import brier
+from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, soft_label, variance_weights
+
+M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
+
+
+def logits(seed=0, m=M, b=B, n=N, scale=2.0):
+    return scale * torch.randn(m, b, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def outputs_as_logits(*outputs):
+    """Clients' probabilities for one sample, as logits `[m, 1, N]`."""
+    return torch.tensor(outputs, dtype=torch.float64)[:, None].log()
+
+
+def test_f1_variance_is_affine_in_the_collision_probability():
+    said, p = consensus(logits()), logits().softmax(-1)
+    collision = ((p**2).sum(-1) - 1 / N) / N
+    torch.testing.assert_close(said.weights, collision / collision.sum(0))
+    for n, most in [(2, 0.25), (10, 0.09), (100, 0.0099)]:
+        one_hot = F.one_hot(torch.tensor(0), n).double()
+        assert ((one_hot**2).sum() - 1 / n).item() / n == pytest.approx(most) == one_hot.var(correction=0).item()
+    q = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    assert q.var(correction=0).item() == pytest.approx((0.3 - 0.5) ** 2)
+
+
+def test_f1_sample_variance_gives_the_same_weights():
+    p = logits().softmax(-1)
+    v = p.var(-1, correction=1)
+    torch.testing.assert_close(variance_weights(p), v / v.sum(0))
+
+
+def test_f2_blind_to_labels_and_equivariant_in_clients():
+    z, classes, clients = logits(), torch.tensor([2, 0, 3, 1]), torch.tensor([4, 2, 0, 1, 3])
+    said, other, moved = consensus(z), consensus(z[..., classes]), consensus(z[clients])
+    torch.testing.assert_close(said.weights, other.weights)
+    torch.testing.assert_close(said.weights[clients], moved.weights)
+    torch.testing.assert_close(said.distribution[:, classes], other.distribution)
+    torch.testing.assert_close(said.distribution, moved.distribution)
+    loud = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
+    torch.testing.assert_close(loud.weights, torch.full_like(loud.weights, 0.5))  # right or wrong, equally loud
+
+
+def test_f3_saturated_or_flat_outputs_count_alike():
+    sure = 200.0 * F.one_hot(torch.tensor([[0], [1], [1], [3]]), N).double()
+    torch.testing.assert_close(consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64))
+    for dtype in (torch.float32, torch.float64):
+        flat = torch.full((3, 2, N), 1.7, dtype=dtype)
+        flat[:, 1] = logits()[:3, 0].to(dtype)
+        said = consensus(flat)
+        torch.testing.assert_close(said.weights[:, 0], torch.full((3,), 1 / 3, dtype=dtype))
+        assert said.distribution.isfinite().all() and said.weights[:, 1].std() > 0.01
+        assert said.labels[0] == 0  # a tie: the lowest class
+
+
+def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
+    z = logits()
+    raw = z.var(-1, correction=0)
+    t = 1e4
+    torch.testing.assert_close((z / t).softmax(-1).var(-1, correction=0) * (N * t) ** 2, raw, rtol=1e-3, atol=0)
+    torch.testing.assert_close(consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0)
+    by_logits = consensus(z, weighting="logit-variance")
+    torch.testing.assert_close(by_logits.weights, raw / raw.sum(0))
+    torch.testing.assert_close(by_logits.outputs, z.softmax(-1))  # the weights alone change
+    torch.testing.assert_close(consensus(z, temperature=1e-4).weights, torch.full((M, B), 1 / M, dtype=torch.float64))
+    torch.testing.assert_close(z.log_softmax(-1).var(-1), z.var(-1))
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.05, 0.5, 2.0])
+def test_f5_gradient_of_the_student(strength):
+    said = consensus(logits())
+    student = logits(seed=1, m=1)[0].requires_grad_()
+    ensemble_loss(student, said.labels, said.diversity, strength).sum().backward()
+    p, rho = student.detach().softmax(-1), said.mass[:, None]
+    by_hand = (1 + strength * rho) * p - F.one_hot(said.labels, N) - strength * said.diversity
+    torch.testing.assert_close(student.grad, by_hand)
+
+
+@pytest.mark.parametrize("strength", [0.05, 0.5])
+def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
+    said = consensus(logits())
+    q = soft_label(said.labels, said.diversity, strength)
+    torch.testing.assert_close(q.sum(-1), torch.ones(B, dtype=torch.float64))
+    rest = []
+    for seed in (1, 2):
+        student = logits(seed=seed, m=1)[0]
+        whole = ensemble_loss(student, said.labels, said.diversity, strength)
+        rest.append(whole - (1 + strength * said.mass) * F.cross_entropy(student, q, reduction="none"))
+    torch.testing.assert_close(*rest)  # does not depend on the student
+    assert said.mass.max() > 0.3
+    # The dissenters' share of the target: q* without its part on e_y. At most (ρ = 1) 4.8 or 33 per cent.
+    share = (q - F.one_hot(said.labels, N) / (1 + strength * said.mass)[:, None]).sum(-1)
+    torch.testing.assert_close(share, strength * said.mass / (1 + strength * said.mass))
+    assert share.max() < {0.05: 0.048, 0.5: 0.334}[strength]
+
+
+def test_f7_below_one_the_dissenters_never_overrule():
+    said = consensus(logits(b=2000))
+    for strength in (0.05, 0.5, 0.999):
+        assert torch.equal(soft_label(said.labels, said.diversity, strength).argmax(-1), said.labels)
+    odd = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
+    assert odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
+
+
+def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
+    said = consensus(logits())
+    rho = said.mass
+    # The least value over all students is at p = s_div / ρ, and is ρ log ρ.
+    student = (said.diversity / rho[:, None]).log()
+    least = ensemble_loss(student, said.labels, said.diversity, 1.0) - F.cross_entropy(
+        student, said.labels, reduction="none"
+    )
+    torch.testing.assert_close(least, torch.xlogy(rho, rho))
+    assert (least < 0).any()
+    others = logits(seed=3, m=1)[0]
+    divergence = ensemble_loss(others, said.labels, said.diversity, 1.0) - ensemble_loss(
+        others, said.labels, said.diversity, 0.0
+    )
+    assert (divergence >= torch.xlogy(rho, rho) - 1e-12).all()
+
+
+def test_f9_everybody_can_dissent():
+    said = consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
+    torch.testing.assert_close(said.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64))
+    assert said.labels.item() == 1 and said.dissent.all() and said.mass.item() == pytest.approx(1)
+    assert said.dissent_fraction == 1
+
+
+def test_by_hand_with_plain_loops():
+    z = logits()
+    said = consensus(z)
+    for b in range(B):
+        p = [[math.exp(v) / sum(math.exp(u) for u in z[k, b].tolist()) for v in z[k, b].tolist()] for k in range(M)]
+        variance = [sum((v - 1 / N) ** 2 for v in row) / N for row in p]
+        alpha = [v / sum(variance) for v in variance]
+        s = [sum(alpha[k] * p[k][c] for k in range(M)) for c in range(N)]
+        y = max(range(N), key=lambda c: s[c])
+        against = [k for k in range(M) if max(range(N), key=lambda c: p[k][c]) != y]
+        div = [sum(alpha[k] * p[k][c] for k in against) for c in range(N)]
+        assert said.weights[:, b].tolist() == pytest.approx(alpha)
+        assert said.distribution[b].tolist() == pytest.approx(s) and said.labels[b].item() == y
+        assert said.diversity[b].tolist() == pytest.approx(div)
+        assert said.dissent[:, b].nonzero().flatten().tolist() == against
+        assert said.mass[b].item() == pytest.approx(sum(alpha[k] for k in against))
+        agreeing = sum(alpha[k] for k in range(M) if k not in against)
+        assert said.mass[b].item() + agreeing == pytest.approx(1)
+        student = logits(seed=9, m=1)[0, b]
+        lp = F.log_softmax(student, -1).tolist()
+        loss = -lp[y] + 0.3 * sum(t * (math.log(t) - lp[c]) for c, t in enumerate(div) if t > 0)
+        mine = ensemble_loss(student[None], said.labels[b : b + 1], said.diversity[b : b + 1], 0.3)
+        assert mine.item() == pytest.approx(loss)
+
+
+def test_without_dissent_the_loss_is_the_cross_entropy():
+    same = logits(m=1).expand(M, -1, -1)
+    said = consensus(same)
+    torch.testing.assert_close(said.weights, torch.full((M, B), 1 / M, dtype=torch.float64))
+    assert not said.dissent.any() and not said.mass.any() and not said.diversity.any()
+    student = logits(seed=1, m=1)[0]
+    plain = F.cross_entropy(student, said.labels, reduction="none")
+    assert torch.equal(ensemble_loss(student, said.labels, said.diversity, 0.5), plain)
+    mixed = consensus(logits())
+    bare = F.cross_entropy(student, mixed.labels, reduction="none")  # λ = 0: bit for bit, whatever the dissent
+    assert torch.equal(ensemble_loss(student, mixed.labels, mixed.diversity, 0.0), bare)
+
+
+def test_effective_clients():
+    said = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
+    assert said.effective_clients.item() == pytest.approx(1)
+    many = consensus(logits())
+    assert ((many.effective_clients >= 1) & (many.effective_clients <= M)).all()
+    torch.testing.assert_close(many.effective_clients, 1 / (many.weights**2).sum(0))
+
+
+def test_variants():
+    z = logits()
+    paper = consensus(z)
+    own = consensus(z, normalise="dissenters")
+    somebody = paper.dissent.any(0)
+    assert somebody.any()
+    torch.testing.assert_close(own.diversity[somebody], (paper.diversity / paper.mass[:, None])[somebody])
+    torch.testing.assert_close(own.mass, paper.mass)
+    agreed = logits(m=1).expand(M, -1, -1)
+    assert not consensus(agreed, normalise="dissenters").diversity.any()
+    uniform = consensus(agreed, normalise="dissenters-or-uniform").diversity
+    torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / N))
+    equal = consensus(z, weighting="uniform")
+    torch.testing.assert_close(equal.distribution, z.softmax(-1).mean(0))
+    summed, variance = consensus(z, weighting="logits"), z.var(-1)
+    weights = (variance / variance.sum(0))[..., None]
+    torch.testing.assert_close(summed.distribution, (weights * z).sum(0).softmax(-1))
+    for wrong in ({"weighting": "variance"}, {"normalise": "none"}):
+        with pytest.raises(UsageError):
+            consensus(z, **wrong)
+
+
+def test_brier_is_convex_so_a_mixture_beats_its_mean():
+    p, y = logits(b=500).softmax(-1), torch.arange(500) % N
+    assert brier(F.one_hot(y, N).double(), y).sum() == 0
+    assert brier(F.one_hot((y + 1) % N, N).double(), y).tolist() == [1.0] * 500
+    weights = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.0], dtype=torch.float64)
+    mixture = brier((weights[:, None, None] * p).sum(0), y)
+    assert (mixture <= (weights[:, None] * brier(p, y)).sum(0) + 1e-12).all()

@@ -1,0 +1,253 @@
+"""Fed-ET as a method: one server step by hand, heads and groups after a round, bytes, options, what it refuses."""
+
+import dataclasses
+
+import byte_formulas
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedet.consensus import consensus
+from fedlab_nb.methods.fedet.method import FedET
+from fedlab_nb.methods.fedet.representation import HEAD, head_of
+from fedlab_nb.methods.parts import public
+from fedlab_nb.methods.parts.public import SOURCES
+from fedlab_nb.models import model_state
+from fedlab_nb.training import Recipe
+
+QUICK = {"one_shot_steps": 4, "server_steps": 3, "local_steps": 2, "server_width": 8}
+
+
+def context(clients=4, models=("mlp:8",), epochs=1, dataset=None, **options):
+    federation = federate(dataset or "digits", alpha=0.5, clients=clients, seed=0)
+    shape, classes = federation.dataset.input_shape, federation.classes
+    kinds = [(name.split(":")[0], shape, classes, int(name.split(":")[1])) for name in models]
+    recipe = options.pop("recipe", Recipe(epochs=epochs))
+    return Context(
+        federation, architectures=[kinds[k % len(kinds)] for k in range(clients)], recipe=recipe, seed=0, **options
+    )
+
+
+def finish(run):
+    progress = []
+    while True:
+        try:
+            progress.append(next(run))
+        except StopIteration as end:
+            return end.value, progress
+
+
+def run(ctx=None, **values):
+    return finish(FedET(**{**QUICK, **values}).run(ctx or context()))[0]
+
+
+def labels_of(out):
+    """The classes that the consensus gives to the public samples."""
+    return set(consensus(torch.as_tensor(out.report.logits)).labels.tolist())
+
+
+def test_one_server_step_by_hand():
+    """A step on the whole public set is a gradient step on a soft-label cross-entropy (F6) from the same start."""
+    kept = []
+    ctx = context(dtype=torch.float64, remember=kept.append)
+    method = FedET(one_shot_steps=1, server_batch=200, server_lr=1.0, server_momentum=0, diversity=0.5, server_width=8)
+    out, _ = finish(method.run(ctx))
+    start = method._network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
+    p = kept[0].logits(ctx.public).softmax(-1)
+    weights = p.square().sum(-1) - 0.1
+    weights = weights / weights.sum(0)
+    y = torch.einsum("mb,mbn->bn", weights, p).argmax(-1)
+    against = p.argmax(-1) != y
+    target = F.one_hot(y, 10) + 0.5 * torch.einsum("mb,mbn->bn", weights * against, p)
+    loss = -(target * start(ctx.public).log_softmax(-1)).sum(-1).mean()
+    for (name, before), gradient in zip(
+        start.named_parameters(), torch.autograd.grad(loss, list(start.parameters())), strict=True
+    ):
+        torch.testing.assert_close(out.module.get_parameter(name), before - gradient)
+
+
+def test_one_shot_bytes_and_numbers():
+    ctx = context(dtype=torch.float32)
+    out = run(ctx)
+    n = 64 * 8 + 8 + 8 * 4 + 4 + 4 * 10 + 10
+    assert ctx.link.ledger.by_phase() == {"initial model": (0, 4 * 4 * n), "local models": (4 * 4 * n, 0)}
+    assert ctx.link.ledger.total == byte_formulas.fedet_bytes([n] * 4)
+    assert out.report.numbers_sent == byte_formulas.fedet_numbers([n] * 4)
+    assert ctx.server_steps == 1
+
+
+def test_bytes_of_rounds_are_twice_the_chosen_clients_models():
+    ctx = context(clients=5, models=("mlp:8", "lenet5:2", "mlp:16"))
+    out = run(ctx, rounds=3, per_round=2)
+    chosen = out.report.chosen
+    assert chosen.shape == (3, 2)
+    sizes = dict(zip(["mlp:8", "lenet5:2", "mlp:16"], out.report.small_parameters, strict=True))
+    models = [sizes[out.report.architectures[k]] for k in chosen.flatten()]
+    assert out.report.numbers_sent == byte_formulas.fedet_numbers(models)
+    (phase,) = ctx.link.ledger.by_phase().items()
+    assert phase == ("small models", (4 * sum(models), 4 * sum(models)))
+    for k, (up, down) in ctx.link.ledger.by_client().items():
+        assert up == down == 4 * sizes[out.report.architectures[k]] * (chosen == k).sum()
+
+
+def test_the_papers_cost_of_a_round():
+    """Ten clients with one of three models, on average, against ten with VGG19: 114M and 418M numbers."""
+    small = [11.5e6, 5.2e6, 0.4e6]
+    assert byte_formulas.fedet_numbers(small) * 10 / 3 == pytest.approx(114e6)
+    assert byte_formulas.fedet_numbers([20.9e6] * 10) == pytest.approx(418e6)
+    assert byte_formulas.fedet_numbers([4.5e6, 2.5e6]) * 5 == pytest.approx(70e6)
+    assert byte_formulas.fedet_numbers([11.3e6] * 10) == pytest.approx(226e6)
+
+
+@pytest.mark.parametrize("head", ["mlp", "last-linear"])
+def test_after_a_round_heads_are_the_servers_and_bodies_the_mean(head):
+    ctx = context(models=("mlp:8", "lenet5:2"), clients=4)
+    sent, up = [], ctx.link.up
+    ctx.link.up = lambda k, payload, phase: sent.append(payload) or up(k, payload, phase=phase)
+    out = run(ctx, rounds=1, transfer="both", head=head)
+    server = head_of(model_state(out.module))
+    for kind, before, after in zip((0, 1), out.last.before.modules, out.last.after.modules, strict=True):
+        own = sent[kind::2]
+        mean = {name: (own[0][name] + own[1][name]) / 2 for name in own[0]}
+        for name, tensor in model_state(before).items():
+            torch.testing.assert_close(tensor, mean[name])
+        for name, tensor in model_state(after).items():
+            torch.testing.assert_close(tensor, server[name] if name in server else mean[name])
+    assert any(name.startswith(HEAD) for name in server)
+
+
+def test_heads_go_up():
+    """Without a server step to speak of, the server's head is the mean of the clients' heads."""
+    ctx = context()
+    sent, up = [], ctx.link.up
+    ctx.link.up = lambda k, payload, phase: sent.append(payload) or up(k, payload, phase=phase)
+    out = run(ctx, transfer="up", one_shot_steps=1, server_lr=1e-9)
+    for name, tensor in head_of(model_state(out.module)).items():
+        torch.testing.assert_close(tensor, sum(s[name] for s in sent) / 4, atol=1e-6, rtol=0)
+    alone = run(context(), transfer="none", one_shot_steps=1)
+    assert "hidden.0.weight" not in model_state(alone.module)  # plain networks where no head travels
+
+
+@pytest.mark.parametrize("transfer, up, down", [("up", 1, 0), ("down", 0, 1), ("none", 0, 0), ("auto", 1, 1)])
+def test_transfer_can_be_switched(transfer, up, down):
+    out, progress = finish(FedET(**QUICK, rounds=2, transfer=transfer).run(context()))
+    assert sum(p.phase == "heads averaged" for p in progress) == 2 * up
+    same = all(
+        torch.equal(a, b)
+        for one, other in zip(out.last.before.modules, out.last.after.modules, strict=True)
+        for a, b in zip(model_state(one).values(), model_state(other).values(), strict=True)
+    )
+    assert same == (not down)
+
+
+def test_an_architecture_that_nobody_brings_keeps_its_body():
+    ctx = context(models=("mlp:8", "mlp:16"), clients=2)
+    down, start = ctx.link.down, {}
+    ctx.link.down = lambda k, payload, phase: start.setdefault(k, down(k, payload, phase=phase))
+    method = FedET(**QUICK, rounds=2, per_round=1)
+    out, _ = finish(method.run(ctx))
+    assert out.report.chosen.shape == (2, 1)
+    absent = {0, 1} - set(out.report.chosen.flatten().tolist())
+    if absent:  # drawn once for this seed; otherwise both were there
+        (k,) = absent
+        drawn = model_state(method._network(ctx, ctx.architectures[k], "small"))
+        for name, tensor in model_state(out.last.after.module(k)).items():
+            expected = model_state(out.module)[name] if name.startswith(HEAD) else drawn[name]
+            torch.testing.assert_close(tensor, expected)
+
+
+def test_shared_clients_are_used_in_one_shot_only():
+    used = []
+    run(context(remember=used.append))
+    assert len(used) == 1
+    for other in ({"rounds": 2}, {"transfer": "both"}, {"pool": "mixed"}):
+        run(context(remember=used.append), **other)
+    assert len(used) == 1
+    run(context(remember=used.append), pool="drawn")  # one architecture: nothing to draw
+    assert len(used) == 2
+
+
+@pytest.mark.parametrize("source", ["held-out", "other-mix", "noise", "glyphs", "digits"])
+def test_public_sources(source):
+    out = run(context(epochs=20), public=source, public_size=40)
+    assert source in SOURCES
+    if source == "other-mix":
+        everything, half = (labels_of(one) for one in (run(context(epochs=20), public_size=40), out))
+        assert half < everything and len(half) == (len(everything) + 1) // 2
+    else:
+        assert out.report.public_samples == 40
+
+
+def test_transformed_public_images():
+    assert run(transform=True).report.samples.shape == (200, 1, 8, 8)
+
+
+def test_of_another_data_set_only_unlabelled_public_samples_are_read(monkeypatch):
+    class Foreign:
+        """A data set of which anything but the public samples raises."""
+
+        x_public = load("digits").x_public
+
+        def __getattr__(self, name):
+            raise AssertionError(f"the server read {name}")
+
+    monkeypatch.setattr(public, "load", lambda name: Foreign())
+    assert run(public="glyphs", public_size=30).report.public_samples == 30
+
+
+def test_it_says_what_is_missing_before_any_work():
+    bare = dataclasses.replace(load("digits"), x_public=None, digest="bare")
+    x, test = bare.x_train.flatten(1), bare.x_test.flatten(1)
+    rows = dataclasses.replace(bare, x_train=x, x_test=test, x_public=test, digest="rows")
+    ctx = context(dataset=bare)
+    with pytest.raises(UsageError, match="unlabelled public samples.*glyphs or noise"):
+        run(ctx)
+    with pytest.raises(UsageError, match="feature rows"):
+        run(context(dataset=rows), public="glyphs")
+    with pytest.raises(UsageError, match="feature rows"):
+        run(context(dataset=rows), transform=True)
+    assert ctx.link.ledger.total == 0
+    assert run(ctx, public="noise", public_size=9).report.public_samples == 9
+    assert run(context(dataset=rows), public="noise", public_size=9).logits(rows.x_test).shape == (360, 10)
+    assert run(context(dataset=rows, models=("mlp:8",)), pool="mixed").report.small_parameters
+
+
+def test_divergence_is_named():
+    with pytest.raises(RunError, match="server_lr=100"):
+        run(server_lr=100.0, diversity=1e30, one_shot_steps=30)
+    wild = context(recipe=Recipe(epochs=1, lr=100.0, weight_decay=10))
+    with pytest.raises(RunError, match="Local training of client"):
+        run(wild, rounds=3, local_steps=40)
+
+
+def test_progress_curve_and_stop():
+    ctx = context()
+    out, progress = finish(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
+    shown = [p for p in progress if p.phase == "distillation" and p.model is not None]
+    assert [p.done for p in shown] == list(range(3, 61, 3)) and progress[-1].done == progress[-1].total == 60
+    x = ctx.public[:5]
+    assert torch.equal(shown[-1].model.logits(x), out.logits(x))
+    assert not torch.equal(shown[0].model.logits(x), out.logits(x))
+    _, progress = finish(FedET(**QUICK, rounds=40, per_round=1).run(context()))
+    assert 15 <= sum(p.model is not None and p.phase == "rounds" for p in progress) <= 25
+    assert all(a.done <= b.done for a, b in zip(progress, progress[1:], strict=False))
+    ctx = context()
+    running = FedET(rounds=5).run(ctx)
+    while not ctx.private.locked:
+        next(running)
+    running.close()
+    assert not ctx.private.locked
+
+
+def test_presets_and_knobs():
+    paper = FedET.preset("paper")
+    assert (paper.rounds, paper.per_round, paper.local_steps, paper.server_steps) == (230, 10, 30, 128)
+    assert (paper.server_lr, paper.server_batch, paper.diversity, paper.width) == (0.005, 64, 0.05, 128)
+    assert (paper.weighting, paper.normalise, paper.head, paper.up_down) == ("softmax", "all", "mlp", (True, True))
+    assert FedET().up_down == (False, False)
+    for wrong in ({"rounds": 0}, {"diversity": -1}, {"public": "letters"}, {"transfer": "sideways"}):
+        with pytest.raises(UsageError):
+            FedET.preset(**wrong)

@@ -1,0 +1,252 @@
+"""Fed-ET's common head and group averages, its public samples, who takes part, and the bound's terms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.labs.fedet.bound import label_distance, theorem_1
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedet.participation import chosen_clients, client_architectures, cycled, larger
+from fedlab_nb.methods.fedet.representation import Represented, group_means, head_of, mean_head, with_head
+from fedlab_nb.methods.parts.public import fitted, half_the_classes, public_samples, transformed
+from fedlab_nb.models import build, load_state, model_state, parameter_count
+from fedlab_nb.training import Recipe, trained
+
+KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
+
+
+def stream(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def represented(name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64):
+    base = build(name, shape, classes, width=width, generator=stream(seed), dtype=dtype)
+    return Represented(base, 16, head, generator=stream(seed + 1))
+
+
+def context(clients=4, architectures=None, dataset="digits", **options):
+    federation = federate(load(dataset), alpha=0.5, clients=clients, seed=0)
+    shape = federation.dataset.input_shape
+    return Context(
+        federation,
+        architectures=architectures or [("mlp", shape, federation.classes, None)] * clients,
+        recipe=Recipe(epochs=1),
+        seed=0,
+        **options,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ common head
+@pytest.mark.parametrize("head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)])
+def test_heads_have_one_shape_whatever_the_body(head, floats):
+    heads = [head_of(model_state(represented(name, head))) for name in KINDS]
+    shapes = [{name: tuple(t.shape) for name, t in one.items()} for one in heads]
+    assert all(of == shapes[0] for of in shapes)
+    assert all(sum(t.numel() for t in one.values()) == floats for one in heads)
+
+
+def test_a_represented_network_is_body_adapter_head():
+    net, x = represented("cnn"), torch.rand(3, 1, 8, 8, generator=stream(), dtype=torch.float64)
+    state = model_state(net)
+    adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
+    features = (adapted @ state["hidden.0.weight"].T + state["hidden.0.bias"]).clamp(min=0)
+    torch.testing.assert_close(net.features(x), features)
+    torch.testing.assert_close(net(x), features @ state["classifier.weight"].T + state["classifier.bias"])
+    assert net.architecture[:3] == ("cnn", (1, 8, 8), 10)
+    assert net.architecture != represented("cnn", "last-linear").architecture
+
+
+def test_drawn_from_the_given_stream_alone():
+    before = torch.get_rng_state()
+    one, same, other = (model_state(represented("mlp", seed=s)) for s in (0, 0, 7))
+    assert all(torch.equal(one[n], same[n]) for n in one)
+    assert not torch.equal(one["hidden.0.weight"], other["hidden.0.weight"])
+    assert torch.equal(before, torch.get_rng_state())
+    assert one["hidden.0.weight"].abs().max() <= 1 / 4  # PyTorch's default: 1/√16
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet8"])
+def test_represented_networks_stack_like_any_other(name):
+    shards = [(torch.rand(n, 1, 8, 8, generator=stream(n), dtype=torch.float64), torch.arange(n) % 10) for n in (9, 14)]
+    recipe = Recipe(epochs=2, batch_size=4)
+    loop, stack = (
+        trained([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
+        for backend in ("loop", "stacked")
+    )
+    for one, other in zip(loop, stack, strict=True):
+        mine, theirs = model_state(one), model_state(other)
+        for key in mine:
+            torch.testing.assert_close(mine[key], theirs[key])
+
+
+def test_group_means_and_heads():
+    states = [model_state(represented(name, seed=s)) for s, name in enumerate(["mlp", "cnn", "mlp", "lenet5"])]
+    kinds = ["mlp", "cnn", "mlp", "lenet5"]
+    table = {name: model_state(represented(name, seed=50)) for name in KINDS}
+    head = mean_head(states)
+    for name, tensor in head.items():
+        torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
+    means = group_means(table, states, kinds)
+    for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
+        torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
+    assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
+    assert all(torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"])  # nobody brought one
+    server = head_of(model_state(represented("mlp", seed=99)))
+    for kind, state in means.items():
+        put = with_head(state, server)
+        load_state(represented(kind), put)
+        assert all(torch.equal(put[n], server[n] if n in server else state[n]) for n in put)
+
+
+# ----------------------------------------------------------------------------------------------------- architectures
+def test_pools():
+    mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
+    ctx = context(40, mixed)
+    assert client_architectures(ctx, "dealt") == mixed
+    drawn = client_architectures(ctx, "drawn")
+    assert set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")
+    small = client_architectures(ctx, "mixed")
+    assert {(k[0], k[3]) for k in small} == {("mlp", 16), ("cnn", None), ("mlp", 64)}
+
+
+def test_the_server_is_larger():
+    ctx = context()
+    for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
+        kind = (name, (1, 8, 8), 10, width)
+        small, large = (parameter_count(ctx.build(k, stream())) for k in (kind, larger(ctx, [kind])))
+        assert large > 3 * small
+    assert larger(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
+    assert larger(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == ("lenet5", (1, 8, 8), 10, 9)
+
+
+def test_the_papers_sizes():
+    """Table 6, in millions: VGG19 20.9; ResNet18 11.5, ResNet8 5.2, CNN 0.4."""
+    server = build("vgg9", (3, 32, 32), 10, width=78, generator=stream())
+    assert parameter_count(Represented(server, 128, generator=stream())) / 1e6 == pytest.approx(20.9, abs=0.2)
+    clients = [("resnet18", 64, 11.5, 0.4), ("resnet8", 128, 5.2, 0.2), ("cnn", 14, 0.4, 0.06)]
+    for name, width, millions, slack in clients:
+        net = Represented(build(name, (3, 32, 32), 10, width=width, generator=stream()), 128, generator=stream())
+        assert parameter_count(net) / 1e6 == pytest.approx(millions, abs=slack)
+
+
+# ------------------------------------------------------------------------------------------------------ participation
+def test_clients_are_drawn_in_proportion_to_their_samples():
+    assert chosen_clients([3, 1, 2], 0, stream()) == chosen_clients([3, 1, 2], 7, stream()) == [0, 1, 2]
+    drawn, rng = np.zeros(3), stream()
+    for _ in range(3000):
+        (k,) = chosen_clients([70, 20, 10], 1, rng)
+        drawn[k] += 1
+    assert drawn / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
+    pairs = [chosen_clients([70, 20, 10, 5], 2, rng) for _ in range(50)]
+    assert all(a < b for a, b in pairs)
+
+
+def test_cycled_takes_every_sample_equally_often():
+    x, y = torch.arange(7.0)[:, None], torch.arange(7)
+    more, labels = cycled(x, y, 20, stream())
+    assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
+    assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
+    assert set(torch.bincount(labels).tolist()) == {2, 3}
+    assert sorted(cycled(x, y, 3, stream())[1].tolist()) == sorted(set(cycled(x, y, 3, stream())[1].tolist()))
+
+
+# ------------------------------------------------------------------------------------------------------------- public
+def test_public_samples():
+    ctx = context()
+    assert torch.equal(public_samples(ctx, "held-out"), ctx.public)
+    few = public_samples(ctx, "held-out", 36)
+    assert few.shape == (36, 1, 8, 8) and torch.equal(few, public_samples(ctx, "held-out", 36))
+    assert all((ctx.public == image).flatten(1).all(1).any() for image in few)
+    noise = public_samples(ctx, "noise", 50)
+    assert noise.shape == (50, 1, 8, 8) and 0.4 < noise.mean() < 0.6 and 0 <= noise.min() and noise.max() <= 1
+    letters = public_samples(ctx, "glyphs", 20)
+    assert letters.shape == (20, 1, 8, 8) and 0 <= letters.min() and letters.max() <= 1
+    assert torch.equal(public_samples(ctx, "digits"), ctx.public)  # never a training image, also of the same data set
+
+
+def test_half_the_classes():
+    assert half_the_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
+    assert half_the_classes(torch.tensor([8, 7, 8])).tolist() == [1]
+    assert half_the_classes(torch.tensor([9, 9])).tolist() == [0, 1]
+
+
+def test_fitted_changes_size_and_channels():
+    grey = torch.rand(2, 1, 8, 8, generator=stream())
+    assert torch.equal(fitted(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
+    colour = torch.rand(2, 3, 8, 8, generator=stream())
+    torch.testing.assert_close(fitted(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
+    assert fitted(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
+    torch.testing.assert_close(fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3))
+
+
+def test_transformed_crops_mirrors_and_recolours():
+    x = torch.rand(40, 3, 8, 8, generator=stream())
+    assert not torch.equal(transformed(x, stream()), x)
+    assert torch.equal(transformed(x, stream()), transformed(x, stream()))
+    # Without colours to change, every image is a window of the padded one, or of its mirror image.
+    moved = transformed(x, stream(), pad=2, jitter=0.0, grey=0.0)
+    kinds = set()
+    for before, after in zip(x, moved, strict=True):
+        found = [
+            (mirrored, i, j)
+            for mirrored, image in ((False, before), (True, before.flip(-1)))
+            for i in range(5)
+            for j in range(5)
+            if torch.allclose(torch.nn.functional.pad(image, (2,) * 4)[:, i : i + 8, j : j + 8], after, atol=1e-6)
+        ]
+        assert len(found) == 1
+        kinds.add(found[0])
+    assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
+    assert transformed(x, stream(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    plain = torch.rand(5, 1, 8, 8, generator=stream())
+    assert transformed(plain, stream()).shape == plain.shape
+
+
+# -------------------------------------------------------------------------------------------------------------- bound
+def test_theorem_1_by_hand():
+    loss, sizes, distance = torch.tensor([0.1, 0.3]), torch.tensor([100, 400]), torch.tensor([0.8, 0.4])
+    bound = theorem_1(loss, sizes, distance, torch.tensor([0.05, 0.15]), delta=0.05)
+    assert bound == pytest.approx(
+        {
+            "local_loss": 0.2,
+            "small_data": math.sqrt(math.log(20)) * (0.5 / 10 + 0.5 / 20),
+            "skew": 0.6,
+            "joint_error": 0.1,
+        }
+    )
+    one, ones = torch.tensor([0.0]), torch.tensor([100])
+    printed, derived = (sum(theorem_1(one, ones, one, derived=d).values()) for d in (False, True))
+    assert (round(printed, 3), round(derived, 3)) == (0.173, 0.136)  # as printed, and as the proof has it
+    for delta in (0.01, 0.1, 0.5):
+        printed, derived = (sum(theorem_1(one, ones, one, delta=delta, derived=d).values()) for d in (False, True))
+        assert derived <= printed
+
+
+def test_theorem_1_would_pick_one_client():
+    rng = stream()
+    loss, distance = torch.rand(4, generator=rng), torch.rand(4, generator=rng)
+    sizes = torch.tensor([10, 50, 30, 20])
+    alone = [sum(theorem_1(loss, sizes, distance, weights=row).values()) for row in torch.eye(4)]
+    for _ in range(20):
+        weights = torch.rand(4, generator=rng)
+        total = sum(theorem_1(loss, sizes, distance, weights=weights).values())
+        assert total >= min(alone)
+        assert total == pytest.approx(float((weights / weights.sum()) @ torch.tensor(alone)), rel=1e-5)  # linear in α
+
+
+def test_the_skew_term_falls_as_alpha_rises():
+    assert label_distance(torch.tensor([[5, 0], [0, 5]])).tolist() == [0.5, 0.5]
+    assert label_distance(torch.tensor([[1, 1]]), torch.tensor([3.0, 1.0])).tolist() == [0.25]
+    far, near = (label_distance(federate("digits", alpha=a, seed=0).label_counts).mean() for a in (0.1, 10.0))
+    assert far > 0.5 > near
+
+
+def test_theorem_1_refuses_what_cannot_be():
+    one = torch.tensor([0.1, 0.2])
+    for wrong in ({"sizes": torch.tensor([1])}, {"sizes": torch.tensor([0, 3])}, {"delta": 0}, {"weights": 0 * one}):
+        with pytest.raises(UsageError):
+            theorem_1(**{"local_loss": one, "sizes": torch.tensor([3, 4]), "distance": one, **wrong})

@@ -1,0 +1,231 @@
+"""FedLPA as a method: what crosses the link, what comes back, and the paper's headline claim on the bundled digits."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from fedlab_nb.comm import size
+from fedlab_nb.data import federate
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedavg import FedAvg
+from fedlab_nb.methods.fedlpa.client import LocalPosterior, noisy, noisy_factor, noisy_state
+from fedlab_nb.methods.fedlpa.label_leak import classes_read_off, label_leak, ranks
+from fedlab_nb.methods.fedlpa.method import FedLPA
+from fedlab_nb.models import build, model_state
+from fedlab_nb.training import Recipe, trained
+
+EXACT = torch.float64
+
+
+def context(clients=4, seed=0, epochs=2, dtype=EXACT, model="mlp", width=None, remembered=None):
+    """A small federation of the digits; `remembered` (a list) keeps the local training for the next context."""
+    federation = federate("digits", alpha=0.1, clients=clients, seed=seed)
+    architecture = (model, federation.dataset.input_shape, federation.classes, width)
+    remembered = [] if remembered is None else remembered
+    return Context(
+        federation,
+        architectures=[architecture] * clients,
+        recipe=Recipe(epochs=epochs, batch_size=32, lr=0.01),
+        seed=seed,
+        holdout=0.0,
+        dtype=dtype,
+        recall=lambda: remembered[0] if remembered else None,
+        remember=lambda models: remembered.append([models.state(k) for k in range(len(models))]),
+    )
+
+
+def finish(run):
+    """Run to the end: the model and all progress."""
+    progress = []
+    while True:
+        try:
+            progress.append(next(run))
+        except StopIteration as end:
+            return end.value, progress
+
+
+def assert_states_close(one, other, atol):
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("pi", ["one", "trace"])
+@pytest.mark.parametrize("solver", ["cg", "gd", "ea"])
+def test_one_client_gets_its_own_model_back(solver, pi):
+    remembered = []
+    out, _ = finish(FedLPA(solver=solver, pi=pi, iterations=5).run(context(clients=1, remembered=remembered)))
+    assert_states_close(model_state(out.module), remembered[0][0], 1e-8)
+
+
+def test_large_damping_is_one_round_fedavg():
+    remembered = []
+    average, _ = finish(FedAvg().run(context(remembered=remembered)))
+    out, _ = finish(FedLPA(damping=1e12).run(context(remembered=remembered)))
+    assert_states_close(model_state(out.module), model_state(average.module), 1e-4)
+
+
+@pytest.mark.parametrize(
+    "name, shape, floats", [("mlp", (1, 28, 28), 596_892), ("cnn", (1, 28, 28), 111_484), ("mlp", (1, 8, 8), 14_084)]
+)
+def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
+    module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
+    own = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
+    assert size(own.upload(1e-3, "one")) == 4 * floats
+
+
+def test_the_ledger_has_the_model_down_and_one_upload():
+    ctx = context(dtype=torch.float32)
+    finish(FedLPA().run(ctx))
+    assert ctx.link.ledger.by_phase() == {"initial model": (0, 4 * 4 * 6570), "posteriors": (4 * 4 * 14_084, 0)}
+    assert ctx.server_steps == 1  # the trip-wire was armed, and private data stayed untouched
+
+
+def test_batch_norm_is_averaged_with_the_clients_weights():
+    remembered = []
+    ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)
+    out, _ = finish(FedLPA().run(ctx))
+    average, state = weighted_mean(remembered[0], ctx.sizes), model_state(out.module)
+    layers = {f"{name}.{part}" for name in out.report.layers for part in ("weight", "bias")}
+    others = state.keys() - layers
+    assert any("running_var" in name for name in others)
+    for name in others:
+        torch.testing.assert_close(state[name], average[name])
+    assert any((state[name] - average[name]).norm() > 0.01 * average[name].norm() for name in layers & state.keys())
+    assert out.report.input_column is None  # its first convolution has no bias
+
+
+def test_uniform_weights_count_every_client_alike():
+    remembered = []
+    out, _ = finish(FedLPA(weights="uniform", damping=1e12).run(context(remembered=remembered)))
+    assert_states_close(model_state(out.module), weighted_mean(remembered[0], [1] * 4), 1e-4)
+
+
+def test_the_report_shows_what_the_upload_reveals():
+    ctx = context()
+    out, _ = finish(FedLPA(damping=1e-2).run(ctx))
+    assert out.report.b_diagonal.shape == out.report.b_damping.shape == (4, 3)
+    assert out.report.b_damping == pytest.approx(0.1)
+    for k in range(4):
+        x, _ = ctx.private.train(k)
+        assert out.report.input_column[k] == pytest.approx(x.flatten(1).mean(0).numpy())
+    sent = out.report.output_diagonal  # damped by 0.1; its mean is that of the undamped B plus the damping
+    assert sent.mean(1) == pytest.approx(out.report.b_diagonal[:, -1] + 0.1)
+    for name in out.report.layers:
+        curve = out.report.curves[name]
+        assert len(curve) == out.report.iterations[name] + 1
+        assert out.report.residual[name] == curve[-1] <= 1e-6 < curve[0]
+
+
+def test_gradient_descent_can_be_watched_and_stopped():
+    remembered = []
+    out, progress = finish(FedLPA(solver="gd", iterations=33).run(context(remembered=remembered)))
+    solving = [p for p in progress if p.phase == "solve"]
+    assert [p.done for p in solving] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32]
+    assert [p.done for p in solving if p.model is not None] == [0, 1, 2, 4, 8, 16, 32]
+    assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(out.report.layers, 33)
+    shortcut, _ = finish(FedLPA(solver="ea").run(context(remembered=remembered)))
+    assert_states_close(model_state(solving[0].model.module), model_state(shortcut.module), 1e-12)
+    assert [p.done for p in progress if p.phase == "factor pass"] == [1, 2, 3, 4]
+
+    ctx = context(remembered=remembered)
+    run = FedLPA(solver="gd", iterations=10_000).run(ctx)
+    while next(run).phase != "solve":
+        pass
+    run.close()
+    assert not ctx.private.locked
+
+
+def test_float32_answers_like_float64():
+    x, _ = context().private.everything(0)
+    predictions = []
+    for dtype in (torch.float32, torch.float64):
+        remembered = []
+        finish(FedAvg().run(context(remembered=remembered, epochs=5)))  # trained once, in float64
+        ctx = context(remembered=[[{n: t.to(dtype) for n, t in s.items()} for s in remembered[0]]], dtype=dtype)
+        predictions.append(finish(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
+    torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
+
+
+def test_presets_and_knobs():
+    assert FedLPA.preset() == FedLPA() and FedLPA().solver == "cg"
+    paper = FedLPA.preset("paper")
+    assert (paper.solver, paper.iterations, paper.damping, paper.pi) == ("gd", 10_000, 1e-3, "one")
+    assert FedLPA().pi == "one"
+    assert [k.name for k in FedLPA.fields()] == [f.name for f in dataclasses.fields(FedLPA)]
+    assert FedLPA.preset(damping="1e-5").damping == 1e-5
+
+
+def test_one_upload_beats_averaging_by_far():
+    """Digits, alpha = 0.1, 5 clients, three seeds: measured 87 against 37 per cent."""
+    gains = []
+    for seed in range(3):
+        remembered = []
+        scores = []
+        for method in (FedAvg(), FedLPA()):
+            ctx = context(clients=5, seed=seed, epochs=60, dtype=torch.float32, remembered=remembered)
+            test = federate("digits", alpha=0.1, clients=5, seed=seed).dataset
+            scores.append(finish(method.run(ctx))[0].accuracy(test.x_test, test.y_test))
+        gains.append(scores[1] - scores[0])
+    assert sum(gains) / 3 > 0.3
+
+
+# ------------------------------------------------------------------------------------------------ what goes beyond
+def test_rounds_after_it_are_fedavg_from_its_model():
+    """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
+    remembered = []
+    start, _ = finish(FedLPA().run(context(remembered=remembered)))
+    ctx = context(remembered=remembered)
+    end, progress = finish(FedLPA(rounds=1, local_epochs=2).run(ctx))
+    models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
+    shards = [ctx.private.train(k) for k in range(4)]
+    trained(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    average = weighted_mean([model_state(model) for model in models], ctx.sizes)
+    assert_states_close(model_state(end.module), average, 1e-12)
+    state = 4 * 8 * 6570  # four clients, float64
+    assert ctx.link.ledger.by_phase()["rounds"] == (state, state)
+    assert end.report.residual == start.report.residual
+    assert [p.metrics["round"] for p in progress if "round" in p.metrics] == [1]
+
+
+def test_noise_changes_what_is_sent_and_can_be_repeated():
+    remembered = []
+    clean, _ = finish(FedLPA().run(context(remembered=remembered)))
+    one, two = (finish(FedLPA(noise=0.1).run(context(remembered=remembered)))[0] for _ in range(2))
+    assert_states_close(model_state(one.module), model_state(two.module), 0)
+    name = "classifier.weight"
+    assert (model_state(one.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
+
+
+def test_noise_has_the_stated_size_and_factors_stay_positive():
+    tensor = torch.full((300, 300), 2.0, dtype=EXACT)
+    added = noisy(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
+    assert added.abs().mean().item() == pytest.approx(0.2, rel=0.02)  # Laplace: the mean size is the scale
+    assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
+    assert noisy(tensor, 0.0, None) is tensor
+    rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
+    factor = noisy_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
+    assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
+    state = {"a": torch.ones(3), "running": torch.ones(3)}
+    noised = noisy_state(state, ["a"], 0.1, torch.Generator().manual_seed(0))
+    assert list(noised) == list(state) and noised["running"] is state["running"] and (noised["a"] != 1).all()
+
+
+def test_label_leak_by_hand():
+    assert classes_read_off(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
+    assert ranks(torch.tensor([5.0, 1.0, 5.0, 0.0])).tolist() == [3.5, 2, 3.5, 1]
+    diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
+    counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
+    leak = label_leak(diagonals, counts)
+    assert leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8  # the second client's guess is 2 and 3
+    # Ranks of the counts: (4, 3, 1.5, 1.5) and (3, 1.5, 1.5, 4), against (4, 3, 2, 1) and (1, 2, 3, 4), by hand.
+    assert leak["rank_correlation"] == pytest.approx((4.5 / (4.5 * 5) ** 0.5 + 1.5 / (4.5 * 5) ** 0.5) / 2)
+    assert label_leak(torch.ones(1, 3), torch.tensor([[1, 2, 3]]))["rank_correlation"] == 0
+
+
+def test_the_last_factor_tells_the_classes_of_every_client():
+    out, _ = finish(FedLPA().run(context(epochs=5, dtype=torch.float32)))
+    leak = out.report.label_leak
+    assert leak["precision"] > leak["chance"] and leak["precision"] >= 0.9

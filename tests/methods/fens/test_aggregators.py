@@ -1,0 +1,196 @@
+"""The rules as one nested family, their parameter counts, and voting against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fens import aggregators as rules
+from fedlab_nb.methods.fens.fixed_rules import Voting, vote_counts
+from fedlab_nb.methods.parts.frozen_ensemble import class_shares
+from fedlab_nb.rng import generator
+
+M, C, B = 4, 3, 7
+IMAGE = (1, 8, 8)
+
+
+def logits(dtype=torch.float64):
+    return torch.randn(B, M, C, generator=generator(0, "z"), dtype=dtype) * 5
+
+
+def images():
+    return torch.rand(B, *IMAGE, generator=generator(0, "x"), dtype=torch.float64)
+
+
+def set_table(rule, values):
+    with torch.no_grad():
+        rule.table.copy_(values)
+    return rule
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_averaging_is_the_mean_and_linear_and_per_class_start_there():
+    z = logits()
+    close(rules.averaging(M, C).double()(z), z.mean(1))
+    for start in (rules.linear(M, C), rules.per_class(M, C)):
+        close(start.double()(z), z.mean(1))
+
+
+def test_linear_is_per_class_with_rows_that_are_constant_over_the_classes():
+    scalars = torch.tensor([[0.5], [-1.0], [2.0], [0.25]])
+    one = set_table(rules.linear(M, C).double(), scalars)
+    many = set_table(rules.per_class(M, C).double(), scalars.expand(M, C))
+    close(one(logits()), many(logits()))
+    close(one.weights(), many.weights())
+
+
+def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
+    counts = torch.tensor([[1, 0, 5], [3, 0, 0], [0, 0, 5], [0, 0, 10]])
+    fixed = rules.weighted_averaging(class_shares(counts))
+    # class 0: 1/4 and 3/4; class 1: nobody has it, so the mean; class 2: 5, 0, 5, 10 of 20
+    shares = torch.tensor([[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]])
+    torch.testing.assert_close(fixed.weights(), shares)
+    close(fixed.double()(logits()), set_table(rules.per_class(M, C).double(), shares)(logits()))
+    assert fixed.q == 0
+
+
+def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
+    """relu(a) - relu(-a) = a: W_1 = [diag(lambda_i), -diag(lambda_i)]_i and W_2 = [I; -I]."""
+    table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
+    mlp = rules.MLP(M, C, k=2 * C).double()
+    half = torch.cat([torch.diag(row) for row in table], 1)  # [C, M*C]
+    eye = torch.eye(C, dtype=torch.float64)
+    with torch.no_grad():
+        mlp.hidden.weight.copy_(torch.cat([half, -half]))
+        mlp.output.weight.copy_(torch.cat([eye, -eye], 1))
+        mlp.hidden.bias.zero_(), mlp.output.bias.zero_()
+    close(mlp(logits()), set_table(rules.per_class(M, C).double(), table)(logits()))
+
+
+def test_a_gate_that_is_the_same_for_all_clients_averages():
+    moe = rules.trained_aggregator("moe", M, C, input_shape=IMAGE).double()
+    with torch.no_grad():
+        moe.gate[-1].weight.zero_(), moe.gate[-1].bias.fill_(0.7)
+    close(moe(logits(), images()), logits().mean(1))
+
+
+def test_a_gate_weighs_the_clients_sample_by_sample():
+    moe = rules.trained_aggregator("moe", M, C, input_shape=IMAGE, generator=generator(2)).double()
+    z, x = logits(), images()
+    for b in range(B):
+        scores = moe.gate(x[b : b + 1])[0].exp()
+        expected = sum(scores[i] / scores.sum() * z[b, i] for i in range(M))
+        close(moe(z, x)[b], expected)
+
+
+@pytest.mark.parametrize("name", [*rules.TRAINED, "averaging", "weighted", "voting"])
+def test_permuting_the_clients_with_their_rows_changes_nothing(name):
+    order = torch.tensor([2, 0, 3, 1])
+    z, x = logits(), images()
+    counts = torch.randint(0, 9, (M, C), generator=generator(3))
+    votes = torch.randint(0, 9, (M, C, C), generator=generator(4))
+    if name in rules.TRAINED:
+        rule, other = (rules.trained_aggregator(name, M, C, k=5, input_shape=IMAGE).double() for _ in range(2))
+        other.load_state_dict(rule.state_dict())
+    elif name == "averaging":
+        rule = other = rules.averaging(M, C).double()
+    elif name == "weighted":
+        rule, other = (rules.weighted_averaging(class_shares(own)).double() for own in (counts, counts[order]))
+    else:
+        rule, other = Voting(votes), Voting(votes[order])
+    with torch.no_grad():
+        if name in ("linear", "per_class"):
+            rule.table.normal_(generator=generator(5))
+            other.table.copy_(rule.table[order])
+        elif name == "nn":
+            columns = rule.hidden.weight.view(5, M, C)
+            other.hidden.weight.copy_(columns[:, order].reshape(5, M * C))
+        elif name == "moe":
+            other.gate[-1].weight.copy_(rule.gate[-1].weight[order])
+            other.gate[-1].bias.copy_(rule.gate[-1].bias[order])
+    torch.testing.assert_close(other(z[:, order], x), rule(z, x), rtol=1e-6, atol=1e-6)
+
+
+def test_numbers_of_trained_parameters():
+    m, c = 20, 10
+    assert rules.averaging(m, c).q == 0
+    assert rules.linear(m, c).q == 20
+    assert rules.per_class(m, c).q == 200
+    assert rules.per_class(20, 100).q == 2000
+    assert rules.MLP(m, c, k=40).q == 8450  # 200*40 + 40 + 40*10 + 10
+    assert rules.trained_aggregator("moe", m, c, input_shape=(3, 32, 32)).q == 62_856
+    assert rules.trained_aggregator("moe", 10, c, input_shape=IMAGE).q == 64 * 32 + 32 + 32 * 10 + 10
+    assert rules.trained_aggregator("moe", 4, 2, input_shape=(13,)).q == 13 * 32 + 32 + 32 * 4 + 4
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 16, 16), (3, 20, 24), (2, 15, 40), (13,)])
+def test_a_gate_fits_every_input_shape(shape):
+    scores = rules.gate(shape, clients=M)(torch.rand(2, *shape))
+    assert scores.shape == (2, M)
+
+
+def test_voting_by_hand():
+    counts = torch.tensor([[[3, 1], [0, 2]], [[0, 0], [1, 4]]])
+    # With one added everywhere: P_0 = [[4/6, 2/6], [1/4, 3/4]], P_1 = [[1/2, 1/2], [2/7, 5/7]].
+    voting = Voting(counts, laplace=1)
+    z = torch.tensor([[[5.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [-1.0, 0.0]]])  # votes (0, 1), then (1, 1)
+    by_hand = torch.tensor(
+        [[math.log(4 / 6 * 1 / 2), math.log(1 / 4 * 5 / 7)], [math.log(2 / 6 * 1 / 2), math.log(3 / 4 * 5 / 7)]]
+    )
+    torch.testing.assert_close(voting(z), by_hand)
+    assert voting(z).argmax(1).tolist() == [0, 1]
+    assert voting.q == 0
+    torch.testing.assert_close(voting.competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]]))
+
+
+def test_voting_without_smoothing_lets_one_zero_forbid_a_class():
+    counts = torch.tensor([[[3, 1], [0, 2]], [[0, 0], [1, 4]]])
+    scores = Voting(counts, laplace=0)(torch.tensor([[[5.0, 1.0], [0.0, 2.0]]]))[0]
+    assert scores[1] == -math.inf  # client 0 never voted 0 where the truth was 1
+    assert math.isclose(
+        scores[0].item(), math.log(3 / 4 * 1 / 2), rel_tol=1e-6
+    )  # truth 0 is unseen by client 1: a uniform row
+
+
+def test_vote_counts_against_a_plain_loop():
+    z, labels = logits(), torch.tensor([0, 2, 1, 1, 0, 2, 2])
+    expected = torch.zeros(M, C, C, dtype=torch.int32)
+    for sample, truth in zip(z, labels, strict=True):
+        for client in range(M):
+            expected[client, truth, sample[client].argmax()] += 1
+    assert torch.equal(vote_counts(z, labels), expected)
+    assert torch.equal(vote_counts(z[:0], labels[:0]), torch.zeros(M, C, C, dtype=torch.int32))
+
+
+def test_features_are_what_the_last_linear_map_reads():
+    z = logits()
+    assert torch.equal(rules.averaging(M, C).features(z), z.reshape(B, M * C))
+    mlp = rules.MLP(M, C, k=5).double()
+    close(mlp.output(mlp.features(z)), mlp(z))
+    assert mlp.features(z).shape == (B, 5)
+
+
+def test_initial_values_come_from_the_generator_alone():
+    before = torch.get_rng_state()
+    for name in rules.TRAINED:
+        a, b, other = (
+            rules.trained_aggregator(name, M, C, input_shape=(3, 32, 32), start="xavier", generator=generator(seed))
+            for seed in (0, 0, 1)
+        )
+        pairs = list(zip(a.parameters(), b.parameters(), other.parameters(), strict=True))
+        assert all(torch.equal(p, q) for p, q, _ in pairs)
+        assert name == "linear" or all(not torch.equal(p, r) for p, _, r in pairs)
+    assert torch.equal(before, torch.get_rng_state())
+    drawn = rules.per_class(30, 70, "xavier", generator(0)).weights()
+    assert drawn.abs().max() <= math.sqrt(6 / 100) and drawn.abs().max() > 0.9 * math.sqrt(6 / 100)
+
+
+def test_unknown_names_are_told_apart():
+    with pytest.raises(UsageError, match="did you mean 'linear'"):
+        rules.trained_aggregator("linea", M, C)
+    with pytest.raises(UsageError, match="start of the per-class weights"):
+        rules.per_class(M, C, "ones")

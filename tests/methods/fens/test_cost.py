@@ -1,0 +1,122 @@
+"""One client's bytes in FENS: the ledger against the closed formula, rule by rule, and what each rule sends."""
+
+import math
+
+import pytest
+import torch
+from fens_runs import C, M, context, run
+
+from fedlab_nb.comm import formulas, quantise_state, size
+from fedlab_nb.data import Federation, federate
+
+
+@pytest.fixture(scope="module")
+def federation():
+    return federate("digits", alpha=0.1, clients=M, seed=0)
+
+
+@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
+@pytest.mark.parametrize("bits", [32, 8, 3])
+def test_every_clients_bytes_follow_the_closed_formula(federation, model, width, bits):
+    ctx = context(federation, model, width, epochs=0)
+    fens, _ = run(ctx, bits=bits, rounds=7)
+    state = fens.experts.clients.state(0)
+    sizes = {name: tensor.numel() for name, tensor in state.items()}
+    coded = [name for name, tensor in state.items() if tensor.ndim >= 2]
+    assert len(coded) < len(sizes)  # biases, and batch norm's tensors in the residual network
+    d, kept = sum(sizes.values()), sum(n for name, n in sizes.items() if name not in coded)
+    extra = {} if bits == 32 else {"bits": bits, "kept": kept, "tensors": len(coded)}
+    formula = formulas.fens_bytes(d, M, q=M * C, rounds=7, **(extra or {"bits": 32}))
+    # A tensor's codes fill whole bytes one by one, which the formula counts for the sum.
+    rounded = sum(math.ceil(bits * sizes[name] / 8) for name in coded) - math.ceil(bits * (d - kept) / 8)
+    exact = formula + (M * rounded if bits < 32 else 0)
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == exact
+    lone = 4 * M * C * 7
+    assert ctx.link.ledger.by_phase()["aggregator"] == (M * lone, M * lone)
+    assert ctx.link.ledger.by_phase()["local models"] == (M * 4 * d, 0)
+
+
+def test_the_ratios_of_the_paper_come_out_of_the_formula():
+    assert math.isclose(formulas.fens_ratio(4_932_344, 20, 8450, 500), 4.3566, abs_tol=5e-5)
+    assert math.isclose(formulas.fens_ratio(5_311_064, 20, 2000, 1000), 3.8766, abs_tol=5e-5)
+
+
+def test_leaving_out_the_own_model_saves_its_bytes_and_changes_no_digit(federation):
+    everything, others = context(federation), context(federation)
+    one, _ = run(everything, rounds=5)
+    two, _ = run(others, rounds=5, skip_own=True)
+    assert torch.equal(one.rule.table, two.rule.table)
+    down, less = (ctx.link.ledger.by_phase()["ensemble"][1] for ctx in (everything, others))
+    assert less * M == down * (M - 1)
+
+
+def test_static_rules_and_voting_send_what_they_need_and_no_more(federation):
+    phases = {}
+    for name in ("averaging", "weighted", "voting"):
+        ctx = context(federation)
+        run(ctx, aggregator=name)
+        phases[name] = ctx.link.ledger.by_phase()
+    assert list(phases["averaging"]) == ["initial model", "local models"]
+    assert phases["weighted"]["class counts"] == (M * C * 4, 0) and "ensemble" not in phases["weighted"]
+    assert phases["voting"]["confusion matrices"] == (M * M * C * C * 4, 0)
+    assert "ensemble" in phases["voting"] and "aggregator" not in phases["voting"]
+
+
+def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(federation):
+    everyone = torch.arange(200)
+    shards = (everyone[:1], everyone[1:80], everyone[80:])
+    lopsided = Federation(federation.dataset, shards, "dirichlet", 0.1, 0, minimum=1, moved=0, draws=1)
+    for options in ({}, {"local_steps": 2}):
+        ctx = context(lopsided)
+        assert ctx.private.sizes("held_out")[0] == 0
+        run(ctx, rounds=3, **options)
+        rows = {(row["client"], row["direction"], row["phase"]): row["messages"] for row in ctx.link.ledger.rows()}
+        assert (0, "down", "ensemble") in rows and (0, "down", "aggregator") not in rows
+        assert rows[1, "down", "aggregator"] == rows[2, "up", "aggregator"] == 3
+    run(context(lopsided), aggregator="voting")
+
+
+def test_an_8_bit_weight_is_a_quarter_of_its_bytes_and_off_by_half_a_step():
+    weight = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
+    packed = quantise_state({"weight": weight}, 8)["weight"]
+    assert size(packed) == weight.numel() + 4 == size(weight) / 4 + 4  # and one scale
+    assert (packed.dequantise() - weight).abs().max() <= weight.abs().max() / 127 / 2 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"skip_own": True},
+        {"bits": 32, "aggregator": "nn", "k": 7},
+        {"aggregator": "averaging"},
+        {"aggregator": "weighted"},
+        {"aggregator": "voting"},
+        {"proxy": "server"},
+        {"without": 2},
+    ],
+)
+def test_measured_bytes_are_the_formulas(federation, options):
+    ctx = context(federation)
+    traffic = run(ctx, rounds=6, **options)[0].report.bytes
+    assert traffic["measured"] == traffic["formula"] == max(map(sum, ctx.link.ledger.by_client().values()))
+    assert math.isclose(traffic["ratio_of_the_paper"], 4.3566, abs_tol=5e-5)
+    traffic = run(context(federation, init="different"), rounds=6, **options)[0].report.bytes
+    assert traffic["measured"] == traffic["formula"]
+
+
+def test_at_the_papers_size_the_rounds_are_small(federation):
+    traffic = run(context(federation), rounds=50)[0].report.bytes
+    assert traffic["ratio_at_paper_size"] == pytest.approx(1 + M / 8 + M * C * 50 / 4_932_344)
+    assert traffic["ratio"] > traffic["ratio_at_paper_size"]
+    assert run(context(federation), proxy="server")[0].report.bytes["ratio_at_paper_size"] == 1
+
+
+def test_different_architectures_have_no_formula(federation):
+    shape = federation.dataset.input_shape
+    ctx = context(federation, epochs=0)
+    ctx.architectures = [("mlp", shape, C, 8 + k) for k in range(M)]
+    ctx._recall, ctx._remember = lambda: None, lambda clients: None
+    fens, _ = run(ctx, rounds=3)
+    assert fens.report.bytes["formula"] is None and fens.report.bytes["measured"] > 0

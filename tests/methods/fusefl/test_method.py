@@ -1,0 +1,324 @@
+"""FuseFL: bytes against the paper's tables and the ledger, freezing, adaptors, K = 1, and the fused forward by hand."""
+
+import byte_formulas
+import pytest
+import torch
+from fusefl_fixtures import EXACT, TABLE_4, TABLE_13, context, finish, samples, spy
+from torch import nn
+from torch.nn import functional as F
+
+from fedlab_nb.comm import formulas, size
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.ensemble import Ensemble
+from fedlab_nb.methods.fusefl import method as module
+from fedlab_nb.methods.fusefl import network
+from fedlab_nb.methods.fusefl.blocks import Client, cut, narrow
+from fedlab_nb.methods.fusefl.method import FuseFL
+from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
+from fedlab_nb.models import build, model_state, parameter_count
+
+MIB = 2**20
+WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
+
+
+def assert_same(one, other, exact=True):
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], rtol=0, atol=0 if exact else 1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------------- bytes
+def parts_of(clients, split):
+    """(numbers of each block, channels at the borders, numbers of the head) of the method's own narrow ResNet-18."""
+    model = build(*narrow(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients])
+    client = Client(model, split)
+    counts = [parameter_count(client.branch(k)) for k in range(split)]
+    return counts, [shape[0] for shape in client.borders()[:-1]], parameter_count(client.classifier)
+
+
+@pytest.mark.parametrize("clients", WIDTHS)
+def test_tables_4_and_13(clients):
+    assert narrow(("resnet18", (3, 32, 32), 10, 64), clients)[3] == WIDTHS[clients]
+    for split in (2, 4, 8):
+        stored = byte_formulas.fusefl_storage_bytes(*parts_of(clients, split), clients) / MIB
+        assert round(stored, 2) == TABLE_4[clients][split]
+        assert clients * round(stored, 2) == pytest.approx(TABLE_13[clients][split], abs=0.051)
+
+
+def test_the_width_of_other_networks_is_rounded():
+    assert [narrow(("mlp", (64,), 10, 64), m)[3] for m in (1, 4, 10, 10_000)] == [64, 32, 20, 4]
+    assert narrow(("mlp", (64,), 10, None), 4) == ("mlp", (64,), 10, 32)
+    assert narrow(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
+
+
+@pytest.mark.parametrize(
+    "split, rounds", [(4, [0.004, 0.664, 2.083, 8.323]), (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251])]
+)
+def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
+    """Five clients, no training: parameters sent up in each round, in MiB, without batch norm's statistics."""
+    ctx = context(5, epochs=0, dtype=torch.float32, model="resnet18", width=64)
+    for k in range(5):  # images of three channels, as on CIFAR-10
+        ctx.architectures[k] = ("resnet18", (3, 8, 8), 10, 64)
+    ctx.private._x = ctx.private._x[:, :1].expand(-1, 3, -1, -1)
+    sent = spy(ctx)
+    model = finish(FuseFL(blocks=split, head="average").run(ctx))
+    for k, expected in enumerate(rounds):
+        for state in sent[f"block {k + 1}"]:
+            weights = {name: t for name, t in state.items() if "running" not in name}
+            assert size(weights) / MIB == pytest.approx(expected, abs=0.0006)
+    assert size(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
+    assert round(4 * model.parameters / MIB, 2) == TABLE_4[5][split]
+
+
+@pytest.mark.parametrize("adaptor", ["conv", "average"])
+@pytest.mark.parametrize("head", ["ccvr", "average", "own"])
+@pytest.mark.parametrize("split", [1, 2, 4])
+def test_ledger_is_the_formulas(split, head, adaptor):
+    ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
+    sent = spy(ctx)
+    fused = finish(FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
+    kind = narrow(ctx.architectures[0], 3)
+    client = Client(build(*kind[:3], width=kind[3]), split)
+    counts = [parameter_count(client.branch(k)) for k in range(split)]
+    channels = [shape[0] for shape in client.borders()[:-1]]
+    classifier, features = parameter_count(client.classifier), client.classifier.in_features
+    down = byte_formulas.fusefl_download_bytes(counts, channels, 3, adaptor, calibrated=head == "ccvr")
+    down += formulas.state_bytes(sum(counts) + classifier)  # the initial model
+    up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
+    for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
+        present = len(ctx.private.train(k)[1].unique())
+        statistics = 4 * 10 + formulas.ccvr_bytes(features, present, symmetric=True) if head == "ccvr" else 0
+        assert (sent_up, sent_down) == (up + statistics, down)
+    assert all(len(payloads) == 3 for payloads in sent.values())  # every block once
+    heads = 3 if head == "own" else 1
+    stored = byte_formulas.fusefl_storage_bytes(counts, channels, heads * classifier, 3, adaptor)
+    assert 4 * fused.parameters == stored
+    assert ctx.server_steps >= split + 1
+
+
+# --------------------------------------------------------------------------------------------------------------- freeze
+@pytest.mark.parametrize("frozen_norm", ["owner", "batch"])
+@pytest.mark.parametrize("cache", [True, False])
+def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
+    """Blocks in the final model have the bits that were uploaded, weights and batch-norm statistics alike."""
+    monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
+    ctx = context(model="resnet8", width=4, epochs=3)
+    sent = spy(ctx)
+    fused = finish(FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)).module
+    for k, stage in enumerate(fused.stages):
+        assert not any(p.requires_grad or p.grad is not None for p in stage.parameters())
+        for m, branch in enumerate(stage.branches):
+            assert_same(model_state(branch), sent[f"block {k + 1}"][m])
+    assert any("running_mean" in name for name in sent["block 1"][0])
+    before = model_state(fused)
+    fused.train()(samples())  # even in train mode
+    assert_same(model_state(fused), before)
+
+
+@pytest.mark.parametrize("adaptor", ["conv", "average"])
+def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adaptor):
+    ends = []
+    for cache in (2**30, 0):
+        monkeypatch.setattr(network, "CACHE_BYTES", cache)
+        ends.append(finish(FuseFL(blocks=3, adaptor=adaptor, virtual=10).run(context(model="cnn", width=6))))
+    assert_same(*(model_state(end.module) for end in ends), exact=False)
+
+
+def test_a_leaky_norm_is_another_training():
+    ends = [
+        finish(FuseFL(frozen_norm=norm, head="own").run(context(model="resnet8", width=4))).module.stages
+        for norm in ("owner", "batch")
+    ]
+    assert_same(*(model_state(stages[0]) for stages in ends))  # the first block knows nothing of it
+    own, leaky = (model_state(stages[1]) for stages in ends)
+    assert any(not torch.equal(own[name], leaky[name]) for name in own)
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_the_order_of_the_clients_changes_nothing(monkeypatch, backend):
+    straight = finish(FuseFL(virtual=10).run(context(backend=backend)))
+
+    def reversed_training(models, shards, recipe, **options):
+        return train(models[::-1], shards[::-1], recipe, ids=range(len(models))[::-1], **options)
+
+    train = module.train_clients
+    monkeypatch.setattr(module, "train_clients", reversed_training)
+    turned = finish(FuseFL(virtual=10).run(context(backend=backend)))
+    assert_same(model_state(straight.module), model_state(turned.module), exact=backend == "loop")
+
+
+def test_warm_start_goes_on_and_restart_does_not():
+    """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
+    first = finish(FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))).module.stages[0]
+    untouched = [branch[1][0].weight for branch in first.branches]
+    for warm in (True, False):
+        ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
+        plain = method._train
+        object.__setattr__(
+            method, "_train", lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs)
+        )
+        second = finish(method.run(ctx)).module.stages[1]
+        weights = [branch[0][0].weight for branch in second.branches]
+        assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
+        assert torch.equal(weights[0], weights[1]) != warm
+
+
+def _all(ctx, models, inputs):
+    yield from FuseFL(blocks=1)._train(ctx, models, inputs, 0)
+
+
+# ------------------------------------------------------------------------------------------------- forward by hand, K=1
+def test_forward_by_hand():
+    """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
+    ctx = context(clients=2, epochs=2)
+    model = finish(FuseFL(virtual=10).run(ctx))
+    state, x = model_state(model.module), samples()
+    flat = x.flatten(1)
+
+    def layer(name, h):
+        return F.linear(h, state[f"{name}.weight"], state[f"{name}.bias"])
+
+    joint = torch.cat([layer(f"stages.0.branches.{m}.0.1", flat).relu() for m in (0, 1)], dim=1)
+    last = [layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu() for m in (0, 1)]
+    torch.testing.assert_close(model.features(x), last[0] + last[1])
+    torch.testing.assert_close(model.logits(x), layer("heads.0", last[0] + last[1]))
+    assert state["stages.1.branches.0.0.weight"].shape == (11, 22)  # 16 / sqrt(2) = 11, from both clients' 11
+
+
+@pytest.mark.parametrize("merge", ["sum", "mean"])
+def test_k_1_is_isolated_training(merge):
+    """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
+    fused = finish(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
+    ensemble = finish(Ensemble().run(context()))
+    x = samples()
+    torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
+    features = ensemble.clients.features(x).sum(0)
+    torch.testing.assert_close(fused.features(x), features if merge == "sum" else features / 3)
+    average = finish(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[0]
+    weights = torch.stack([ensemble.clients.module(k).classifier.weight for k in range(3)])
+    torch.testing.assert_close(average.weight, weights.mean(0))  # not weighted by samples
+
+
+@pytest.mark.parametrize("split", [1, 2, 4])
+def test_one_client_with_average_is_the_network_itself(split):
+    network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
+    client = Client(network, split)
+    fused = FusedNetwork([Stage([client.branch(k)]) for k in range(split)], [network.classifier], "average", "sum")
+    torch.testing.assert_close(fused(samples()), network(samples()))
+
+
+def test_epochs_are_shared_out_and_the_rest_goes_to_the_last_round(monkeypatch):
+    seen = []
+
+    def record(models, shards, recipe, **options):
+        seen.append((recipe.epochs, recipe.lr, options["stream"]))
+        return iter(())
+
+    monkeypatch.setattr(module, "train_clients", record)
+    finish(FuseFL(blocks=3, head="own", fused_rate=0.5).run(context(model="cnn", width=6, epochs=11)))
+    assert [epochs for epochs, _, _ in seen] == [3, 3, 5]
+    assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
+    assert seen[0][2] == "batches"  # K = 1 is the shared local training
+
+
+def test_calibration_leaves_the_trunk_alone():
+    plain = finish(FuseFL(head="average").run(context())).module
+    calibrated = finish(FuseFL(virtual=50).run(context())).module
+    assert_same(model_state(plain.stages), model_state(calibrated.stages))
+    assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
+
+
+# ----------------------------------------------------------------------------------------------------- where it is cut
+def test_resnet18_is_cut_where_the_paper_cuts():
+    network = build("resnet18", (3, 8, 8), 10, width=4)
+    places = {split: [len(block) for block in cut(network, split)] for split in (1, 2, 3, 4, 8, 10)}
+    assert places == {1: [10], 2: [5, 5], 3: [1, 4, 5], 4: [1, 4, 2, 3], 8: [1, 1, 1, 1, 2, 2, 1, 1], 10: [1] * 10}
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "lenet5", "resnet8", "resnet10", "resnet18", "resnet26", "vgg9"])
+def test_every_cut_keeps_every_layer_in_order(name):
+    network = build(name, (1, 8, 8), 3, width=4, dtype=EXACT).eval()
+    layers = list(network.body)
+    for split in range(1, len(layers) + 1):
+        parts = cut(network, split)
+        assert len(parts) == split and all(parts)
+        assert [layer for block in parts for layer in block] == layers
+        if split < len(layers):
+            assert all(any(p.numel() for layer in block for p in layer.parameters()) for block in parts) or split == 8
+    with pytest.raises(UsageError, match="layers to cut between"):
+        cut(network, len(layers) + 1)
+
+
+def test_residual_networks_of_three_depths_agree_at_the_borders():
+    for split in (2, 3, 4):
+        shapes = [
+            Client(build(n, (3, 16, 16), 10, width=4), split).borders() for n in ("resnet10", "resnet18", "resnet26")
+        ]
+        assert shapes[0] == shapes[1] == shapes[2]
+
+
+@pytest.mark.parametrize("adaptor", ["conv", "average"])
+@pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
+def test_clients_with_different_networks(models, adaptor):
+    ctx = context(model=models, width=6, epochs=2)
+    model = finish(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
+    assert model.logits(samples()).shape == (20, 10)
+    first, second = (branch for branch in model.module.stages[0].branches[:2])
+    assert model_state(first).keys() != model_state(second).keys() or [type(a) for a in first.modules()] == [
+        type(b) for b in second.modules()
+    ]
+
+
+def test_what_does_not_fit_is_refused_before_any_work():
+    cases = [
+        (context(model="mlp"), {"blocks": 3}, "blocks is 3"),
+        (context(model="cnn,resnet8", width=6), {}, "adaptor needs"),
+        (context(model="mlp,cnn", width=6), {"blocks": 1}, "equally"),
+    ]
+    for ctx, options, message in cases:
+        with pytest.raises(UsageError, match=message):
+            FuseFL(**options).validate(ctx)
+        assert ctx.link.ledger.total == 0
+
+
+def test_own_first_weights_are_not_sent():
+    ctx = context(init="different", epochs=1)
+    finish(FuseFL(virtual=5, passes=1).run(ctx))
+    assert "initial model" not in ctx.link.ledger.by_phase()
+
+
+def test_nothing_is_drawn_from_the_global_stream():
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    first = finish(FuseFL(virtual=10).run(context()))
+    assert torch.equal(before, torch.random.get_rng_state())
+    again = finish(FuseFL(virtual=10).run(context()))
+    assert_same(model_state(first.module), model_state(again.module))
+
+
+def test_progress_can_be_watched():
+    steps = []
+    run = FuseFL(virtual=10, passes=3).run(context(epochs=4))
+    while True:
+        try:
+            steps.append(next(run))
+        except StopIteration:
+            break
+    assert all(step.total == 7 for step in steps)
+    assert [s.done for s in steps] == sorted(s.done for s in steps)
+    curve = [s for s in steps if s.model is not None]
+    assert {s.phase for s in curve} == {"blocks", "calibration"} and 5 <= len(curve) <= 40
+
+
+def test_numbers_for_the_lesson():
+    report = finish(FuseFL(head="own").run(context())).report
+    assert report.widths == [9, 9, 9]  # 16 / sqrt(3)
+    second = 27 * 9 + 9 + 9 * 4 + 4 + 4 * 10 + 10  # adaptor, second layer, classifier
+    assert report.trainable == [64 * 9 + 9 + 9 * 4 + 4 + 4 * 10 + 10, second]
+
+
+def test_a_network_can_be_rebuilt_from_its_parts():
+    network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
+    upper = Client(network, 4).upper(2)
+    assert isinstance(upper, nn.Module) and upper.classifier is network.classifier
+    torch.testing.assert_close(upper(network.body[:2](samples())), network(samples()))

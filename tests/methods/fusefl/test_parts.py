@@ -1,0 +1,160 @@
+"""FuseFL's parts: adaptors, CCVR's statistics and calibration."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from fedlab_nb.comm import size
+from fedlab_nb.comm.formulas import ccvr_bytes
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fusefl import adaptors, ccvr
+from fedlab_nb.methods.fusefl.blocks import Client
+from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
+from fedlab_nb.models import build
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def maps(clients=3, channels=4, seed=0):
+    return list(torch.randn(clients, 5, channels, 6, 6, generator=seeded(seed), dtype=EXACT))
+
+
+# ------------------------------------------------------------------------------------------------------------- adaptors
+def test_average_of_identical_clients_changes_nothing():
+    one = maps(1)[0]
+    torch.testing.assert_close(adaptors.join("average", [one] * 7), one)
+    network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
+    client = Client(network, 3)
+    stages = [Stage([client.branch(k)] * 4) for k in range(3)]
+    fused = FusedNetwork(stages, [network.classifier], "average", "mean")
+    x = torch.rand(6, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    torch.testing.assert_close(fused(x), network(x))
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 6), (4,)])
+def test_conv_of_scaled_identities_is_the_average(shape):
+    outputs = list(torch.randn(3, 5, *shape, generator=seeded(), dtype=EXACT))
+    (layer,) = adaptors.adaptor("conv", [shape] * 3, 0, seeded(), outputs[0])
+    with torch.no_grad():
+        layer.weight.copy_(torch.cat([torch.eye(4) / 3] * 3, 1).view_as(layer.weight))
+        layer.bias.zero_()
+    torch.testing.assert_close(layer(adaptors.join("conv", outputs)), adaptors.join("average", outputs))
+
+
+def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
+    shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*maps(1, 2), *maps(1, 5)]
+    (layer,) = adaptors.adaptor("conv", shapes, 1, seeded(), outputs[0])
+    weight = layer.weight[:, :, 0, 0]
+    by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
+    by_hand = by_hand + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1]) + layer.bias.view(1, -1, 1, 1)
+    torch.testing.assert_close(layer(adaptors.join("conv", outputs)), by_hand)
+    assert by_hand.shape[1] == 5
+    assert adaptors.joined("conv", shapes) == (7, 6, 6)
+    assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
+
+
+def test_borders_that_do_not_fit():
+    adaptors.check_borders("conv", [(2, 6, 6), (5, 6, 6)], 1)
+    for kind, shapes in [
+        ("average", [(2, 6, 6), (5, 6, 6)]),
+        ("conv", [(2, 6, 6), (2, 5, 5)]),
+        ("conv", [(2, 6, 6), (2,)]),
+    ]:
+        with pytest.raises(UsageError, match="After block 1"):
+            adaptors.check_borders(kind, shapes, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------- CCVR
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_pooled_statistics_are_those_of_the_pooled_features(seed):
+    """Against torch.cov of all features together; classes with one sample, at one client, or nowhere included."""
+    stream = seeded(seed)
+    labels = [torch.randint(0, 4, (n,), generator=stream) for n in (1, 2, 9, 30)]
+    features = [
+        torch.randn(len(y), 3, generator=stream, dtype=EXACT) * (k + 1) + 50 * k + y[:, None]
+        for k, y in enumerate(labels)
+    ]
+    pooled = ccvr.pool([ccvr.class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)])
+    z, y = torch.cat(features), torch.cat(labels)
+    assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
+    for c in range(6):
+        own = z[y == c]
+        if len(own):
+            torch.testing.assert_close(pooled.means[c], own.mean(0))
+        wanted = torch.cov(own.T) if len(own) > 1 else torch.zeros(3, 3, dtype=EXACT)
+        torch.testing.assert_close(pooled.covariances[c], wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_pooled_covariance_is_centred():
+    """By hand: two clients of mean 4 and variance 1. The authors' code gives 16.8."""
+    one = torch.tensor([[3.0], [4.0], [5.0]], dtype=EXACT)
+    pooled = ccvr.pool([ccvr.class_statistics(one, torch.zeros(3, dtype=torch.long), 1)] * 2)
+    assert pooled.covariances.item() == pytest.approx(4 / 5)  # four squared distances of 1 over N - 1
+
+
+def test_statistics_as_sent():
+    labels = torch.tensor([7, 2, 7, 7, 2, 0])
+    sent = ccvr.class_statistics(torch.rand(6, 5), labels, 10)
+    assert size(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
+
+
+def test_virtual_features_follow_the_statistics():
+    stream = seeded()
+    root = torch.randn(2, 3, 3, generator=stream, dtype=EXACT)
+    root[1, :, 2] = 0  # a singular covariance
+    pooled = ccvr.Pooled(
+        torch.tensor([5, 0, 9]),
+        torch.randn(3, 3, generator=stream, dtype=EXACT),
+        torch.stack([root[0] @ root[0].T, torch.zeros(3, 3, dtype=EXACT), root[1] @ root[1].T]),
+    )
+    z, y = ccvr.virtual_features(pooled, 40_000, stream)
+    assert y.bincount(minlength=3).tolist() == [40_000, 0, 40_000]
+    for c in (0, 2):
+        torch.testing.assert_close(z[y == c].mean(0), pooled.means[c], rtol=0, atol=0.05)
+        torch.testing.assert_close(torch.cov(z[y == c].T), pooled.covariances[c], rtol=0.05, atol=0.1)
+
+
+def calibrated(head, z, y, recipe, **options):
+    done, heads = zip(*ccvr.calibrate(head, z, y, recipe, seeded(), **options), strict=True)
+    return [head for head in heads if head is not None]
+
+
+def test_calibration_is_plain_sgd_and_leaves_the_head_alone():
+    z, y = torch.randn(10, 3, generator=seeded(), dtype=EXACT), torch.arange(10) % 2
+    head = build("mlp", (3,), 2, width=4, dtype=EXACT).classifier
+    head = type(head)(3, 2, dtype=EXACT)
+    before = head.weight.clone()
+    (after,) = calibrated(
+        head, z, y, Recipe(epochs=1, batch_size=10, lr=0.3, momentum=0, weight_decay=0), rescale=False
+    )
+    loss = F.cross_entropy(head(z), y)
+    weight, bias = torch.autograd.grad(loss, [head.weight, head.bias])
+    torch.testing.assert_close(after.weight, head.weight - 0.3 * weight)
+    torch.testing.assert_close(after.bias, head.bias - 0.3 * bias)
+    assert torch.equal(head.weight, before)
+
+
+def test_rescaled_calibration_starts_from_the_head_and_does_not_know_the_units():
+    z, y = torch.randn(40, 3, generator=seeded(), dtype=EXACT), torch.arange(40) % 4
+    z[:, 2] = 0  # never fires
+    head = torch.nn.Linear(3, 4, dtype=EXACT)
+    (still,) = calibrated(head, z, y, Recipe(epochs=1, lr=1e-30, momentum=0, weight_decay=0))
+    torch.testing.assert_close(still.weight, head.weight)
+    torch.testing.assert_close(still.bias, head.bias)
+    recipe = Recipe(epochs=5, batch_size=10, lr=0.5, momentum=0, weight_decay=0)
+    tenth = torch.nn.Linear(3, 4, dtype=EXACT)
+    with torch.no_grad():
+        tenth.weight.copy_(head.weight / 10)
+        tenth.bias.copy_(head.bias)
+    one, other = calibrated(head, z, y, recipe)[-1], calibrated(tenth, 10 * z, y, recipe)[-1]
+    torch.testing.assert_close(one(z), other(10 * z))
+    assert len(calibrated(head, z, y, recipe)) == 5

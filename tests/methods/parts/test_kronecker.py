@@ -1,0 +1,280 @@
+"""The factor pass against slow, independent derivations: per-sample autograd, patches cut out by hand, a library."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.parts.kronecker import (
+    PI_LIMIT,
+    Factors,
+    damped,
+    damping_ratio,
+    factor_layers,
+    join,
+    kronecker_factors,
+    layer_matrix,
+    with_layers,
+)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def fill(module, seed=0, dtype=torch.float64):
+    """Weights from a generator of our own: nothing here touches the global random state."""
+    generator = seeded(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
+    return module.to(dtype)
+
+
+def damp_all(factors, damping, rule):
+    return {name: damped(layer, damping, damping_ratio(layer, rule)) for name, layer in factors.items()}
+
+
+def mlp():
+    return fill(nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)))
+
+
+def cnn():
+    return fill(
+        nn.Sequential(
+            nn.Conv2d(2, 3, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(3, 4, 2, dilation=2),
+            nn.ReLU(),
+            nn.Flatten(1),
+            nn.Linear(16, 3),
+        )
+    )
+
+
+def images(n=7, seed=1):
+    g = seeded(seed)
+    return torch.rand(n, 2, 8, 8, generator=g, dtype=torch.float64), torch.randint(3, (n,), generator=g)
+
+
+def rows(n=9, seed=1):
+    g = seeded(seed)
+    return torch.rand(n, 6, generator=g, dtype=torch.float64), torch.randint(4, (n,), generator=g)
+
+
+def per_sample_gradient(module, x, y, layer):
+    """`[W b]` gradient of one sample's loss, by ordinary autograd on the weights."""
+    module.zero_grad()
+    F.cross_entropy(module(x[None]), y[None]).backward()
+    return join(layer.weight.grad, layer.bias.grad)
+
+
+def test_one_sample_linear_is_the_exact_gradient_outer_product():
+    module = mlp()
+    x, y = rows(1)
+    factors = kronecker_factors(module, x, y)
+    for name, layer in factor_layers(module).items():
+        columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
+        torch.testing.assert_close(
+            torch.kron(factors[name].a, factors[name].b), torch.outer(columns, columns), rtol=1e-10, atol=1e-14
+        )
+
+
+def test_linear_factors_against_a_loop_over_samples():
+    module = mlp()
+    x, y = rows()
+    factors = kronecker_factors(module, x, y)
+    a = b = 0
+    for xs, ys in zip(x, y, strict=True):
+        hidden = torch.cat([module[:2](xs), torch.ones(1, dtype=xs.dtype)])
+        # the bias gradient of the last layer is exactly its output gradient: softmax minus one-hot
+        error = module(xs).softmax(0) - F.one_hot(ys, 4)
+        a, b = a + torch.outer(hidden, hidden) / len(x), b + torch.outer(error, error) / len(x)
+    torch.testing.assert_close(factors["2"].a, a.detach(), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(factors["2"].b, b.detach(), rtol=1e-12, atol=1e-14)
+
+
+def conv_by_hand(layer, x, gradient):
+    """Undamped sums over samples and positions, with every patch cut out by index arithmetic."""
+    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = layer.kernel_size, layer.stride, layer.padding, layer.dilation
+    padded = torch.zeros(x.shape[0], x.shape[1], x.shape[2] + 2 * ph, x.shape[3] + 2 * pw, dtype=x.dtype)
+    padded[:, :, ph : ph + x.shape[2], pw : pw + x.shape[3]] = x
+    a = b = 0
+    for n in range(len(x)):
+        for i in range(gradient.shape[2]):
+            for j in range(gradient.shape[3]):
+                patch = [
+                    padded[n, c, i * sh + u * dh, j * sw + v * dw]
+                    for c in range(x.shape[1])
+                    for u in range(kh)
+                    for v in range(kw)
+                ]
+                patch = torch.stack([*patch, torch.ones((), dtype=x.dtype)])
+                assert torch.allclose(join(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j])
+                a, b = a + torch.outer(patch, patch), b + torch.outer(gradient[n, :, i, j], gradient[n, :, i, j])
+    return a, b
+
+
+@pytest.mark.parametrize("scale", ["one", "curvlinops", "official"])
+def test_conv_factors_against_patches_cut_by_hand(scale):
+    module = cnn()
+    x, y = images(3)
+    factors = kronecker_factors(module, x, y, conv_scale=scale)
+    for index in (0, 2):
+        inputs = module[:index](x).detach()
+        outputs = module[index](inputs).detach().requires_grad_()
+        gradient = torch.stack(
+            [
+                torch.autograd.grad(F.cross_entropy(module[index + 1 :](outputs[n : n + 1]), y[n : n + 1]), outputs)[0][
+                    n
+                ]
+                for n in range(3)
+            ]
+        )
+        a, b = conv_by_hand(module[index], inputs, gradient)
+        t = gradient[0, 0].numel()
+        c = {"one": 1, "curvlinops": 1 / t, "official": 1 / t**2}[scale]
+        torch.testing.assert_close(factors[str(index)].a, a.detach() * c / 3, rtol=1e-11, atol=1e-14)
+        torch.testing.assert_close(factors[str(index)].b, b / (c * t * 3), rtol=1e-11, atol=1e-14)
+
+
+def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
+    module = cnn()
+    x, y = images()
+    whole = kronecker_factors(module, x, y, batch_size=100)
+    with torch.no_grad():
+        parts = kronecker_factors(module.requires_grad_(False), x, y, batch_size=2)
+    for name in whole:
+        torch.testing.assert_close(whole[name].a, parts[name].a, rtol=1e-12, atol=1e-14)
+        torch.testing.assert_close(whole[name].b, parts[name].b, rtol=1e-12, atol=1e-14)
+
+
+def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
+    layers = [nn.Linear(6, 5, bias=False), nn.BatchNorm1d(5), nn.ReLU(inplace=True), nn.Linear(5, 4)]
+    module = fill(nn.Sequential(*layers)).train()
+    x, y = rows()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    one = kronecker_factors(module, x, y, batch_size=1)
+    many = kronecker_factors(module, x, y)
+    assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    assert not any(m._forward_hooks for m in module.modules())
+    assert one["0"].a.shape == (6, 6)  # no bias, no appended 1
+    torch.testing.assert_close(one["0"].b, many["0"].b, rtol=1e-12, atol=1e-14)
+
+
+def test_symmetric_and_at_least_the_damping():
+    x, y = images()
+    undamped = kronecker_factors(cnn(), x, y)
+    for rule in ("one", "trace"):
+        for damping in (1e-6, 1e-3, 1e-1):
+            for name, layer in damp_all(undamped, damping, rule).items():
+                pi = damping_ratio(undamped[name], rule)
+                for factor, low in ((layer.a, pi * damping**0.5), (layer.b, damping**0.5 / pi)):
+                    assert torch.equal(factor, factor.T)
+                    assert torch.linalg.eigvalsh(factor).min() >= low - 1e-12 * factor.diagonal().max()
+
+
+def test_last_input_column_is_the_mean_input():
+    x, y = rows()
+    factor = kronecker_factors(mlp(), x, y)["0"].a
+    torch.testing.assert_close(factor[:-1, -1], x.mean(0))
+    torch.testing.assert_close(factor[-1, -1], torch.ones((), dtype=x.dtype))
+
+
+def test_conv_scale_drops_out_of_the_product_and_under_trace_also_after_damping():
+    module = cnn()
+    x, y = images()
+    scaled = [kronecker_factors(module, x, y, conv_scale=scale) for scale in ("one", "curvlinops", "official")]
+    for name in scaled[0]:
+        plain = [torch.kron(f[name].a, f[name].b) for f in scaled]
+        trace = [torch.kron(d.a, d.b) for d in (damp_all(f, 1e-3, "trace")[name] for f in scaled)]
+        for blocks in (plain, trace):
+            for other in blocks[1:]:
+                torch.testing.assert_close(other, blocks[0], rtol=1e-10, atol=1e-14)
+    one = [torch.kron(d.a, d.b) for d in (damp_all(f, 1e-3, "one")["0"] for f in scaled)]
+    assert (one[0] - one[2]).norm() > 0.1 * one[0].norm()  # with pi = 1 the convention does change the answer
+
+
+def test_trace_rule_by_hand_and_its_limit():
+    factors = Factors(torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0])))
+    assert damping_ratio(factors, "trace") == pytest.approx(2.0)
+    out = damped(factors, 0.01, 2.0)
+    torch.testing.assert_close(out.a.diagonal(), torch.tensor([1.2, 3.2]))
+    torch.testing.assert_close(out.b.diagonal(), torch.tensor([0.3, 0.3, 1.05]))
+    dead = Factors(factors.a, torch.zeros(3, 3))
+    assert damping_ratio(dead, "trace") == PI_LIMIT
+    block = damped(dead, 0.01, PI_LIMIT)
+    torch.testing.assert_close(torch.kron(block.a, block.b), 0.01 * torch.eye(6), rtol=1e-3, atol=1e-6)
+
+
+def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
+    for layer in (nn.Linear(4, 3), nn.Linear(4, 3, bias=False), nn.Conv2d(2, 5, 3), nn.Conv2d(2, 5, 3, bias=False)):
+        state = {f"layer.{name}": parameter for name, parameter in layer.named_parameters()}
+        back = with_layers(state, {"layer": join(layer.weight, layer.bias).double()})
+        assert back.keys() == state.keys()
+        assert all(back[name].dtype == state[name].dtype and torch.equal(back[name], state[name]) for name in state)
+
+
+def test_layers_go_into_a_state_and_come_out_again():
+    module = cnn()
+    state = module.state_dict()
+    doubled = with_layers(state, {"2": 2 * layer_matrix(state, "2")})
+    for name, value in state.items():
+        assert torch.equal(doubled[name], 2 * value if name.startswith("2.") else value)
+
+
+def test_upload_sizes_of_the_papers_networks():
+    # The paper takes the MLP to have 217,930 weights and so 128 floats fewer; its layers hold 200,960 + 16,448 + 650 =
+    # 218,058.
+    linear = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
+    conv = nn.Sequential(
+        *(
+            nn.Conv2d(1, 6, 5),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 5),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(1),
+        ),
+        *(nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)),
+    )
+    for module, shape, floats in ((linear, (784,), 596_892), (conv, (1, 28, 28), 111_484)):
+        factors = kronecker_factors(module, torch.zeros(1, *shape), torch.zeros(1, dtype=torch.long))
+        sides = [len(side) for layer in factors.values() for side in (layer.a, layer.b)]
+        assert sum(p.numel() for p in module.parameters()) + sum(d * (d + 1) // 2 for d in sides) == floats
+
+
+def test_wrong_use_is_one_sentence():
+    x, y = rows()
+    with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
+        kronecker_factors(mlp(), x, y, conv_scale="ones")
+    with pytest.raises(UsageError, match="one label a sample"):
+        kronecker_factors(mlp(), x[:0], y[:0])
+    with pytest.raises(UsageError, match="groups"):
+        factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of a library that it imports
+def test_against_curvlinops():
+    """An independent library: its empirical, expand, joint-bias factors are ours with c = 1/T (its version 3.0.1)."""
+    from curvlinops.kfac import KFACLinearOperator
+
+    module = cnn()
+    x, y = images()
+    operator = KFACLinearOperator(
+        module,
+        nn.CrossEntropyLoss(reduction="mean"),
+        list(module.parameters()),
+        [(x, y)],
+        fisher_type="empirical",
+        kfac_approx="expand",
+        separate_weight_and_bias=False,
+        check_deterministic=False,
+    )
+    operator.compute_kronecker_factors()
+    for name, layer in kronecker_factors(module, x, y, conv_scale="curvlinops").items():
+        torch.testing.assert_close(layer.a, operator._input_covariances[name], rtol=1e-10, atol=1e-13)
+        torch.testing.assert_close(layer.b, operator._gradient_covariances[name], rtol=1e-10, atol=1e-13)

@@ -1,0 +1,208 @@
+"""The server solve against closed forms: pooled least squares, RegMean, a dense Kronecker system, autograd."""
+
+import pytest
+import torch
+
+from fedlab_nb.errors import RunError
+from fedlab_nb.methods.fedlpa.solvers import CG_TOLERANCE, conjugate_gradients, gradient_descent, solve, steps
+from fedlab_nb.methods.parts.kronecker import Factors, damped, damping_ratio
+from fedlab_nb.methods.parts.posterior import Posterior
+
+K, O, I = 4, 5, 8  # noqa: E741
+
+
+def covariance(generator, side, rank, scale=1.0):
+    rows = torch.randn(rank, side, generator=generator, dtype=torch.float64)
+    return scale * rows.T @ rows / rank
+
+
+def clients(seed=0, k=K, outputs=O, inputs=I):
+    """Random trained weights and undamped factors; the input factors are rank-deficient, as in real layers."""
+    g = torch.Generator().manual_seed(seed)
+    matrices = [torch.randn(outputs, inputs, generator=g, dtype=torch.float64) for _ in range(k)]
+    factors = [
+        Factors(covariance(g, inputs, inputs // 2), covariance(g, outputs, outputs - 1, 0.1 * (j + 1)))
+        for j in range(k)
+    ]
+    weights = torch.rand(k, generator=g, dtype=torch.float64)
+    return matrices, factors, weights / weights.sum()
+
+
+def system(seed=0, damping=1e-2, rule="one", **sizes):
+    matrices, factors, weights = clients(seed, **sizes)
+    return Posterior.of(matrices, [damped(f, damping, damping_ratio(f, rule)) for f in factors], weights)
+
+
+def dense(posterior):
+    """The full matrix S, which the package never forms."""
+    blocks = [torch.kron(a.contiguous(), b.contiguous()) for a, b in zip(posterior.a, posterior.b, strict=True)]
+    return torch.tensordot(posterior.w, torch.stack(blocks), 1)
+
+
+def vec(matrix):
+    return matrix.T.flatten()
+
+
+@pytest.mark.parametrize("rule", ["one", "trace"])
+@pytest.mark.parametrize("damping", [1e-6, 1e-3, 1e-1])
+@pytest.mark.parametrize("solver", ["cg", "ea", "gd"])
+def test_one_client_gets_its_own_weights_back(solver, damping, rule):
+    alone = system(damping=damping, rule=rule, k=1)
+    matrix, residuals = solve(alone, solver, 50)
+    torch.testing.assert_close(matrix, alone.m[0], rtol=1e-9, atol=1e-9)
+    assert residuals[-1] < 1e-9
+
+
+@pytest.mark.parametrize("solver", ["cg", "ea", "gd"])
+def test_equal_factors_give_the_weighted_average(solver):
+    matrices, factors, weights = clients()
+    posterior = Posterior.of(matrices, [damped(factors[0], 1e-3)] * K, weights)
+    matrix, _ = solve(posterior, solver, 20)
+    torch.testing.assert_close(
+        matrix, sum(w * m for w, m in zip(weights, matrices, strict=True)), rtol=1e-9, atol=1e-10
+    )
+    torch.testing.assert_close(posterior.average, sum(w * m for w, m in zip(weights, matrices, strict=True)))
+
+
+def test_linear_regression_equals_pooled_least_squares():
+    """B = I, A = X'X/n_k, no damping: one shot loses nothing at all."""
+    g = torch.Generator().manual_seed(3)
+    sizes = [12, 30, 7]
+    xs = [torch.randn(n, 4, generator=g, dtype=torch.float64) * torch.tensor([3.0, 1, 0.3, 1]) for n in sizes]
+    xs = [torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], 1) for x in xs]
+    ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
+    own = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
+    factors = [Factors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
+    posterior = Posterior.of(own, factors, [n / sum(sizes) for n in sizes])
+    pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
+    for solver in ("cg", "ea"):
+        torch.testing.assert_close(solve(posterior, solver)[0], pooled, rtol=0, atol=1e-10)
+    assert (posterior.average - pooled).abs().max() > 0.05
+
+
+def test_equal_gradient_factors_make_it_regmean():
+    matrices, factors, weights = clients()
+    shared = damped(factors[0], 1e-3).b
+    a = [damped(f, 1e-3).a for f in factors]
+    posterior = Posterior.of(matrices, [Factors(one, shared) for one in a], weights)
+    top = sum(w * m @ one for w, m, one in zip(weights, matrices, a, strict=True))
+    regmean = torch.linalg.solve(sum(w * one for w, one in zip(weights, a, strict=True)), top.T).T
+    for solver in ("ea", "cg"):
+        torch.testing.assert_close(solve(posterior, solver)[0], regmean, rtol=1e-9, atol=1e-10)
+
+
+def test_unequal_gradient_factors_make_ea_biased():
+    posterior = system(damping=1e-4)
+    ea, cg = (solve(posterior, solver)[1][-1] for solver in ("ea", "cg"))
+    assert ea > 0.05 and cg <= CG_TOLERANCE
+
+
+@pytest.mark.parametrize("rule", ["one", "trace"])
+@pytest.mark.parametrize("damping", [1e-4, 1e-2])
+def test_conjugate_gradients_equal_the_dense_solution(damping, rule):
+    posterior = system(damping=damping, rule=rule, outputs=20, inputs=65)
+    start = posterior.expectation_approximation()
+    *_, last = conjugate_gradients(posterior, start, tolerance=1e-13, limit=1000)
+    exact = torch.linalg.solve(dense(posterior), vec(posterior.z))
+    torch.testing.assert_close(vec(last.matrix), exact, rtol=1e-8, atol=1e-9)
+
+
+def test_the_matrix_form_is_the_kronecker_product():
+    posterior = system()
+    g = torch.Generator().manual_seed(9)
+    matrix = torch.randn(O, I, generator=g, dtype=torch.float64)
+    torch.testing.assert_close(vec(posterior.apply(matrix)), dense(posterior) @ vec(matrix))
+    alone = [Posterior(posterior.m[[k]], posterior.a[[k]], posterior.b[[k]], posterior.w[[k]]) for k in range(K)]
+    torch.testing.assert_close(vec(posterior.z), sum(dense(one) @ vec(one.m[0]) for one in alone))
+
+
+def objective(posterior, matrix):
+    """`1/2 |S M - Z|^2` (Eq. 14), which gradient descent makes smaller."""
+    return (posterior.apply(matrix) - posterior.z).square().sum() / 2
+
+
+def test_a_step_of_gradient_descent_against_autograd():
+    posterior = system()
+    g = torch.Generator().manual_seed(9)
+    matrix = torch.randn(O, I, generator=g, dtype=torch.float64, requires_grad=True)
+    (automatic,) = torch.autograd.grad(objective(posterior, matrix), matrix)
+    before, after = gradient_descent(posterior, matrix.detach(), 1)
+    step = (before.matrix - after.matrix) * posterior.smoothness()
+    torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("rule", ["one", "trace"])
+def test_gradient_descent_is_monotone_and_contracts_at_the_stated_rate(rule):
+    posterior = system(damping=0.1, rule=rule)
+    eigenvalues = torch.linalg.eigvalsh(dense(posterior))
+    smoothness = posterior.smoothness()
+    assert 0.99 * eigenvalues[-1] ** 2 <= smoothness <= 1.2 * eigenvalues[-1] ** 2
+    best = torch.linalg.solve(dense(posterior), vec(posterior.z))
+    start = torch.zeros(O, I, dtype=torch.float64)  # far from the optimum, unlike EA
+    path = list(gradient_descent(posterior, start, 200))
+    values = torch.stack([objective(posterior, step.matrix) for step in path])
+    assert (values.diff() <= 1e-12 * values[0]).all()
+    errors = torch.stack([(vec(step.matrix) - best).norm() for step in path])
+    rate = 1 - eigenvalues[0] ** 2 / smoothness
+    assert (errors <= errors[0] * rate ** torch.arange(201) * (1 + 1e-9) + 1e-12).all()
+    assert errors[-1] < 0.9 * errors[0]
+
+
+def test_the_reported_residual_is_the_true_one():
+    posterior = system()
+    for solver in ("gd", "cg", "ea"):
+        path = list(steps(posterior, solver, 30))
+        for step in path:
+            true = (posterior.apply(step.matrix) - posterior.z).norm() / posterior.z.norm()
+            torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
+        torch.testing.assert_close(path[0].matrix, posterior.expectation_approximation())
+    assert len(list(steps(posterior, "ea"))) == 1 and len(list(steps(posterior, "gd", 30))) == 31
+
+
+def test_twenty_conjugate_gradients_beat_a_thousand_gradient_steps():
+    posterior = system(damping=1e-3)
+    fast = list(conjugate_gradients(posterior, posterior.expectation_approximation(), tolerance=0.0, limit=20))[
+        -1
+    ].residual
+    slow = solve(posterior, "gd", 1000)[1][-1]
+    assert fast < slow
+
+
+@pytest.mark.parametrize("rule", ["one", "trace"])
+def test_large_damping_tends_to_the_weighted_average(rule):
+    errors = []
+    for damping in (1e2, 1e6, 1e10):
+        posterior = system(damping=damping, rule=rule)
+        errors.append((solve(posterior)[0] - posterior.average).norm())
+    assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-3
+
+
+def test_weights_need_not_sum_to_one():
+    matrices, factors, weights = clients()
+    factors = [damped(f, 1e-3) for f in factors]
+    for solver in ("cg", "ea"):
+        one, five = (solve(Posterior.of(matrices, factors, scale * weights), solver)[0] for scale in (1, 5))
+        torch.testing.assert_close(one, five, rtol=1e-5, atol=1e-6)
+
+
+def test_degenerate_systems():
+    matrices, factors, weights = clients()
+    nothing = Posterior.of([torch.zeros_like(m) for m in matrices], [damped(f, 1e-3) for f in factors], weights)
+    for solver in ("cg", "gd", "ea"):
+        matrix, residuals = solve(nothing, solver, 5)
+        assert matrix.count_nonzero() == 0 and residuals[-1] == 0
+    broken = [Factors(f.a * float("nan"), f.b) for f in factors]
+    with pytest.raises(RunError, match="not finite"):
+        solve(Posterior.of(matrices, broken, weights))
+    with pytest.raises(RunError, match="not positive definite; use a larger damping"):
+        solve(Posterior.of(matrices, [Factors(f.a, -f.b) for f in factors], weights))
+
+
+def test_without_damping_unexcited_directions_are_left_out():
+    """Singular factors: what the data say is met exactly, and nothing is made up where they say nothing."""
+    matrices, factors, weights = clients(k=1, inputs=40)
+    (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
+    assert (rank_a, rank_b) == (20, O - 1)
+    matrix, residuals = solve(Posterior.of(matrices, factors, weights))
+    assert residuals[-1] <= CG_TOLERANCE
+    assert matrix.norm() <= matrices[0].norm()

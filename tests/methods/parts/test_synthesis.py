@@ -1,0 +1,150 @@
+"""What the data-free methods share: the search keeps its best batch by value, crops, pool, trace."""
+
+import copy
+
+import pytest
+import torch
+
+from fedlab_nb.methods.base import Progress
+from fedlab_nb.methods.parts.images import Pool, intended_labels, random_crop, search
+from fedlab_nb.methods.parts.synthesis import GeneratorKnobs
+from fedlab_nb.methods.parts.synthesis_trace import FRAMES, SynthesisReport, SynthesisTrace, shows
+from fedlab_nb.models import build
+
+STEP = Progress("synthesis", 0, 1)
+
+
+def stream(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def finish(generator):
+    count = 0
+    while True:
+        try:
+            next(generator)
+            count += 1
+        except StopIteration as stop:
+            return stop.value, count
+
+
+def test_search_returns_the_best_batch_not_the_last():
+    """With a rate this large Adam overshoots the minimum at 0: neither the first nor the last is the best."""
+    u = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
+    seen = []
+
+    def loss(x):
+        seen.append(x.detach().clone())
+        return (x**2).sum()
+
+    best, count = finish(search(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
+    values = [float(x**2) for x in seen]
+    lowest = values.index(min(values))
+    assert count == 7 and 0 < lowest < 6
+    assert torch.equal(best, seen[lowest]) and not torch.equal(best, u.detach())
+    assert not best.requires_grad
+
+
+def test_search_is_adam_with_clipped_gradients_and_a_projection():
+    start = torch.tensor([3.0, -2.0], dtype=torch.float64)
+    u = start.clone().requires_grad_()
+    finish(
+        search(
+            lambda: u,
+            [u],
+            lambda x: (x**3).sum(),
+            steps=4,
+            lr=0.5,
+            clip=1.0,
+            after=lambda: u.clamp_(-2, 2),
+            progress=STEP,
+        )
+    )
+    v, first, second = start.clone(), torch.zeros(2).double(), torch.zeros(2).double()
+    for t in range(1, 5):
+        g = 3 * v**2
+        g = g / max(1.0, float(g.norm()) + 1e-6)
+        first, second = 0.5 * first + 0.5 * g, 0.999 * second + 0.001 * g**2
+        v = v - 0.5 * (first / (1 - 0.5**t)) / ((second / (1 - 0.999**t)).sqrt() + 1e-8)
+        v = v.clamp(-2, 2)
+    torch.testing.assert_close(u.detach(), v, rtol=0, atol=1e-10)
+
+
+def test_search_moves_no_network_inside_the_loss():
+    student = build("mlp", (1, 8, 8), 4, generator=stream())
+    before = copy.deepcopy(student.state_dict())
+    u = torch.rand(3, 1, 8, 8, generator=stream()).requires_grad_()
+    finish(search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP))
+    assert all(p.grad is None for p in student.parameters())
+    assert all(torch.equal(t, before[name]) for name, t in student.state_dict().items())
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_random_crop_against_a_plain_loop(flip):
+    x = torch.rand(9, 3, 6, 5, generator=stream(), dtype=torch.float64).requires_grad_()
+    made = random_crop(x, stream(4), padding=2, flip=flip)
+    draws = stream(4)
+    top, left = torch.randint(5, (2, 9, 1), generator=draws)
+    mirrored = torch.rand(9, 1, generator=draws) < 0.5 if flip else torch.zeros(9, 1, dtype=torch.bool)
+    assert not flip or mirrored.any() and not mirrored.all()
+    expected = []
+    for i in range(9):
+        padded = torch.zeros(3, 10, 9, dtype=torch.float64)
+        padded[:, 2:8, 2:7] = x[i]
+        cut = padded[:, int(top[i]) : int(top[i]) + 6, int(left[i]) : int(left[i]) + 5]
+        expected.append(cut.flip(2) if mirrored[i] else cut)
+    assert torch.equal(made, torch.stack(expected))
+    (gradient,) = torch.autograd.grad(made.sum(), x)
+    assert set(gradient.unique().tolist()) == {0.0, 1.0}  # each pixel is seen once or has left the picture
+
+
+def test_pool_keeps_everything_in_order():
+    pool = Pool()
+    assert len(pool) == 0
+    x, logits = torch.rand(5, 1, 2, 2), torch.rand(3, 5, 4)
+    y = torch.arange(5)
+    pool.add(x[:2], y[:2], logits[:, :2])
+    assert len(pool) == 2 and torch.equal(pool.logits, logits[:, :2])
+    pool.add(x[2:], y[2:], logits[:, 2:])
+    assert torch.equal(pool.x, x) and torch.equal(pool.labels, y) and torch.equal(pool.logits, logits)
+
+
+def test_intended_labels_are_sorted_and_uniform():
+    y = intended_labels(10_000, 10, stream(), torch.device("cpu"))
+    assert torch.equal(y, y.sort().values)
+    assert torch.bincount(y, minlength=10).float().std() < 60
+
+
+def test_trace():
+    student = build("mlp", (1, 8, 8), 3, generator=stream())
+    trace = SynthesisTrace(2, 3)
+    assert trace.arrays() == {}
+    x = torch.rand(30, 1, 8, 8, generator=stream())
+    with torch.no_grad():
+        own = student(x)
+    y = own.argmax(1)
+    trace.batch(1, x, y, own, student)
+    trace.batch(2, x, y, -own, student)
+    trace.note("distillation_loss", torch.tensor(0.5))
+    report = SynthesisReport(**trace.arrays())
+    assert report.synthetic_images.shape == (2, 20, 1, 8, 8) and report.synthetic_images.dtype == "uint8"
+    assert report.synthetic_labels.shape == (2, 20) and report.synthetic_epochs.tolist() == [1, 2]
+    assert report.disagreement.tolist() == [0.0, 1.0]
+    asked = [1 - float(logits.softmax(1)[range(30), y].mean()) for logits in (own, -own)]
+    assert report.difficulty.tolist() == pytest.approx(asked, abs=1e-6)
+    assert report.teacher_classes.tolist()[0] == torch.bincount(y, minlength=3).tolist()
+    assert report.distillation_loss.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("total", [1, 2, 12, 30, 200, 500])
+def test_shown_epochs(total):
+    shown = [done for done in range(1, total + 1) if shows(done, total)]
+    assert shown[-1] == total and len(shown) <= 2 * FRAMES and len(shown) >= min(total, 10)
+
+
+def test_papers_learner():
+    learner = GeneratorKnobs(epochs=4, batch=8, server_lr=0.01).learner(build("mlp", (1, 8, 8), 3))
+    optimizer = learner.optimizer
+    assert (optimizer.momentum, optimizer.weight_decay, learner.clip) == (0.9, 1e-4, 10.0)
+    learner.set_epoch(2)
+    assert optimizer.lr == pytest.approx(0.005)

@@ -1,0 +1,183 @@
+"""The panel runs in one direction: control, state, federation, picture; nothing below `panels/panel.py` knows it."""
+
+import ast
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import pytest
+
+import fedlab_nb
+from fedlab_nb.labs import lab
+from fedlab_nb.panels import panel as panel_module
+from fedlab_nb.panels.controls import Controls
+from fedlab_nb.panels.figures import COMMON
+from fedlab_nb.panels.redraw import DEPENDS, LAB
+from fedlab_nb.panels.state import BY_IDENTITY, PanelState, next_state
+
+PACKAGE = Path(fedlab_nb.__file__).parent
+BELOW = sorted(
+    path.relative_to(PACKAGE).as_posix()
+    for room in ("panels", "labs")
+    for path in (PACKAGE / room).rglob("*.py")
+    # Not the panel itself, what makes one, lessons, which are given a person's panel, and plots, whose panels are axes.
+    if path.name not in ("panel.py", "__init__.py", "lesson.py", "by_hand.py", "exercises.py")
+    and "plots" not in path.parts
+)
+
+
+def names(tree):
+    """Every name that a file gives to something: parameters, variables, attributes, imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[-1]
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("path", BELOW)
+def test_nothing_below_the_panel_knows_it(path):
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    assert {name for name in names(tree) if name.strip("_").lower() == "panel"} == set()
+
+
+def test_the_rule_is_about_many_files_and_sees_a_panel():
+    assert len(BELOW) > 40 and "panels/redraw.py" in BELOW and "labs/fens/lab.py" in BELOW
+    for code in ("def f(panel): pass", "self._panel.redraw()", "from .panel import Panel", "x.panel = 1"):
+        assert any(name.strip("_").lower() == "panel" for name in names(ast.parse(code))), code
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """{what: how often it was done since}, of reading the settings, dealing out data and drawing."""
+    counts = {"settings": 0, "federate": 0, "drawn": []}
+    settings, federate = Controls.settings, panel_module.federate
+
+    def read(self):
+        counts["settings"] += 1
+        return settings(self)
+
+    def deal(**options):
+        counts["federate"] += 1
+        return federate(**options)
+
+    monkeypatch.setattr(Controls, "settings", read)
+    monkeypatch.setattr(panel_module, "federate", deal)
+    for kind in COMMON:
+
+        def draw(self, state, kind=kind, draw=kind.draw):
+            counts["drawn"].append((kind.name, state))
+            return draw(self, state)
+
+        monkeypatch.setattr(kind, "draw", draw)
+    return counts
+
+
+def reset(counts):
+    counts.update(settings=0, federate=0)
+    counts["drawn"].clear()
+
+
+def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make, counted):
+    panel = make()
+    reset(counted)
+    panel.controls.alpha.value = 1.0
+    assert (counted["settings"], counted["federate"]) == (1, 1)
+    assert [name for name, _ in counted["drawn"]] == ["partition"]
+    state = counted["drawn"][0][1]
+    assert state.settings["alpha"] == 1.0 == state.partition["alpha"] and state.federation.clients == 10
+    assert state.federation is panel.state("partition").federation and "α = 1," in panel.views["partition"].picture.alt
+    reset(counted)
+    panel.controls.alpha.value = 1.001  # the same to two digits
+    assert counted["settings"] == 1 and counted["federate"] == 0 and counted["drawn"] == []
+
+
+def test_every_control_reads_the_settings_once_a_change(make, counted):
+    panel = make()
+    c = panel.controls
+    for change in (
+        lambda: setattr(c.clients, "value", 4),
+        lambda: setattr(c.seed, "value", 5),
+        lambda: setattr(c.seeds, "value", 1),
+        lambda: setattr(c.epochs, "value", 7),
+        lambda: setattr(c.device, "value", "cpu"),
+        lambda: setattr(c.methods.boxes["fedlpa"], "value", True),
+        lambda: setattr(c.guess.method, "value", "fens"),
+        lambda: setattr(c.methods.boxes["fens"], "value", False),  # withdraws the guess
+        lambda: setattr(panel.controls.dataset, "value", "glyphs"),  # other limits and epochs
+    ):
+        reset(counted)
+        change()
+        assert panel.wait(20)
+        assert counted["settings"] == 1
+    assert c.guess.committed is None and panel.state("partition").guess is None and not panel.error
+
+
+def test_what_is_looked_at_reads_no_settings(make, counted):
+    panel = make()
+    reset(counted)
+    panel.views.client.value = 2
+    panel.show("classes")
+    panel.show("partition")
+    assert counted["settings"] == counted["federate"] == 0
+    assert [name for name, _ in counted["drawn"]] == ["partition"]  # for the client; the classes have no result yet
+
+
+def test_a_run_reads_the_settings_once_and_an_event_not_at_all(make, counted):
+    panel = make()
+    reset(counted)
+    panel.run(wait=True)
+    assert (counted["settings"], counted["federate"]) == (1, 0)
+    assert panel.state("accuracy").number == 1
+
+
+def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
+    panel = make()
+    panel.run(wait=True)
+    for view in ("communication", "classes"):
+        panel.show(view)
+        reset(counted)
+        panel.controls.alpha.value *= 2
+        panel.views.klass.value = 3 if panel.views.klass.value == -1 else -1
+        drawn = [name for name, _ in counted["drawn"]]
+        assert drawn == (["classes"] if view == "classes" else []), view
+
+
+def test_the_table_names_parts_of_the_state_and_every_common_view():
+    parts = {field.name for field in fields(PanelState)}
+    assert set(DEPENDS) == {kind.name for kind in COMMON} and set(BY_IDENTITY) <= parts
+    assert all(set(needs) <= parts for needs in (LAB, *DEPENDS.values()))
+
+
+def test_a_state_cannot_be_changed(make):
+    panel = make()
+    state = panel.state("partition")
+    with pytest.raises(FrozenInstanceError):
+        state.client = 3
+    other = next_state(state, client=3)
+    assert other.client == 3 and state.client is None and other.changes(state) == {"client"}
+    panel.run(wait=True)
+    before = panel.state("accuracy").runs
+    with pytest.raises(FrozenInstanceError):
+        before.rows[0].pinned = True
+    panel.run(wait=True)
+    assert (before.number, len(before.rows)) == (1, 2) and panel.state("accuracy").number == 2
+
+
+def test_a_lab_s_own_views_go_the_same_way(job):
+    panel = lab("fens", job=job, seeds=1)
+    seen = []
+    view = panel.lab_views["cost"]
+    draw = view.draw
+    view.draw = lambda state: seen.append(state) or draw(state)
+    panel.show("cost")
+    seen.clear()
+    panel.controls.alpha.value = 1.0
+    panel.views.client.value = 2
+    assert [(s.settings["alpha"], s.client, s.view) for s in seen] == [(1.0, None, "cost"), (1.0, 2, "cost")]
+    assert not panel.error
+    panel.close()

@@ -1,0 +1,8 @@
+"""Here every picture has few pixels."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def few_pixels(coarse):
+    """See `coarse`."""

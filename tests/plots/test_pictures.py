@@ -1,0 +1,157 @@
+"""Every picture: PNG, words and table, for ordinary data and for corners; the same bytes whoever draws beside it."""
+
+from __future__ import annotations
+
+import math
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fedlab_nb import plots
+from fedlab_nb.plots import Map, Partition, Series
+
+PNG = b"\x89PNG\r\n\x1a\n"
+DIGITS = tuple("0123456789")
+
+
+def series(label="FENS", accuracies=None, **more):
+    accuracies = {0: 0.8, 1: 0.84, 2: 0.88} if accuracies is None else accuracies
+    curve = [
+        {"phase": "local training", "progress": 0.25, "accuracy": 0.2, "bytes": 1},
+        {"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1},
+        {"phase": "end", "progress": 1.0, "accuracy": 0.8, "bytes": 9},
+    ]
+    rng = np.random.default_rng(1)
+    values = {
+        "setting": "digits, α = 0.1, 4 clients", "up": 2e5, "down": 3e5, "curves": [curve],
+        "phases": {"initial model": (0.0, 1e5), "local models": (2e5, 0.0), "ensemble": (0.0, 2e5)},
+        "per_class": {s: rng.uniform(0, 1, 10).tolist() for s in accuracies},
+        "per_client": {s: rng.uniform(0, 1, 4).tolist() for s in accuracies},
+        **more,
+    }  # fmt: skip
+    return Series(label, accuracies=accuracies, **values)
+
+
+def counts(clients=4, classes=10, seed=0):
+    return np.random.default_rng(seed).integers(0, 30, (clients, classes))
+
+
+def federation(table, names):
+    """What the pictures read of a `Federation`."""
+    skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
+    dataset = SimpleNamespace(class_names=tuple(names))
+    return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="")
+
+
+def who(table=None, names=DIGITS, picture=None, **more):
+    held = federation(counts() if table is None else table, names)
+    return (picture or Partition()).show(held, setting="digits, α = 0.1", **more)
+
+
+def every_picture():
+    rows = [series("FedAvg", {0: 0.3, 1: 0.35}, colour=1), series(), series("Local", {0: 0.2}, bound=True)]
+    rng = np.random.default_rng(0)
+    maps = [Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE") for i in range(3)]
+    handout = plots.handout(federation(counts(), DIGITS), rows, setting="digits, α = 0.1", chance=0.1)
+    return {
+        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1), "handout": handout,
+        "communication": plots.communication(rows), "classes": plots.classes(rows, DIGITS, client=1),
+        "features": plots.features(maps, DIGITS, setting="digits, α = 0.1"),
+    }  # fmt: skip
+
+
+def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
+    for name, picture in every_picture().items():
+        assert plots.png(picture).startswith(PNG), name
+        assert "digits, α = 0.1" in picture.alt and len(picture.alt) > 60, name
+        assert picture.sentence.endswith(".") and picture.sentence in repr(picture), name
+        assert picture.table and all(isinstance(row, dict) for row in picture.table), name
+        data, metadata = picture._repr_mimebundle_()
+        assert data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
+
+
+def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
+    redrawn = Partition()
+    plots.png(who(counts(seed=0), picture=redrawn))
+    for seed, client in ((1, None), (2, 3), (3, 0), (1, None)):
+        again = plots.png(who(counts(seed=seed), picture=redrawn, client=client))
+        assert again == plots.png(who(counts(seed=seed), client=client))
+
+
+def test_threads_do_not_disturb_each_other():
+    def drawn(i):
+        return plots.png(who(counts(seed=i % 3))), plots.png(plots.accuracy([series(colour=i % 3)]))
+
+    alone = [drawn(i) for i in range(3)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(drawn, range(6))) == alone * 2
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(1, 1), (1, 10), (50, 2), (50, 100), (3, 26), (3, 27)])
+def test_partitions_of_any_shape(clients, classes):
+    picture = who(counts(clients, classes), [str(c) for c in range(classes)])
+    assert plots.png(picture).startswith(PNG) and len(picture.table) == clients
+    assert picture.table[0]["samples"] == counts(clients, classes)[0].sum()
+
+
+def test_dots_stay_within_their_cells():
+    for clients in (1, 5, 10, 50):
+        picture = Partition()
+        who(np.full((clients, 10), 7), picture=picture)
+        plots.png(picture.figure)
+        axes, dots = picture._artists.lower, picture._artists.dots
+        cell = min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0)) / picture.figure.dpi * 72  # points
+        diameter = 2 * math.sqrt(dots.get_sizes().max() / math.pi)
+        assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
+
+
+def test_the_sentence_on_a_chosen_client_counts_its_classes():
+    table = np.zeros((2, 10), int)
+    table[1, [3, 7]] = 5, 20
+    assert who(table + np.eye(2, 10, dtype=int)[::-1] * 0, client=1).sentence == (
+        "Client 1 holds 25 samples: 20 of class 7 and 5 of class 3; it has never seen the other 8 classes."
+    )
+
+
+@pytest.mark.parametrize("make", [plots.accuracy, plots.communication, lambda s: plots.classes(s, DIGITS)])
+@pytest.mark.parametrize("rows", [0, 1, 30])
+def test_result_pictures_of_any_number_of_rows(make, rows):
+    picture = make([series(f"Method {i}", colour=i, pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)])
+    assert plots.png(picture).startswith(PNG) and picture.sentence
+
+
+def test_rows_without_a_result_have_their_place_and_no_number():
+    waiting = series("FedLPA", {}, phases={}, per_class={}, per_client={})
+    for picture in (plots.accuracy([series(), waiting]), plots.communication([series(), waiting])):
+        assert "FedLPA" not in picture.sentence and plots.png(picture).startswith(PNG)
+
+
+def test_classes_that_no_test_sample_has_are_empty_not_nought():
+    row = series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
+    picture = plots.classes([row], DIGITS)
+    assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
+    assert plots.png(picture).startswith(PNG)
+
+
+def test_free_methods_have_a_place_on_the_log_axis():
+    picture = plots.communication([series(up=0.0, down=0.0, phases={}), series("FedAvg")])
+    assert plots.png(picture).startswith(PNG)
+
+
+PYPLOT = re.compile(r"pyplot|from matplotlib import .*plt|import pylab")
+
+
+def test_pyplot_is_used_nowhere():
+    """Its global state breaks when two threads draw. In no module of the package, and in no lesson."""
+    root = Path(plots.__file__).parents[1]
+    modules = sorted(root.rglob("*.py"))
+    lessons = [*(root.parent / "notebooks").rglob("*.md"), *(root.parent / "notebooks").glob("*.ipynb")]
+    assert len(modules) > 100 and len(lessons) > 20
+    for path in [*modules, *lessons]:
+        lines = [line for line in path.read_text().splitlines() if "import" in line and PYPLOT.search(line)]
+        assert not lines, (path, lines)
+    assert PYPLOT.search("import matplotlib.pyplot as plt") and PYPLOT.search("from matplotlib import pyplot as plt")

@@ -1,0 +1,59 @@
+"""The race and the costs, on hand-made curves."""
+
+import pytest
+
+from fedlab_nb.plots import Series, png
+from fedlab_nb.plots.cost import needs, times
+from fedlab_nb.plots.race import at, is_round_based, limits, race, share
+
+LOCAL = "local training"
+
+
+def point(phase, sent, accuracy):
+    return {"phase": phase, "progress": 0.5, "accuracy": accuracy, "bytes": sent}
+
+
+ONCE = Series(
+    "Once", setting="toy", accuracies={0: 0.6}, up=300, down=100,
+    curves=[[point(LOCAL, 100, 0.2), point("fuse", 400, 0.5), point("end", 400, 0.6)]],
+)  # fmt: skip
+MANY = Series(
+    "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800, colour=1,
+    curves=[[point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
+)  # fmt: skip
+TINY = Series(
+    "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300, colour=2,
+    curves=[[point(LOCAL, 100, 0.2), point("rule", 600, 0.7), point("rule", 800, 0.8)]],
+)  # fmt: skip
+
+
+def test_a_budget_pays_for_points_up_to_it():
+    assert at(ONCE, 399) is None and at(ONCE, 400)["accuracy"] == 0.6
+    assert at(MANY, 399)["accuracy"] == pytest.approx(0.2) and at(MANY, 1600)["accuracy"] == pytest.approx(0.9)
+    assert limits([ONCE, MANY]) == (100, 1600)
+    assert is_round_based(MANY) and not is_round_based(ONCE) and not is_round_based(TINY)
+
+
+def test_stages_fill_one_after_the_other():
+    assert share(ONCE, 50) == (0, 0, 0) and share(ONCE, 100) == (1, 0, 0)
+    assert share(ONCE, 250) == (1, 0.5, 0) and share(ONCE, 400) == (1, 1, 1)
+    assert share(TINY, 600) == (1, 1, 0) and share(TINY, 700) == (1, 1, 0.5)
+    assert share(MANY, 800) == (0.5, 0.5, 0.5)
+
+
+def test_the_sentence_says_who_leads_and_who_waits():
+    early, late = race([ONCE, MANY, TINY], 300), race([ONCE, MANY, TINY], 1600)
+    assert "Many leads with 20 %" in early.sentence and "2 methods have no global model yet" in early.sentence
+    assert "Many leads with 90 %" in late.sentence and "waiting" not in late.sentence
+    assert png(early).startswith(b"\x89PNG") and "toy" in early.alt and len(early.table) == 3
+    assert "no method has a global model yet" in race([ONCE], 10).sentence
+    assert race([], 10).sentence == "No result yet." and png(race([], 10))
+
+
+def test_times_name_the_slowest_and_needs_count_who_needs_nothing():
+    shown = times([ONCE, MANY], {"Once": (1.0, 0.5), "Many": (0.0, 4.0)})
+    assert "Many takes longest, 4.0 s" in shown.sentence and png(shown)
+    rows = [{"method": "A", "extra data": "nothing"}, {"method": "B", "extra data": "public images"}]
+    words = needs(rows)
+    assert words.figure is None and "1 method of 2 needs nothing but the uploads: A." in words.sentence
+    assert words._repr_mimebundle_() == ({"text/plain": words.sentence}, {})

@@ -1,0 +1,89 @@
+"""Pictures of stored results: nothing interpolated, redrawn in place, true words, any number of methods."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.plots import png
+from fedlab_nb.plots.axes import spread
+from fedlab_nb.plots.stored import Stored, labels
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SOURCE = "stored results of 2025-01-31, version 0.1.0"
+ALPHAS = (0.01, 0.1, 1.0, 10.0)
+
+
+def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
+    def at(i, a, b):
+        return {s: a + (b - a) * i / 3 + 0.01 * (s - 1) for s in range(3)}
+
+    return {n: {x: at(i, a, b) for i, x in enumerate(ALPHAS)} for n, a, b in zip(names, low, high, strict=True)}
+
+
+def shown(data=None, **more):
+    words = {"alpha": 0.1, "clients": 10, "source": SOURCE, "chance": 0.1, **more}
+    return Stored().show(results() if data is None else data, **words)
+
+
+def test_words_say_that_it_is_stored_and_where():
+    picture = shown(alpha=0.13, wanted=12)
+    assert png(picture).startswith(PNG)
+    for text in (picture.sentence, picture.alt):
+        assert SOURCE in text[0].lower() + text[1:] or SOURCE in text
+        assert "α = 0.1, 10 clients" in text and "the nearest to your α = 0.13 and 12 clients" in text
+    assert picture.sentence.endswith(".") and picture.table
+
+
+def test_the_sentence_is_true():
+    picture = shown()
+    assert picture.sentence.startswith(
+        "Stored results of 2025-01-31, version 0.1.0, at α = 0.1, 10 clients: FENS is best with 85 %, clearly ahead of"
+    )
+    assert picture.alt.endswith(
+        "FedAvg 43 % and FENS 85 %. From α = 10 to α = 0.01, FedAvg goes from 90 % to 20 %, FENS from 94 % to 80 %."
+    )
+    assert shown(bounds=["FedAvg"]).alt.endswith("FENS goes from 94 % to 80 %.")
+    assert shown(note="Their epochs differ from yours.").sentence.endswith("differ from yours.")
+
+
+def test_the_table_has_the_stored_numbers_alone():
+    row = shown(alpha=0.4).table[0]
+    assert row == {"method": "FedAvg", "α = 0.01": "20 ± 2 %", "α = 0.1": "43 ± 2 %", "α = 1": "67 ± 2 %",
+                   "α = 10": "90 ± 2 %"}  # fmt: skip
+    assert "FedAvg 67 %" in shown(alpha=0.4).alt  # of α = 1, which is nearer than 0.1
+
+
+def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
+    redrawn, other = Stored(), results(low=(0.1, 0.5), high=(0.5, 0.9))
+    words = {"source": SOURCE, "chance": 0.1}
+    png(redrawn.show(results(), alpha=0.1, clients=10, **words))
+    for data, alpha, clients in ((results(), 5.0, 10), (other, 0.013, 20), (results(), 0.1, 5), (other, 900, 20)):
+        again = png(redrawn.show(data, alpha=alpha, clients=clients, **words))
+        assert again == png(Stored().show(data, alpha=alpha, clients=clients, **words))
+
+
+@pytest.mark.parametrize("count", [1, 9, 26])
+def test_any_number_of_methods(count):
+    names = [f"method {i}" for i in range(count)]
+    low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
+    picture = shown(results(low, high, names))
+    assert png(picture).startswith(PNG) and len(picture.table) == count
+
+
+def test_gaps_single_seeds_and_a_single_alpha():
+    data = {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}}
+    assert png(shown(data)).startswith(PNG)
+    one = {"A": {0.1: {0: 0.5}}}
+    assert png(shown(one)).startswith(PNG) and "nan" not in shown(one).sentence
+    with pytest.raises(ValueError, match="no stored results"):
+        shown({"A": {}})
+
+
+def test_names_at_the_line_ends_stay_apart():
+    places = spread([0.9, 0.91, 0.89, 0.2, 1.4], 0.05, 1.0)
+    assert places[4] == 1.0 and places[3] == 0.2
+    assert np.diff(sorted(places)).min() > 0.0499
+
+
+def test_tick_labels():
+    assert labels((0.01, 0.05, 0.1)) == ["0.01", "", "0.1"]
+    assert labels((0.02, 0.05)) == ["0.02", "0.05"]

@@ -1,0 +1,88 @@
+"""A study's pictures: what they say is what the rows say."""
+
+import pytest
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.plots.study import by_seed, pareto, plot_study, round_sizes
+from fedlab_nb.study.results import Results
+from fedlab_nb.study.statistics import difference
+
+
+@pytest.fixture(autouse=True)
+def few_pixels(coarse):
+    """See `coarse`."""
+
+
+@pytest.fixture
+def results():
+    """Two methods, two α, two numbers of clients, three seeds; fens is 20 points better, give or take one."""
+    rows = []
+    for alpha in (0.1, 1):
+        for clients in (5, 10):
+            for seed in range(3):
+                base = 0.4 + 0.3 * (alpha == 1) + 0.01 * seed - 0.01 * (clients == 10)
+                for method, more, sent in (("fedavg", 0, 100), ("fens", 0.2 + 0.01 * (seed == 1), 1000)):
+                    row = {"method": method, "alpha": alpha, "clients": clients, "seed": seed, "error": ""}
+                    rows.append({**row, "accuracy": base + more, "bytes_up": sent, "bytes_down": sent})
+    return Results(rows, ["alpha", "clients"])
+
+
+def test_against_an_axis(results):
+    picture = results.plot("alpha")
+    assert picture.sentence.startswith("fedavg 40 % at alpha = 0.1, 70 % at 1; fens 61 % at alpha = 0.1")
+    assert [row["method"] for row in picture.table] == ["fedavg", "fens"]
+    assert picture.alt.startswith("Lines of test accuracy against alpha")
+
+
+def test_against_bytes(results):
+    picture = plot_study(results, "bytes")
+    assert [(row["method"], row["bytes"], row["Pareto"]) for row in picture.table] == [
+        ("fens", "2 kB", "yes"), ("fedavg", "200 B", "yes"),
+    ]  # fmt: skip
+
+
+def test_a_heat_map(results):
+    picture = plot_study(results, "alpha x clients", method="fens")
+    assert picture.sentence == "fens is best at alpha = 1, clients = 5 (91 %)."
+    assert [row["clients"] for row in picture.table] == [5, 10]
+
+
+def test_differences_are_paired_by_seed(results):
+    """Points of a study are no independent trials: there are three pairs here, not twelve."""
+    picture = plot_study(results, "differences", reference="fedavg")
+    means = by_seed(results)
+    expected = difference(means["fens"], means["fedavg"])
+    assert (expected.n, expected.verdict) == (3, "clear")
+    assert picture.table == [
+        {
+            "method": "fens",
+            "difference": f"20.3 ± {100 * expected.half_width:.1f} points",
+            "verdict": "clear",
+            "seeds": 3,
+        }
+    ]
+    assert picture.sentence == "Clearly apart from fedavg, in points: fens +20."
+
+
+def test_pareto_by_hand():
+    points = {"a": (1, 0.5), "b": (2, 0.5), "c": (2, 0.7), "d": (9, 0.6), "e": (10, 0.9)}
+    assert pareto(points) == ["a", "c", "e"]
+    assert round_sizes(150, 900) == [100, 200, 500, 1000]
+    assert round_sizes(10, 1e6) == [10, 100, 1000, 1e4, 1e5, 1e6]
+
+
+def test_what_cannot_be_drawn(results):
+    with pytest.raises(UsageError, match="alpha"):
+        plot_study(results, "alfa")
+    with pytest.raises(UsageError, match="fens"):
+        plot_study(results, "alpha x clients", method="fenss")
+    with pytest.raises(UsageError, match="no finished cell"):
+        plot_study(Results([], []), "alpha")
+    with pytest.raises(UsageError, match="no method beside"):
+        plot_study(results.select(method="fens"), "differences")
+
+
+def test_a_picture_as_a_file(results, tmp_path):
+    picture = plot_study(results, "alpha")
+    assert picture.save(tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+    assert picture.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

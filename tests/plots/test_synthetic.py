@@ -1,0 +1,63 @@
+"""The gallery of synthetic images: PNG, words and table on hand-made reports, and corners."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import Dataset, load
+from fedlab_nb.methods.parts.synthesis_trace import SynthesisReport
+from fedlab_nb.plots import png
+from fedlab_nb.plots.synthetic import gallery, one_of_each
+
+SETTING = "digits, α = 0.1, 4 clients, seed 0"
+
+
+def names(classes):
+    return [f"class {c}" if classes > 26 else str(c) for c in range(classes)]
+
+
+def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
+    """Three epochs of four are done, all three kept."""
+    rng = np.random.default_rng(0)
+    report = SynthesisReport(
+        synthetic_images=rng.integers(0, 256, (3, *shape)),
+        synthetic_labels=rng.integers(0, classes, (3, shape[0])),
+        synthetic_epochs=np.arange(1, 4),
+        difficulty=np.array([0.6, 0.4, 0.3]),
+        disagreement=np.array([0.9, 0.5, 0.1]),
+    )
+    real = rng.uniform(0, 1, (classes, *shape[1:])) if real else None
+    picture = gallery(report, names(classes), setting=SETTING, frame=frame, epochs=4, real=real, **more)
+    assert png(picture).startswith(b"\x89PNG") and SETTING in picture.alt
+    assert "nan" not in picture.sentence + picture.alt + str(picture.table)
+    return picture
+
+
+def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_differs():
+    picture = show(klass=3)
+    assert "probability of 60 % on average; the server model contradicts it on 50 %" in picture.sentence
+    assert "server epoch 2 of 4" in picture.alt and "Class number 3 is marked" in picture.alt
+    assert picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"} and len(picture.table) == 3
+    assert "server epoch 3 of 4" in show(frame=-1).alt
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shape": (20, 3, 32, 32), "classes": 100, "real": False, "klass": 99},
+        {"shape": (2, 1, 8, 8), "classes": 2, "frame": 0},
+        {"shape": (20, 3, 16, 12), "classes": 10},
+        {"shape": (20, 30), "classes": 3, "real": False},
+    ],
+)
+def test_the_gallery_at_the_extremes(options):
+    show(**options)
+
+
+def test_one_real_image_of_each_class():
+    digits = load("digits")
+    images = one_of_each(digits)
+    for c, image in enumerate(images):
+        first = next(i for i, y in enumerate(digits.y_test.tolist()) if y == c)
+        np.testing.assert_array_equal(image, digits.x_test[first].numpy())
+    x, y = digits.x_test[:9], digits.y_test[:9].clamp(max=3)
+    assert one_of_each(Dataset("few", x, y, x, y, None, tuple("01234"), "few")) is None  # nobody is a 4

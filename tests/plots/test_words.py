@@ -1,0 +1,137 @@
+"""What pictures say: the sentences, the noise test against its formula, the neighbour score against a plain loop."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from fedlab_nb import plots
+from fedlab_nb.plots import Map, Series, words
+from fedlab_nb.study.statistics import Band
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (26280, "26.3 kB"), (1_150_000, "1.15 MB"), (5e12, "5 TB"), (5e16, "5e+04 TB")],
+)
+def test_data_sizes(count, text):
+    assert words.data_size(count) == text
+
+
+def test_small_words():
+    assert words.listed(["a"]) == "a" and words.listed(["a", "b", "c"]) == "a, b and c" and words.listed([]) == ""
+    assert words.plural(1, "class") == "1 class" and words.plural(2, "class") == "2 classes"
+    assert words.seeds_of({0: 1, 1: 1, 2: 1}) == "seeds 0–2" and words.seeds_of({3: 1, 0: 1}) == "seeds 0, 3"
+    setting = {"dataset": "/data/mine.npz", "alpha": 0.5, "clients": 1}
+    assert words.setting_of(setting) == "mine.npz, α = 0.5, 1 client"
+    assert words.setting_of({**setting, "partition": "iid"}) == "mine.npz, partition iid, 1 client"
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+def test_bands_of_a_series_are_scipy_s(seeds):
+    values = np.random.default_rng(seeds).uniform(0.4, 0.6, seeds)
+    series = Series("A", accuracies=dict(enumerate(values)))
+    low, high = scipy.stats.t.interval(0.95, seeds - 1, values.mean(), scipy.stats.sem(values))
+    assert (series.band.low, series.band.high) == pytest.approx((low, high))
+    assert series.ends == pytest.approx((max(0, low), min(1, high)))
+    assert series.number == f"{100 * values.mean():.0f} ± {50 * (high - low):.0f}"
+
+
+def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
+    """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
+    best, second = [0.5, 0.7, 0.9], [0.4, 0.65, 0.8]
+    wide = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem([0.1, 0.05, 0.1])
+    assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(("A", best), ("B", second))
+    welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
+    rows = [Series(n, setting=n, accuracies=dict(enumerate(v))) for n, v in (("A", best), ("B", second))]
+    behind = f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
+    assert behind in plots.verdict(rows)
+
+
+def test_words_of_a_difference_and_its_band():
+    clear, noise, alone = Band(0.031, 0.012, 3), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
+    assert words.points(clear) == "+3 ± 1 points" and words.points(alone) == "-3 points"
+    assert words.points(clear, "") == "3 ± 1 points"
+    assert words.significance(clear) == "clear" and words.significance(noise) == "within the noise"
+    assert words.significance(alone, one_seed="nobody can tell") == "nobody can tell"
+    assert words.significance(alone) == "clear" and words.significance(noise, noise="level") == "level"
+    assert words.number(Band(0.834, 0.0214, 3), 1) == "83.4 ± 2.1" and words.number(Band(0.834, math.nan, 1)) == "83"
+    assert words.band_words(Band(0, 0.0123, 3)) == "1.2 points" and words.band_words(alone) == "one seed"
+    assert words.seed_words({1: 0.8, 0: 0.5}) == "0: 50.0 %, 1: 80.0 %"
+    assert words.mean_percent({0: 0.8, 1: 0.9}) == words.mean_percent([0.8, 0.9]) == "85 %"
+    assert words.capital("no gain") == "No gain" and words.capital("") == ""
+
+
+def verdict(*rows):
+    made = [Series(name, setting="s", accuracies=dict(enumerate(a)), bound=name == "Local") for name, a in rows]
+    return plots.verdict(made)
+
+
+def test_verdicts_say_what_is_noise():
+    clear = verdict(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
+    assert clear == "FENS is best with 82 %, clearly ahead of FedAvg (by 50 ± 2 points)."
+    noise = verdict(("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1]))
+    assert "FedLPA is 2 ± 41 points behind, which is within the noise; FedAvg is last with 10 %." in noise
+    single = verdict(("FENS", [0.8]), ("FedAvg", [0.3]))
+    assert "with one seed nobody can tell whether that is noise" in single
+    assert verdict(("FENS", [0.8])) == "FENS reaches 80 %." and verdict() == "No result yet."
+    bound = verdict(("FENS", [0.8]), ("Local", [0.9]))
+    assert bound == "FENS reaches 80 %. For reference: Local 90 %."
+
+
+def test_communication_compares_the_cheapest_with_the_dearest():
+    rows = [Series("A", accuracies={0: 0.5}, up=1000, down=1000), Series("B", accuracies={0: 0.8}, up=4000, down=1000)]
+    assert plots.communication(rows).sentence == (
+        "A costs least, 2 kB up and down for all clients; B costs 2.5 times as much and is 30 points better."
+    )
+
+
+def neighbours_by_hand(x, y, k):
+    right = 0
+    for i in range(len(x)):
+        order = sorted((j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum())[:k]
+        votes = Counter(int(y[j]) for j in order)
+        most = max(votes.values())
+        tied = [c for c in votes if votes[c] == most]
+        ranks = {c: sum(k - r for r, j in enumerate(order) if y[j] == c) for c in tied}
+        right += max(tied, key=lambda c: ranks[c]) == y[i]
+    return right / len(x)
+
+
+def test_neighbour_accuracy_is_what_a_loop_finds():
+    rng = np.random.default_rng(0)
+    for k, spread in ((10, 0.1), (10, 3.0), (3, 1.0)):
+        y = rng.integers(0, 4, 60)
+        x = np.eye(4)[y] + spread * rng.normal(size=(60, 4))
+        assert plots.neighbour_accuracy(x, y, k) == neighbours_by_hand(x, y, k)
+    apart = np.repeat([0, 1], 20)
+    assert plots.neighbour_accuracy(apart[:, None] * 100.0 + rng.random((40, 1)), apart) == 1
+    assert math.isnan(plots.neighbour_accuracy(np.zeros((1, 3)), np.zeros(1, int)))
+
+
+def test_pca_keeps_the_variance_of_the_leading_eigenvectors():
+    x = np.random.default_rng(0).normal(size=(50, 6)) * [5, 3, 1, 1, 1, 1]
+    plane = plots.pca(x)
+    values = np.linalg.eigvalsh(np.cov(x.T))[::-1]
+    assert np.allclose(plane.var(0, ddof=1), values[:2]) and abs(plane[:, 0] @ plane[:, 1]) < 1e-9
+    assert plots.pca(np.zeros((5, 1))).shape == (5, 2)
+
+
+def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
+    x = np.random.default_rng(0).normal(size=(40, 8))
+    assert np.array_equal(plots.tsne(x), plots.tsne(x))
+    for flat in (np.zeros((20, 3)), x[:3], x[:6]):
+        assert plots.tsne(flat).shape == (len(flat), 2) and np.isfinite(plots.tsne(flat)).all()
+
+
+def test_features_say_which_map_is_a_preview_and_what_is_left_out():
+    rng = np.random.default_rng(0)
+    maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
+    picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
+    assert picture.sentence.startswith("m9: 75 % of the points") or "m7" in picture.sentence
+    assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
+    assert len(picture.table) == 10

@@ -1,0 +1,68 @@
+"""Lesson 08: exercises in three states, the front and the overtaking on hand-made numbers."""
+
+from types import SimpleNamespace
+
+import pytest
+from toy_outcomes import toy
+
+from fedlab_nb.teach import comparison as lesson
+
+
+def outcomes(alpha, **methods):
+    """{method: (accuracy, bytes)} with three seeds each."""
+    return [
+        toy(method, accuracy, settings={"alpha": alpha, "seed": seed}, bytes_up=sent / 2, bytes_down=sent / 2)
+        for method, (accuracy, sent) in methods.items()
+        for seed in range(3)
+    ]
+
+
+THREE = {"ensemble": (0.5, 100), "fedlpa": (0.8, 200), "fens": (0.9, 400)}
+
+
+def test_the_front_keeps_whom_nobody_beats():
+    points = {"cheap": (0.5, 1), "dear": (0.9, 9), "worse": (0.4, 1), "same": (0.9, 9), "wasteful": (0.5, 2)}
+    assert lesson.front(points) == ["cheap", "dear", "same"]
+    assert lesson.front({}) == []
+
+
+def test_overtaking_is_the_first_round_above():
+    history = [{"phase": "rounds", "accuracy": a, "bytes": 10 * (i + 1)} for i, a in enumerate((0.2, 0.9, 0.5, 0.95))]
+    run = SimpleNamespace(history=[*history, {"phase": "end", "accuracy": 1.0, "bytes": 40}])
+    assert lesson.overtaking(run, 0.8) == (2, 20) and lesson.overtaking(run, 0.95) is None
+
+
+def test_most_accurate_is_named_as_in_the_options():
+    assert lesson.most_accurate(outcomes(0.1, **THREE)) == "FENS"
+    assert lesson.most_accurate(outcomes(0.1, **THREE)) in lesson.CANDIDATES
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (4, "right"), (2, "wrong"), (8, "wrong")])
+def test_exercise_1(answer, state):
+    assert lesson.q1.problem.check(answer).state == state
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (2.25, "right"), (4.5, "wrong"), (6, "wrong")])
+def test_exercise_2(answer, state):
+    assert lesson.q2.problem.check(answer).state == state
+
+
+@pytest.mark.parametrize(
+    ("runs", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (outcomes(0.1, **THREE), "right", "FedLPA (200 B, 80 %)"),
+        (outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400)), "wrong", "fewer than three"),
+        ([o for o in outcomes(0.1, **THREE) if o.settings.seed < 2], "wrong", "no method with 3 seeds"),
+        (outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400)) + outcomes(1, fedlpa=(0.8, 200)), "wrong", "fewer"),
+        (outcomes(0.1, local=(0.3, 0), ensemble=(0.5, 100), fens=(0.9, 400)), "wrong", "fewer than three"),
+    ],
+)
+def test_exercise_3(runs, state, words):
+    verdict = lesson.q3.problem.check(runs)
+    assert verdict.state == state and words in verdict.message
+
+
+def test_price_list_names_front_and_beaten():
+    text = lesson.price_list(outcomes(0.1, **THREE, fedavg=(0.3, 100))).text
+    assert "FENS: 400 B, 90 %" in text and text.endswith("Beaten: FedAvg, one round.")

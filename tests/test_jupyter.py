@@ -1,0 +1,119 @@
+"""Opening the course: which folder, what is copied, that the server is private, and that it really answers."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from fedlab_nb import jupyter
+from fedlab_nb.errors import RunError, UsageError
+
+
+def test_a_checkout_opens_its_own_notebooks():
+    folder = jupyter.course_folder()
+    assert folder.name == "notebooks"
+    assert (folder / jupyter.FIRST).is_file()
+
+
+def test_copying_never_overwrites(tmp_path):
+    folder = jupyter.course_folder(tmp_path / "course")
+    names = {p.name for p in folder.iterdir()}
+    assert {jupyter.FIRST, "01_heterogeneity.ipynb", "images"} <= names
+    assert not {"make.py", "source"} & names
+    (folder / jupyter.FIRST).write_text("mine")
+    (folder / "01_heterogeneity.ipynb").unlink()
+    jupyter.course_folder(folder)
+    assert (folder / jupyter.FIRST).read_text() == "mine"
+    assert (folder / "01_heterogeneity.ipynb").is_file()
+
+
+def test_the_whole_course_is_copied_with_its_pictures_and_instructors_pages(tmp_path, monkeypatch):
+    course = tmp_path / "site/fedlab_nb/_course"
+    wanted = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
+    for name in (*wanted, "source/02_new.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
+        (course / name).parent.mkdir(parents=True, exist_ok=True)
+        (course / name).write_text("{}")
+    monkeypatch.setattr(jupyter, "__file__", str(course.parent / "launch.py"))
+    folder = jupyter.course_folder(tmp_path / "mine")
+    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == wanted
+    (folder / "instructor/02_new.md").write_text("my notes")
+    (course / "03_newer.ipynb").write_text("{}")
+    jupyter.course_folder(folder)
+    assert (folder / "instructor/02_new.md").read_text() == "my notes"
+    assert (folder / "03_newer.ipynb").is_file()
+
+
+def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
+    """Notebooks and instructor's pages link to each other and to pictures; none may point outside the copy."""
+    folder = jupyter.course_folder(tmp_path / "course")
+    for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_a_wheel_copies_to_the_current_folder(tmp_path, monkeypatch):
+    package = tmp_path / "site/fedlab_nb"
+    (package / "_course").mkdir(parents=True)
+    (package / "_course" / jupyter.FIRST).write_text("{}")
+    monkeypatch.setattr(jupyter, "__file__", str(package / "launch.py"))
+    monkeypatch.chdir(tmp_path)
+    assert jupyter.course_folder() == tmp_path / "fedlab_nb_course"
+    assert (tmp_path / "fedlab_nb_course" / jupyter.FIRST).read_text() == "{}"
+
+
+def test_wrong_folders(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="file is a file"):
+        jupyter.course_folder(tmp_path / "file")
+    monkeypatch.setattr(jupyter, "__file__", str(tmp_path / "nothing/fedlab_nb/launch.py"))
+    with pytest.raises(RunError, match="install fedlab-nb again"):
+        jupyter.course_folder()
+
+
+def test_the_server_is_private():
+    command = jupyter.server_command(1234)
+    assert "--ServerApp.ip=127.0.0.1" in command
+    assert "--ServerApp.open_browser=False" in command
+    assert not any("token" in part.lower() for part in command)  # other users can read a command line
+
+
+def test_free_port_skips_a_taken_one():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert jupyter.free_port(port) != port
+
+
+def test_no_graphical_browser_without_a_display(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert not jupyter.has_browser()
+
+
+@pytest.mark.slow
+def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
+    places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    scratch = {name: str(tmp_path) for name in places}
+    command = [sys.executable, "-m", "fedlab_nb", "--no-browser", "--folder", str(tmp_path / "course")]
+    process = subprocess.Popen(command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
+        address, token = found.groups()
+        with urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=30) as answer:
+            assert answer.status == 200
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0", timeout=30)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    with pytest.raises(OSError):
+        urlopen(address, timeout=5)

@@ -1,0 +1,92 @@
+"""A panel as a page: what is served, that it is private, and one sentence for what is missing or wrong. In a browser:
+tests/browser/test_voila.py."""
+
+import importlib.util
+import json
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from fedlab_nb import cli, voila
+
+TEMPLATE = Path(voila.__file__).parent / "server_files/voila/templates/fedlab_nb"
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What would be served: the arguments of `launch.serve`, and the page's notebook."""
+    seen = {}
+
+    def serve(command, where, environment, port, what, address, browser, ready=None):
+        notebook = nbformat.read(next(Path(where).glob("*.ipynb")), 4)
+        seen.update(command=command, environment=environment, address=address, notebook=notebook, where=where)
+        return 0
+
+    monkeypatch.setattr(voila, "serve", serve)
+    monkeypatch.setattr(voila, "has_browser", lambda: False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    return seen
+
+
+def test_without_voila_there_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["voila"]) == 1
+    assert capsys.readouterr().err == (
+        "fedlab-nb: Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'.\n"
+    )
+
+
+def test_the_page_is_private(served):
+    assert cli.main(["voila", "--no-browser"]) == 0
+    command, environment = served["command"], served["environment"]
+    assert "--Voila.ip=127.0.0.1" in command and "--Voila.auto_token=True" in command
+    assert environment["JUPYTER_TOKEN"] in served["address"] and served["address"].startswith("http://127.0.0.1:")
+    assert not any(environment["JUPYTER_TOKEN"] in part for part in command)  # other users can read a command line
+    assert not Path(served["where"]).exists()  # nothing is left behind
+
+
+def test_the_playground_and_its_settings(served):
+    cli.main(["voila", "--theme", "dark", "--set", "alpha=0.05", "--set", "methods=fens,fedlpa"])
+    nbformat.validate(served["notebook"])
+    (cell,) = served["notebook"].cells
+    assert cell.source.endswith("fl.playground(**{'alpha': 0.05, 'methods': ['fens', 'fedlpa']})")
+    assert f"os.chdir({os.getcwd()!r})" in cell.source
+    assert served["notebook"].metadata.title == "fedlab_nb"
+    assert "--VoilaConfiguration.theme=dark" in served["command"]
+
+
+def test_the_lab_of_a_method(served):
+    voila.open_page("fedov")
+    assert served["notebook"].cells[0].source.endswith("fl.lab('fedov', **{})")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fense"], "did you mean 'fens'"),
+        (["--theme", "blue"], "light, dark"),
+        (["--set", "alpha=9999"], "alpha is 9999"),
+        (["--set", "alpha"], "FIELD=VALUE"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_served(served, capsys, arguments, words):
+    assert cli.main(["voila", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1 and not served
+
+
+def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(voila.webbrowser, "open", opened.append)
+    voila.show("http://127.0.0.1:1/?token=secret", tmp_path)
+    assert opened == [(tmp_path / "open.html").as_uri()]
+    assert "url=http://127.0.0.1:1/?token=secret" in (tmp_path / "open.html").read_text()
+
+
+def test_the_template_loads_nothing_from_elsewhere():
+    assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
+    assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
+    assert str(TEMPLATE.parents[2]) in voila.environment("t")["JUPYTER_PATH"].split(os.pathsep)

@@ -1,0 +1,16 @@
+"""Outcomes without a run, for what judges a record of runs: method, accuracy, settings, options."""
+
+from types import SimpleNamespace
+
+from fedlab_nb.study import Settings
+from fedlab_nb.study.settings import classroom_recipe
+
+
+def toy(method, accuracy, *, options=None, report=None, settings=None, **more):
+    """`settings`: fields of Settings, the defaults of the rest as they are; `more`: any other attributes."""
+    asked, recipe = Settings(**(settings or {})), classroom_recipe(1237)
+    same = (Settings(**{**(settings or {}), "seed": 0}), recipe)
+    return SimpleNamespace(
+        method=method, accuracy=accuracy, settings=asked, recipe=recipe, conditions=same, options=options or {},
+        report=report, **more,
+    )  # fmt: skip

@@ -1,0 +1,109 @@
+"""Trainings side by side, each on a core: the same as one after the other, in step where they should be, stoppable."""
+
+import copy
+import threading
+
+import pytest
+import torch
+
+from fedlab_nb.models import build
+from fedlab_nb.training import Recipe, train_clients, trained
+from fedlab_nb.training.backend import pieces
+from fedlab_nb.training.kernels.parallel import side_by_side
+from fedlab_nb.training.local import share_out
+from fedlab_nb.training.threads import cores, suitable_threads
+from tests.training.test_backends import clients, largest_difference
+
+
+@pytest.fixture
+def two_cores():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+
+
+def at_work():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("training")]
+
+
+@pytest.mark.parametrize("sizes", [(1, 70, 33, 32, 5, 64, 20, 3, 9, 40)])
+def test_parts_on_one_core(sizes):
+    """What several cores share is done part after part on one."""
+    models, shards = clients("cnn", (1, 8, 8), sizes=sizes)
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=14, batch_size=16)
+    ticks = list(train_clients(models, shards, recipe, seed=0))
+    done = [tick.done for tick in ticks]
+    assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
+    trained(twins, shards, recipe, seed=0, backend="stacked")
+    assert largest_difference(models, twins) < 1e-9
+
+
+@pytest.mark.parametrize(("side", "sizes"), [(20, (1, 70, 33, 32, 5, 64)), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))])
+def test_auto_and_the_loop_agree(two_cores, side, sizes):
+    """Single clients of large images; two stacks of five clients each of small ones."""
+    models, shards = clients("cnn", (1, side, side), sizes=sizes)
+    assert pieces("cpu", models[0], (1, side, side), len(models)) == (6 if side == 20 else 2)
+    twins = copy.deepcopy(models)
+    recipe = Recipe(epochs=14, batch_size=16)
+    ticks = list(train_clients(models, shards, recipe, seed=0))
+    done = [tick.done for tick in ticks]
+    assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
+    trained(twins, shards, recipe, seed=0, backend="loop")
+    assert largest_difference(models, twins) < 1e-9
+    assert not any(model.training for model in models)
+
+
+def test_every_curve_point_is_in_step(two_cores):
+    """At a fresh tick the plain models are those of that very epoch, for every client."""
+    models, shards = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
+    for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
+        if tick.fresh:
+            twins, _ = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
+            trained(twins, shards, Recipe(epochs=tick.done, batch_size=8), seed=0, backend="loop")
+            assert largest_difference(models, twins) < 1e-9
+
+
+def test_it_stops(two_cores):
+    models, shards = clients("cnn", (1, 20, 20))
+    steps = train_clients(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
+    for _ in range(3):
+        next(steps)
+    assert at_work()
+    steps.close()
+    assert not at_work()
+
+
+def test_an_error_in_one_ends_all(two_cores):
+    def fails():
+        yield 0
+        raise ValueError("a client failed")
+
+    def endless():
+        while True:
+            yield 0
+
+    with pytest.raises(ValueError, match="a client failed"):
+        list(side_by_side([endless(), fails()], [5], 2))
+    assert not at_work()
+
+
+def test_parts():
+    shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
+    assert share_out(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
+    assert share_out(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
+    assert share_out([2, 3, 4], shards, 2) == [[3], [4, 2]]
+    assert share_out([3, 4], shards, 1) == [[3, 4]]
+
+
+def test_how_many_parts(two_cores):
+    mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 8, 8), 10)
+    assert [pieces("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]  # its steps are short
+    assert [pieces("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
+    assert [pieces("cpu", build("cnn", (1, 28, 28), 10), (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
+    assert pieces("cuda", cnn, (1, 28, 28), 20) == 1
+    with suitable_threads("cpu", (1, 8, 8)):
+        assert torch.get_num_threads() == 1 and cores() == 2
+    assert cores() == torch.get_num_threads() == 2
