@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..errors import UsageError, whole
+from ..errors import UsageError, demand, whole
 from .codec import Quantised
 
 DIRECTIONS = ("up", "down")
@@ -70,10 +70,8 @@ class Ledger:
     def add(self, client: int, direction: str, phase: str, count: int, messages: int = 1) -> None:
         """Record `count` bytes; UsageError for a client or direction that does not exist, or a phase without a name."""
         client = self._checked(client)
-        if direction not in DIRECTIONS or not isinstance(phase, str) or not phase:
-            raise UsageError(
-                f"A message needs a direction, up or down, and a phase's name, not {direction!r} and {phase!r}."
-            )
+        named = direction in DIRECTIONS and isinstance(phase, str) and phase
+        demand(named, "comm.message", direction=direction, phase=phase)
         entry = self._entries.setdefault((client, direction, phase), [0, 0])
         entry[0] += count
         entry[1] += messages
@@ -126,8 +124,7 @@ class Ledger:
             index = -1 if isinstance(client, bool) else operator.index(client)
         except TypeError:
             index = -1
-        if not 0 <= index < self.clients:
-            raise UsageError(f"client is {client!r}, but it must be a whole number from 0 to {self.clients - 1}.")
+        demand(0 <= index < self.clients, "comm.client", client=client, last=self.clients - 1)
         return index
 
     def _sums(self, start: dict, key: Callable) -> dict:
@@ -151,25 +148,20 @@ def size(payload: Any) -> int:
 def _tensors(payload: Any) -> Iterator[torch.Tensor]:
     """Every tensor that a payload sends, depth first; UsageError for anything that a payload may not hold."""
     if isinstance(payload, torch.Tensor):
-        if payload.layout != torch.strided or payload.is_meta:
-            raise UsageError(
-                f"A payload's tensors must be dense and hold numbers, not {payload.layout} on {payload.device}."
-            )
+        dense = payload.layout == torch.strided and not payload.is_meta
+        demand(dense, "comm.dense", layout=payload.layout, device=payload.device)
         yield payload
     elif isinstance(payload, Quantised):
         yield from payload.parts
     elif isinstance(payload, dict):
         for name, part in payload.items():
-            if not isinstance(name, (str, int)):
-                raise UsageError(f"A payload's names must be text or whole numbers, not {name!r}.")
+            demand(isinstance(name, (str, int)), "comm.name", name=name)
             yield from _tensors(part)
     elif isinstance(payload, (list, tuple)):
         for part in payload:
             yield from _tensors(part)
-    elif not (payload is None or isinstance(payload, (int, str))):
-        raise UsageError(
-            f"A {type(payload).__name__} cannot be sent: put its numbers into tensors, so that their bytes count."
-        )
+    else:
+        demand(payload is None or isinstance(payload, (int, str)), "comm.payload", kind=type(payload).__name__)
 
 
 def _copy(payload: Any) -> Any:

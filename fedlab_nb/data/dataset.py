@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedlab_nb.errors import UsageError
+from fedlab_nb.errors import demand
 
 if TYPE_CHECKING:
     import torch
@@ -46,24 +46,16 @@ class Dataset:
 
         for part in ("train", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            if x.dtype != torch.float32 or y.dtype != torch.int64:
-                raise UsageError(f"x_{part} is {x.dtype} and y_{part} {y.dtype}, but they must be float32 and int64.")
-            if len(x) == 0 or x.ndim not in (2, 4) or y.shape != x.shape[:1]:
-                raise UsageError(
-                    f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}, but they must be "
-                    "[N, C, H, W] or [N, D], and [N], with N at least 1."
-                )
-            if y.min() < 0 or y.max() >= self.classes:
-                raise UsageError(
-                    f"y_{part} has labels from {int(y.min())} to {int(y.max())}, but with {self.classes} class names "
-                    f"they must lie in 0..{self.classes - 1}."
-                )
+            kinds, shapes = (x.dtype, y.dtype), (tuple(x.shape), tuple(y.shape))
+            demand(kinds == (torch.float32, torch.int64), "dataset.kinds", part=part, kinds=kinds)
+            fits = len(x) and x.ndim in (2, 4) and y.shape == x.shape[:1]
+            demand(fits, "dataset.shapes", part=part, shapes=shapes)
+            low, high, end = int(y.min()), int(y.max()), self.classes - 1
+            demand(0 <= low and high <= end, "dataset.labels", part=part, low=low, high=high, end=end, count=end + 1)
         for part in ("test", "public"):
             x = getattr(self, f"x_{part}")
-            if x is not None and x.shape[1:] != self.x_train.shape[1:]:
-                raise UsageError(
-                    f"x_{part} has samples of shape {tuple(x.shape[1:])}, but those of x_train have {self.input_shape}."
-                )
+            shape = self.input_shape if x is None else tuple(x.shape[1:])
+            demand(shape == self.input_shape, "dataset.samples", part=part, shape=shape, train=self.input_shape)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

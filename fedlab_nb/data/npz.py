@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, file_digest
-from fedlab_nb.errors import UsageError
+from fedlab_nb.errors import UsageError, demand, sentence
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 SMALLEST, MAX_CLASSES = 8, 1000
@@ -71,30 +71,22 @@ def _digest(path: Path, time: int, size: int) -> str:
 def read(path: Path) -> tuple[dict[str, np.ndarray], int, str]:
     """The checked and scaled arrays of a file, x float32 [N, C, H, W] or [N, D], y int64 [N]; classes; a note."""
     raw, ignored = open_arrays(path)
-    if "y_public" in raw and "x_public" not in raw:
-        raise UsageError("The file has y_public but no x_public; add the samples that these labels are of.")
+    demand("x_public" in raw or "y_public" not in raw, "npz.public_labels")
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
     raw |= y
     for part in (key.removeprefix("y_") for key in y):
         shape, count = raw[f"x_{part}"].shape, len(raw[f"y_{part}"])
-        if shape[:1] != (count,):
-            raise UsageError(
-                f"x_{part} has shape {shape} but y_{part} has {count} labels; each sample needs one label."
-            )
+        demand(shape[:1] == (count,), "npz.one_label_each", part=part, shape=shape, count=count)
     classes = count_classes(y)
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
     shape = x["x_train"].shape[1:]
     for key, value in x.items():
-        if value.shape[1:] != shape:
-            raise UsageError(
-                f"{key} has samples of shape {value.shape[1:]}, but those of x_train have {shape}; they must be alike."
-            )
+        demand(value.shape[1:] == shape, "npz.alike", key=key, own=value.shape[1:], shape=shape)
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
     if missing:
-        note += (
-            f" No training sample has the label {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}."
-        )
+        more = " …" if len(missing) > 5 else ""
+        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{more}."
     if ignored:
         note += f" Ignored in the file: {listed(ignored)}."
     return {**x, **y}, classes, note
@@ -102,16 +94,13 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], int, str]:
 
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     """The arrays with our names, and the names of others in the file."""
-    if not zipfile.is_zipfile(path):
-        raise UsageError(f"{path.name} is not an .npz file; write it with numpy.savez(path, {', '.join(REQUIRED)}).")
+    about = {"path": path, "required": ", ".join(REQUIRED)}
+    demand(zipfile.is_zipfile(path), "npz.no_npz", **about)
     try:
         with np.load(path, allow_pickle=False) as file:
             missing = [key for key in REQUIRED if key not in file.files]
-            if missing:
-                raise UsageError(
-                    f"{path.name} has no array {', '.join(missing)} (it has: {listed(file.files) or 'nothing'}); "
-                    f"it must hold {', '.join(REQUIRED)} and may hold x_public and y_public."
-                )
+            here = listed(file.files) or "nothing"
+            demand(not missing, "npz.missing", missing=", ".join(missing), here=here, **about)
             wanted = [key for key in (*REQUIRED, "x_public", "y_public") if key in file.files]
             arrays = {}
             for key in wanted:
@@ -120,83 +109,54 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
                 except ValueError as error:
                     if "pickle" not in str(error):
                         raise
-                    raise UsageError(
-                        f"{key} in {path.name} is an array of Python objects, which is never loaded; "
-                        "save it as an array of numbers in which all samples have the same shape."
-                    ) from None
+                    raise UsageError(sentence("npz.objects", key=key, path=path)) from None
             return arrays, [key for key in file.files if key not in wanted]
     except MemoryError:
         raise UsageError(f"{path.name} does not fit into memory; save fewer samples in it.") from None
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(
-            f"{path.name} is damaged and cannot be read ({listed([str(error)])}); write it again."
-        ) from None
+        raise UsageError(sentence("npz.damaged", path=path, why=listed([str(error)]))) from None
 
 
 def labels(key: str, y: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
-    if y.ndim != 1:
-        raise UsageError(
-            f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows)."
-        )
-    if len(y) == 0:
-        raise UsageError(f"{key} is empty; there must be at least one sample.")
-    if y.dtype.kind not in "biuf":
-        raise UsageError(f"{key} holds {y.dtype}, but labels must be whole numbers 0..C-1; number the classes.")
+    demand(y.ndim == 1, "npz.label_shape", key=key, shape=y.shape)
+    demand(len(y), "npz.no_label", key=key)
+    demand(y.dtype.kind in "biuf", "npz.label_kind", key=key, dtype=y.dtype)
     broken = y[~(np.isfinite(y) & (y == np.floor(y)))]
-    if len(broken):
-        raise UsageError(f"{key} holds the label {broken[0]:g}, but labels must be whole numbers 0..C-1.")
-    low, high = y.min(), y.max()
-    if low < 0:
-        raise UsageError(
-            f"{key} holds the label {int(low)}, but labels must be whole numbers 0..C-1; number the classes from 0."
-        )
-    if high >= MAX_CLASSES:
-        raise UsageError(
-            f"{key} holds the label {int(high)}, but labels must be 0..C-1 with at most {MAX_CLASSES} classes; "
-            "number the classes from 0 without gaps."
-        )
+    demand(not len(broken), "npz.broken_label", key=key, labels=broken)
+    low, high = int(y.min()), int(y.max())
+    demand(low >= 0, "npz.low_label", key=key, label=low)
+    demand(high < MAX_CLASSES, "npz.high_label", key=key, label=high, most=MAX_CLASSES)
     return y.astype(np.int64)
 
 
 def count_classes(y: dict[str, np.ndarray]) -> int:
     """C = greatest training label + 1; no other labels of `y` may be greater."""
     classes = int(y["y_train"].max()) + 1
-    if classes < 2:
-        raise UsageError("y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
+    demand(classes >= 2, "npz.one_class")
     for key, own in y.items():
-        if own.max() >= classes:
-            raise UsageError(
-                f"{key} holds the label {own.max()}, but the greatest label of y_train is {classes - 1}; "
-                "every class must occur in the training set."
-            )
+        demand(own.max() < classes, "npz.other_label", key=key, label=own.max(), greatest=classes - 1)
     return classes
 
 
 def samples(key: str, x: np.ndarray) -> np.ndarray:
     """[N, C, H, W] or [N, D] in the file's own numbers, or UsageError."""
-    if x.dtype.kind not in "biuf":
-        raise UsageError(f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
-    if x.size == 0:
-        raise UsageError(
-            f"{key} is empty (shape {x.shape}); {'leave it out' if key == 'x_public' else 'it must have samples'}."
-        )
+    demand(x.dtype.kind in "biuf", "npz.sample_kind", key=key, dtype=x.dtype)
+    demand(x.size or key == "x_public", "npz.no_samples", key=key, shape=x.shape)
+    demand(x.size, "npz.no_public_samples", key=key, shape=x.shape)
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
-        raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
+        raise UsageError(sentence("npz.infinite", key=key, first=first))
     if x.ndim == 2:
         return x
     if x.ndim == 3:
         x = x[:, None]
     elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
         x = np.moveaxis(x, 3, 1)
-    if x.ndim != 4 or x.shape[1] not in (1, 3) or min(x.shape[2:]) < SMALLEST:
-        raise UsageError(
-            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 "
-            f"and H, W at least {SMALLEST}, or feature rows [N, D]."
-        )
+    images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
+    demand(images, "npz.sample_shape", key=key, shape=x.shape, smallest=SMALLEST)
     return x
 
 
@@ -209,14 +169,11 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
             mean, std = wide["x_train"].mean(axis=0), wide["x_train"].std(axis=0)
             scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
             result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
-        if not (np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())):
-            raise UsageError("The features are too large to standardise in 32-bit numbers; rescale their columns.")
+        finite = np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())
+        demand(finite, "npz.too_large")
         return result, "Features are standardised by the training set's mean and standard deviation."
-    if len({value.dtype for value in x.values()}) > 1:
-        kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
-        raise UsageError(
-            f"The images have different number types ({kinds}), so that their scales may differ; save them all alike."
-        )
+    kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
+    demand(len({value.dtype for value in x.values()}) == 1, "npz.number_types", kinds=kinds)
     if train.dtype == np.uint8:
         # the division in float32, array by array, so that a large file needs no 64-bit copy
         result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}

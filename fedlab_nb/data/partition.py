@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, choose, number, whole
+from fedlab_nb.errors import RunError, choose, number, sentence, whole
 
 PARTITIONS: dict[str, str] = {
     "dirichlet": "each class is dealt to the clients in shares drawn from a Dirichlet; smaller alpha is more skewed",
@@ -84,11 +84,8 @@ def cut(
         if sizes.min() >= minimum:
             return Cut(group(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
-        raise RunError(
-            f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left every "
-            f"client at least {minimum} of the {n} samples; use repair='move', a larger alpha, "
-            "fewer clients or a smaller minimum."
-        )
+        asked = {"partition": partition, "alpha": alpha, "clients": clients, "minimum": minimum}
+        raise RunError(sentence("dataset.redraw", draws=max_draws, samples=n, **asked))
     shards, moved = top_up(group(owner, clients), minimum, rng)
     note += f" {moved} of {n} samples were moved so that every client has at least {minimum}."
     return Cut(shards, minimum, moved, 1, note.strip())

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedlab_nb.data import digits, glyphs, npz, vision
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.errors import UsageError, choose
+from fedlab_nb.errors import choose, demand
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,7 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[str | Pat
     is_text = isinstance(text, str) and not (text.lower().endswith(".npz") or "/" in text or "\\" in text)
     is_path = isinstance(text, str | PathLike) and not is_text
     name = Path(text) if is_path else choose("dataset", text, [*DATASETS, "PATH.npz"])
-    if options and name != "glyphs":
-        raise UsageError(
-            f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some."
-        )
+    demand(not options or name == "glyphs", "dataset.options", name=str(name), options=", ".join(options))
     if name in OWN:
         return name, OWN[name], ()
     return name, npz if is_path else vision, (name,)

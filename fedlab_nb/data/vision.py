@@ -16,9 +16,8 @@ import numpy as np
 
 from fedlab_nb.data import npz
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.errors import RunError
+from fedlab_nb.errors import RunError, sentence
 
-OFFLINE = "offline, use 'digits', 'glyphs' or the path of your own .npz file"
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
 
@@ -109,9 +108,7 @@ def opened(name: str, source: Source, part: str) -> Any:
     try:
         from torchvision import datasets
     except ImportError:
-        raise RunError(
-            f"Dataset {name!r} is read by torchvision, which is not installed; install torchvision, or {OFFLINE}."
-        ) from None
+        raise RunError(sentence("vision.no_torchvision", name=name)) from None
     root = data_folder() / source.folder
     which = {"split": part} if name == "svhn" else {"train": part == "train"}
     make = getattr(datasets, source.torchvision_name)
@@ -119,24 +116,16 @@ def opened(name: str, source: Source, part: str) -> Any:
         with quiet():
             return make(root, download=False, **which)
     except ImportError as error:  # scipy, for SVHN's .mat files
-        raise RunError(
-            f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or {OFFLINE}."
-        ) from None
+        raise RunError(sentence("vision.missing", name=name, why=one_line(error))) from None
     except Exception as error:
         if not isinstance(error, RuntimeError) or "not found" not in str(error):
-            raise RunError(
-                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them "
-                f"to download them again, or {OFFLINE}."
-            ) from None
+            raise RunError(sentence("vision.damaged", name=name, root=str(root), why=one_line(error))) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
         with quiet():
             return make(root, download=True, **which)
     except Exception as error:
-        raise RunError(
-            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision "
-            f"({one_line(error)}); {OFFLINE}."
-        ) from None
+        raise RunError(sentence("vision.offline", name=name, root=str(root), why=one_line(error))) from None
 
 
 @contextlib.contextmanager

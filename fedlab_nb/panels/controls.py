@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..data import DATASETS
-from ..errors import UsageError, choose, number, whole
+from ..errors import UsageError, choose, demand, number, whole
 from ..methods import METHODS
 from ..study.settings import classroom_recipe
 from .guess import Guess
@@ -157,10 +157,7 @@ class Controls:
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
         path = self.path.value.strip()
-        if not path:
-            raise UsageError(
-                "No file is named yet: give the path of an .npz file with x_train, y_train, x_test and y_test."
-            )
+        demand(path, "panel.no_file")
         return path if is_path(path) else f"./{path}"
 
     @data.setter

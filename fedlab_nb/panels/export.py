@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError
+from ..errors import RunError, sentence
 from ..plots import Picture
 from .record import Runs
 
@@ -33,9 +33,7 @@ def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code:
                 picture.save(place / f"{name}.png")
                 picture.save(place / f"{name}.svg")
     except OSError as error:
-        raise RunError(
-            f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."
-        ) from None
+        raise RunError(sentence("panel.export", folder=folder, why=error.strerror or error)) from None
     return place
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..data import Federation, federate, load
-from ..errors import FedlabError, RunError, parsed, whole
+from ..errors import FedlabError, RunError, parsed, sentence, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.results import ClientsAlone, Report, typed
@@ -240,9 +240,7 @@ class Run:
         federation, x, y = self.federation, self.x_test, self.y_test
         scores = model.logits(x)
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            raise RunError(
-                f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate."
-            )
+            raise RunError(sentence("study.scores", method=self.plan.method.info.title))
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))

@@ -18,7 +18,6 @@ Everything is checked before anything is computed: unknown names, empty axes, va
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from ..declared import parse
 from ..errors import UsageError, choose, parsed, whole
 from ..methods import METHODS
 from .settings import RECIPE_FIELDS, Plan, Settings, plan, setting_names
@@ -97,7 +97,10 @@ class Study:
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
             raise UsageError(f"The study {path} cannot be read: {why}; give the path of a TOML file.") from None
-        content = toml(text, path)
+        try:
+            content = parse(text)
+        except ValueError as error:
+            raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
         if "methods" not in content:
             raise UsageError(f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].')
         settings: dict[str, Any] = {}
@@ -159,14 +162,3 @@ def seeds_of(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
         return tuple(whole("seed", parsed(s), 0) for s in axis("seeds", seeds))
     count = whole("seeds", parsed(seeds), 1, 1000)
     return tuple(range(first, first + count))
-
-
-def toml(text: str, path: str | Path) -> dict[str, Any]:
-    try:
-        tomllib = importlib.import_module("tomllib")
-    except ImportError:  # Python 3.10
-        tomllib = importlib.import_module("tomli")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"The study {path} is not valid TOML: {error}.") from None

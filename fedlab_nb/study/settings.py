@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import PARTITIONS, Federation, describe, federate, load
-from ..errors import UsageError, choose, number, parsed, whole
+from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, PRESETS, Method
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
@@ -80,11 +80,7 @@ class Settings:
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
         clients = whole("clients", parsed(self.clients), 1)
-        if clients > about.n_train:
-            raise UsageError(
-                f"clients is {clients}, but {self.dataset} has only {about.n_train} training samples and each "
-                f"client needs one; choose at most {about.n_train}."
-            )
+        demand(clients <= about.n_train, "study.clients", clients=clients, dataset=self.dataset, most=about.n_train)
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
@@ -129,16 +125,10 @@ def resolve_device(device: str) -> str:
 
     if torch.cuda.is_available():
         index = str(device).partition(":")[2]
-        if index and not (index.isdigit() and int(index) < torch.cuda.device_count()):
-            raise UsageError(
-                f"Device {device!r} is not there: this machine has {torch.cuda.device_count()} CUDA device(s); "
-                "use cuda or cuda:0."
-            )
+        count = torch.cuda.device_count()
+        demand(not index or (index.isdigit() and int(index) < count), "study.device", device=device, count=count)
         return "cuda" if name == "auto" else str(device)
-    if name == "cuda":
-        raise UsageError(
-            "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'."
-        )
+    demand(name != "cuda", "study.no_cuda")
     return "cpu"
 
 

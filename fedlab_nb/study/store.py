@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import sentence
+
 FORMAT = "fedlab_nb entry 1"
 
 
@@ -98,9 +100,5 @@ class Store:
         except OSError as error:
             if part is not None:
                 shutil.rmtree(part, ignore_errors=True)
-            warnings.warn(
-                f"The result could not be kept in {self.folder}: {error}; it is returned all the same.",
-                StoreWarning,
-                stacklevel=2,
-            )
+            warnings.warn(sentence("study.not_kept", folder=self.folder, error=error), StoreWarning, stacklevel=2)
             return False
