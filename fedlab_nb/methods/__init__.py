@@ -9,9 +9,10 @@ and `parts`, what several methods share.
 import importlib
 import pkgutil
 
-from .base import (  # noqa: F401
+from .base import (
     METHODS,
     PRESETS,
+    WORDS,
     EnsembleModel,
     GlobalModel,
     Info,
@@ -24,13 +25,7 @@ from .base import (  # noqa: F401
     register,
 )
 
-# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
-# upper bound.
-ORDER = (
-    "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
-    "feddf fedkd fadi fdafl dense fisher_merge regmean fedcvae fedov "
-    "fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized"
-).split()
+ORDER = tuple(WORDS)
 for _found in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_found.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:

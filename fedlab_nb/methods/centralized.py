@@ -5,8 +5,6 @@ themselves sent up (8-bit pixels are not assumed: the tensors as they are traine
 used, the held-out part too.
 """
 
-from dataclasses import dataclass
-
 import torch
 
 from ..training import train_clients
@@ -14,16 +12,7 @@ from .base import GlobalModel, Method, NetworkModel, Steps, register, reported
 from .context import Context
 
 
-@register(
-    "centralized",
-    title="Centralized",
-    paper="upper bound",
-    rounds="none",
-    traffic="the samples themselves",
-    needs=["one architecture"],
-    leaks="everything",
-)
-@dataclass(frozen=True)
+@register("centralized")
 class Centralized(Method):
     """All samples in one place, one model: the upper bound."""
 

@@ -28,8 +28,6 @@ L_BN helps where it can act: with `cnn2` at every client (digits, M = 5, α = 0.
 L_BN 68, the ensemble 87.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,8 +48,7 @@ def boundary_loss(teacher: Tensor, student: Tensor) -> Tensor:
     return -(differ * kl_each(teacher, student)).mean()
 
 
-@register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
-@dataclass(frozen=True)
+@register("dense")
 class Dense(GeneratorKnobs):
     """Data-free: a generator makes images against the averaged ensemble, one network is distilled on them."""
 

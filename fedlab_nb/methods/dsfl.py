@@ -25,7 +25,7 @@ validation part of the training images (M = 10, α = 0.1, seeds 0-3, R = 10, 20 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -39,17 +39,7 @@ from .fedet.method import FedET
 from .parts.rounds import PHASE, check_finite
 
 
-@register(
-    "dsfl",
-    title="DS-FL",
-    paper="Itahara et al., IEEE TMC 2023",
-    rounds="R rounds",
-    traffic="4 N C (2R - 1) + public images",
-    needs=["public"],
-    extra="N unlabelled public images, at the clients too",
-    leaks="each client's predictions on public images, every round",
-)
-@dataclass(frozen=True)
+@register("dsfl")
 class DSFL(Method):
     """Clients and server teach each other by sharpened mean predictions on public images."""
 

@@ -11,8 +11,6 @@ trained:
   right when.
 """
 
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -42,8 +40,7 @@ class RuledEnsemble(EnsembleModel):
         return combine(logits, self.weights, normalise=False)
 
 
-@register("ensemble", title="Ensemble (FedENS)", paper="Allouah et al., NeurIPS 2024", leaks="each client's model")
-@dataclass(frozen=True)
+@register("ensemble")
 class Ensemble(Method):
     """Upload once, keep all M models, average their outputs."""
 

@@ -22,8 +22,6 @@ Departures, and why:
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -55,8 +53,7 @@ def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
 
-@register("fadi", title="F-ADI", paper="Yin et al., CVPR 2020", needs=["images"], leaks="each client's model")
-@dataclass(frozen=True)
+@register("fadi")
 class FAdi(ServerKnobs):
     """Data-free: images are optimised pixel by pixel against the averaged ensemble, one network is distilled."""
 

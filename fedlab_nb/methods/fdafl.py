@@ -16,8 +16,6 @@ Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; t
 - Optimizers and temperature of the student are DENSE's, so that methods differ in their images alone.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -46,8 +44,7 @@ def activation_loss(features: list[Tensor]) -> Tensor:
     return -torch.stack([own.abs().mean() for own in features]).mean()
 
 
-@register("fdafl", title="F-DAFL", paper="Chen et al., ICCV 2019", leaks="each client's model")
-@dataclass(frozen=True)
+@register("fdafl")
 class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
 

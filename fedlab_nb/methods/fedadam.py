@@ -8,16 +8,13 @@ statistics are averaged, not stepped.
 One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the clients found: of little use alone.
 """
 
-from dataclasses import dataclass
-
-from .base import GlobalModel, Steps, knob, weighted_mean
+from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
 from .parts import server_optimizers
-from .parts.rounds import PHASE, Iterative, Rounds, iterative
+from .parts.rounds import PHASE, Iterative, Rounds
 
 
-@iterative("fedadam", title="FedAdam", paper="Reddi et al., ICLR 2021")
-@dataclass(frozen=True)
+@register("fedadam")
 class FedAdam(Iterative):
     """FedAvg whose server steps by Adam instead of taking the plain average."""
 

@@ -4,20 +4,11 @@ Batch-norm statistics are averaged with the same weights. n_k is the size of cli
 message's header.
 """
 
-from dataclasses import dataclass
-
 from .base import GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register, weighted_mean
 from .context import Context
 
 
-@register(
-    "fedavg",
-    title="FedAvg, one round",
-    paper="McMahan et al., AISTATS 2017",
-    needs=["one architecture"],
-    leaks="each client's model and sample count",
-)
-@dataclass(frozen=True)
+@register("fedavg")
 class FedAvg(Method):
     """Upload once, average the weights."""
 

@@ -19,18 +19,17 @@ reaches 0.75 with p = 0.04, at a hundredth of the upload, but 0.41 with p = 0.5,
 of all sizes. At 16 bits it is 0.73 and 0.69.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from ..comm.ternary import Sparsifier, restore
-from .base import GlobalModel, Steps, knob, weighted_mean
+from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference, iterative
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference
 
 
-@iterative("fedavg_multi", title="FedAvg, R rounds", paper="McMahan et al., AISTATS 2017")
-@dataclass(frozen=True)
+@register("fedavg_multi")
 class FedAvgMulti(Iterative):
     """Average the weights again and again: R rounds of short local training."""
 

@@ -13,8 +13,6 @@ weighted mean of the received models). Temperature and student optimizer are DEN
 by n_k (DW-FedDF).
 """
 
-from dataclasses import dataclass
-
 from ..errors import UsageError
 from ..models import load_state
 from ..training.distill import distil, distillation_loss
@@ -24,15 +22,7 @@ from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe, weights_knob
 
 
-@register(
-    "feddf",
-    title="FedDF, one shot",
-    paper="Lin et al., NeurIPS 2020",
-    needs=["public"],
-    extra="unlabelled public samples at the server",
-    leaks="each client's model",
-)
-@dataclass(frozen=True)
+@register("feddf")
 class FedDF(Method):
     """Distil the averaged ensemble on real, unlabelled public images: the data-free methods' point of reference."""
 

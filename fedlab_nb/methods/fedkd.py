@@ -17,8 +17,6 @@ digits, six partitions, the rule has 0.43 on average where the plain mean has 0.
 0.45.
 """
 
-from dataclasses import dataclass
-
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
@@ -32,16 +30,7 @@ from .parts.rounds import PHASE, Rounds, State
 from .parts.synthesis import new_student, snapshot
 
 
-@register(
-    "fedkd",
-    title="FedKD",
-    paper="Gong et al., AAAI 2022",
-    traffic="2 S_θ + 4 C",
-    needs=["public"],
-    extra="unlabelled public samples at the server",
-    leaks="each client's model and class counts",
-)
-@dataclass(frozen=True)
+@register("fedkd")
 class FedKD(Method):
     """Distil an ensemble weighted by class counts on unlabelled public samples."""
 

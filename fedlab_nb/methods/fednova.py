@@ -21,22 +21,16 @@ FENS' version gains, it owes to the server momentum: on a validation part of the
 0.64 without.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
-from .base import GlobalModel, Steps, knob, weighted_mean
+from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, effective_steps, iterative
+from .parts.rounds import PHASE, Iterative, Rounds, effective_steps
 
 
-@iterative(
-    "fednova",
-    title="FedNova",
-    paper="Wang et al., NeurIPS 2020",
-    leaks="each client's model and sample count, every round",
-)
-@dataclass(frozen=True)
+@register("fednova")
 class FedNova(Iterative):
     """FedAvg of changes that are first divided by each client's number of steps."""
 

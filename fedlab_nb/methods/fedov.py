@@ -25,7 +25,7 @@ steps) on a validation part, two partitions: 79 to 87 at alpha = 0.05, 84 to 87 
 81 and 79.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -61,15 +61,7 @@ class OpenSetVote(EnsembleModel):
         return self.clients.logits(x).softmax(-1)[..., -1]
 
 
-@register(
-    "fedov",
-    title="FedOV",
-    paper="Diao et al., ICLR 2023",
-    traffic="2 S_θ (one output more)",
-    extra="local training with outliers made from the client's own samples",
-    leaks="each client's model",
-)
-@dataclass(frozen=True)
+@register("fedov")
 class FedOV(Method):
     """Clients learn an "unknown" class; those who know a sample vote."""
 

@@ -7,19 +7,18 @@ of the changed gradient, as they do in a loss that has the proximal term. Unequa
 γ-inexact solutions) are left out: every client makes E epochs.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Steps, knob
+from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.rounds import Iterative, Rounds, State, iterative
+from .parts.rounds import Iterative, Rounds, State
 
 
-@iterative("fedprox", title="FedProx", paper="Li et al., MLSys 2020")
-@dataclass(frozen=True)
+@register("fedprox")
 class FedProx(Iterative):
     """FedAvg with a spring: local training is pulled back to the model of the round."""
 

@@ -4,13 +4,10 @@ v_{t+1} = v_t - (1 - β₂) Δ_t² sign(v_t - Δ_t²) in place of v_{t+1} = β�
 FedAdam's step grows back fast, FedYogi's slowly. Everything else is `fedadam`.
 """
 
-from dataclasses import dataclass
-
+from .base import register
 from .fedadam import FedAdam
-from .parts.rounds import iterative
 
 
-@iterative("fedyogi", title="FedYogi", paper="Reddi et al., ICLR 2021")
-@dataclass(frozen=True)
+@register("fedyogi")
 class FedYogi(FedAdam):
     """FedAdam with steps that grow back more slowly after large changes."""

@@ -20,7 +20,6 @@ to 42: after 40 epochs a client fits its own few classes, and half of its Fisher
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -31,16 +30,7 @@ from .parts.kronecker import input_rows, join, output_rows, with_layers
 from .parts.layer_io import inputs_and_gradients
 
 
-@register(
-    "fisher_merge",
-    title="Fisher merging",
-    paper="Matena & Raffel, NeurIPS 2022",
-    traffic="3 S_θ",
-    needs=["one architecture"],
-    extra="one more pass over the training data",
-    leaks="each client's model, its mean squared gradients and sample count",
-)
-@dataclass(frozen=True)
+@register("fisher_merge")
 class FisherMerge(Method):
     """Average the weights, each number by how sure its client is of it."""
 

@@ -45,15 +45,7 @@ class LocalModels(NetworkModel):
         return sum(each) / len(each)
 
 
-@register(
-    "local",
-    title="Local only",
-    paper="lower bound",
-    rounds="none",
-    traffic="S_θ (the initial model)",
-    leaks="nothing leaves a client",
-)
-@dataclass(frozen=True)
+@register("local")
 class Local(Method):
     """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
 

@@ -17,20 +17,17 @@ Without augmentation and a projection head the term does not help: on the digits
 validation part of the training images) accuracy is 0.735 with μ = 0, 0.722 with 0.1, 0.604 with 1 and 0.430 with 5.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..training.loop import Loss
-from .base import GlobalModel, Steps, knob, weighted_mean
+from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, iterative
+from .parts.rounds import PHASE, Iterative, Rounds
 
 
-@iterative("moon", title="MOON", paper="Li et al., CVPR 2021")
-@dataclass(frozen=True)
+@register("moon")
 class Moon(Iterative):
     """FedAvg with a contrastive loss between local, global and previous features."""
 

@@ -22,7 +22,6 @@ to count a convolution's positions as a mean and not as a sum changes little (44
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -34,16 +33,7 @@ from .parts.kronecker import input_factors, layer_matrix, with_layers
 from .parts.posterior import inverse
 
 
-@register(
-    "regmean",
-    title="RegMean",
-    paper="Jin et al., ICLR 2023",
-    traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
-    needs=["one architecture"],
-    extra="one more pass over the training data",
-    leaks="each client's model, sample count, and the mean and second moments of its inputs",
-)
-@dataclass(frozen=True)
+@register("regmean")
 class RegMean(Method):
     """Merge each layer by least squares on its inputs' second moments."""
 

@@ -21,25 +21,17 @@ Departures, and why:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Steps, client_weights_knob, knob, weighted_mean
+from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps, iterative
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps
 
 
-@iterative(
-    "scaffold",
-    title="SCAFFOLD",
-    paper="Karimireddy et al., ICML 2020",
-    traffic="4 S_θ R",
-    leaks="each client's model and mean gradient, every round",
-)
-@dataclass(frozen=True)
+@register("scaffold")
 class Scaffold(Iterative):
     """FedAvg whose local gradients are corrected towards everyone's mean gradient."""
 

@@ -11,17 +11,3 @@ the table of names, `state.py` what is sent of a model. Pretrained weights, drop
 from .build import MODELS, ModelInfo, add_model, build, build_specified, default_model, specified
 from .network import Network
 from .state import load_state, model_state, parameter_count
-
-__all__ = [
-    "MODELS",
-    "ModelInfo",
-    "Network",
-    "add_model",
-    "build",
-    "build_specified",
-    "default_model",
-    "load_state",
-    "model_state",
-    "parameter_count",
-    "specified",
-]

@@ -5,17 +5,3 @@ from .clients import ClientModels
 from .evaluate import accuracy, class_accuracy, client_accuracy, in_chunks
 from .local import Tick, train_clients, trained
 from .recipe import Recipe
-
-__all__ = [
-    "BACKENDS",
-    "ClientModels",
-    "Recipe",
-    "Tick",
-    "accuracy",
-    "auto_backend",
-    "class_accuracy",
-    "client_accuracy",
-    "in_chunks",
-    "train_clients",
-    "trained",
-]

@@ -1,5 +1,3 @@
 """Co-Boosting: `method` is the algorithm from top to bottom; its parts stand beside it."""
 
 from .method import CoBoosting
-
-__all__ = ["CoBoosting"]

@@ -33,7 +33,6 @@ of 0.05, stayed at chance.
 """
 
 import copy
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -51,8 +50,7 @@ from .report import CoBoostingReport
 MU_DECAY = 0.99  # of EE's step, an epoch
 
 
-@register("coboosting", title="Co-Boosting", paper="Dai et al., ICLR 2024", leaks="each client's model")
-@dataclass(frozen=True)
+@register("coboosting")
 class CoBoosting(GeneratorKnobs):
     """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
 

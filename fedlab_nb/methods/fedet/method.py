@@ -21,7 +21,7 @@ Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as
 theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -44,17 +44,7 @@ VOTES = 256  # public samples that the teachers label before Stop can act
 TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (False, True), "none": (False, False)}
 
 
-@register(
-    "fedet",
-    title="Fed-ET",
-    paper="Cho et al., IJCAI 2022",
-    rounds="one-shot, or T rounds with m clients",
-    traffic="2 S_θk (T rounds: each time it is chosen)",
-    needs=["public"],
-    extra="unlabelled public samples, at the server alone",
-    leaks="each chosen client's model, every round",
-)
-@dataclass(frozen=True)
+@register("fedet")
 class FedET(Method):
     """Small client models label public data, each trusted by how sure it is, and a larger model learns from that."""
 

@@ -1,5 +1,3 @@
 """FedLPA: `method` is the algorithm from top to bottom; its parts stand beside it."""
 
 from .method import FedLPA
-
-__all__ = ["FedLPA"]

@@ -32,8 +32,6 @@ Departures, and why:
 - All in float32: against a float64 solve (digits, 32x32 letters; λ down to 1e-6) accuracy moved by one sample at most.
 """
 
-from dataclasses import dataclass
-
 import torch
 
 from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
@@ -47,17 +45,7 @@ from .server import layer_systems
 from .solvers import CG_LIMIT, SOLVERS, solve_layers
 
 
-@register(
-    "fedlpa",
-    title="FedLPA",
-    paper="Liu et al., NeurIPS 2024",
-    rounds="one-shot (then R of FedAvg, if wanted)",
-    traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
-    needs=["one architecture"],
-    extra="one more pass over the training data",
-    leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
-)
-@dataclass(frozen=True)
+@register("fedlpa")
 class FedLPA(Method):
     """Upload each layer with a Gaussian around it, multiply the Gaussians."""
 

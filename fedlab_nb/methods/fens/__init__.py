@@ -27,5 +27,3 @@ With M = 50 the network's units die at the classroom's rates (10.3); T = 500, η
 """
 
 from .method import Fens
-
-__all__ = ["Fens"]

@@ -18,7 +18,7 @@ Departures from the paper, its extensions and what was found stand in the packag
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -39,16 +39,7 @@ from .report import FensReport
 from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
 
 
-@register(
-    "fens",
-    title="FENS",
-    paper="Allouah et al., NeurIPS 2024",
-    rounds="one-shot, then T tiny rounds",
-    traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
-    extra="labelled samples that each client held out",
-    leaks="each client's model, to every other client",
-)
-@dataclass(frozen=True)
+@register("fens")
 class Fens(Method):
     """Keep all client models and train, federatedly, a small function that combines their logits."""
 

@@ -1,5 +1,3 @@
 """FuseFL: `method` is the algorithm from top to bottom; its parts stand beside it."""
 
 from .method import FuseFL
-
-__all__ = ["FuseFL"]

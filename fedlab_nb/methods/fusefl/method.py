@@ -27,7 +27,7 @@ unlearnt: with two tinted clients of five 92-96 % on clean test images are 37-72
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import UsageError
 from ...models import Network, model_state
@@ -44,15 +44,7 @@ from .report import FuseFLReport
 HEADS = ("ccvr", "average", "own")
 
 
-@register(
-    "fusefl",
-    title="FuseFL",
-    paper="Tang et al., NeurIPS 2024",
-    rounds="K rounds, one block in each",
-    traffic="S_θ + (S + S_Λ + statistics) up + (M - 1) S down, S: a client's blocks",
-    leaks="each client's blocks, to every other client; its class counts, mean features and their covariances",
-)
-@dataclass(frozen=True)
+@register("fusefl")
 class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 

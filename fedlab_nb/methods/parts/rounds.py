@@ -29,7 +29,7 @@ from ...models import load_state, model_state
 from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
 from ...training.loop import Shard
-from ..base import Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
+from ..base import Method, NetworkModel, Progress, Steps, knob, weighted_mean
 from ..context import Context
 
 PHASE = "rounds"
@@ -66,12 +66,6 @@ class Iterative(Method):
                 f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; "
                 "set optimizer=sgd."
             )
-
-
-def iterative(name: str, **words: str):
-    """`register` for a method of R rounds with one architecture."""
-    usual = {"rounds": "R rounds", "traffic": "2 S_θ R", "leaks": "each client's model, every round"}
-    return register(name, needs=["one architecture"], **{**usual, **words})
 
 
 class Rounds:
