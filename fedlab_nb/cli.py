@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from .declared import declared
 from .errors import FedlabError, UsageError, choose, number, parsed, reason
 
 
@@ -23,78 +24,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    main = _Parser(
-        prog="fedlab-nb", description="One-shot federated learning, learnt by doing. Alone: opens the course."
-    )
-    main.add_argument("--version", action="store_true", help="print the version and leave")
-    main.add_argument("--folder", help="where to put the course's notebooks when run from an installed wheel")
-    main.add_argument("--no-browser", action="store_true", help="only print the address of the course")
+    """The command line that `cli.toml` declares."""
+    line = declared("cli.toml")
+    main = _Parser(prog="fedlab-nb", description=line["description"])
     commands = main.add_subparsers(dest="command", parser_class=_Parser)
-
-    run = commands.add_parser("run", help="run methods on one federation")
-    run.add_argument("methods", nargs="+", metavar="METHOD", help="method names (fedlab-nb list), or all")
-    run.add_argument("--dataset", default="digits", help="a name (fedlab-nb list) or the path of an .npz file")
-    run.add_argument("--alpha", default=0.1, help="Dirichlet concentration, 0.001-1000: smaller is more skewed")
-    run.add_argument("--clients", default=10, help="number of clients M")
-    run.add_argument("--seed", default=0)
-    run.add_argument("--seeds", default=1, help="how many seeds, counted up from --seed")
-    run.add_argument("--partition", default="dirichlet")
-    run.add_argument(
-        "--model", default="auto", help="architecture, name or name:width; several by comma for mixed clients"
-    )
-    run.add_argument("--preset", default="classroom", help="classroom (seconds on a CPU) or paper")
-    run.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    run.add_argument("--backend", default="auto", help="auto, loop or stacked: how clients are trained (for measuring)")
-    settable(run, "a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
-    run.add_argument("--no-cache", action="store_true", help="neither read nor write the store (for measuring)")
-    run.add_argument("--json", action="store_true", help="one JSON object a method, one a line")
-
-    grid = commands.add_parser("sweep", help="a grid of experiments; interrupted, it resumes")
-    grid.add_argument("--methods", required=True, help="method names joined by commas")
-    grid.add_argument("--alphas", default="0.1", help="values joined by commas")
-    grid.add_argument("--clients", default="10", help="values joined by commas")
-    grid.add_argument("--seeds", default=1)
-    for name, default in (("dataset", "digits"), ("seed", 0), ("partition", "dirichlet"), ("model", "auto"),
-                          ("preset", "classroom"), ("device", "auto")):  # fmt: skip
-        grid.add_argument(f"--{name}", default=default)
-    settable(grid)
-    common(grid)
-
-    whole = commands.add_parser("study", help="any grid, declared in a TOML file; interrupted, it resumes")
-    whole.add_argument("file", help="TOML: methods, seeds, settings; a list is an axis (README)")
-    whole.add_argument("--table", default="text", help="how the table is printed: text, markdown or latex")
-    whole.add_argument("--plot", help="also draw against an axis, bytes, differences, or 'alpha x clients'")
-    common(whole)
-
-    store = commands.add_parser("store", help="what is remembered: list, size, prune, verify")
-    store.add_argument("task", choices=("list", "size", "prune", "verify"))
-    store.add_argument("--days", help="prune: what was not used for so many days")
-    store.add_argument("--version", dest="other", action="store_true", help="prune: what another version has made")
-    store.add_argument("--size", help="prune: the oldest, until the rest is no larger than this, such as 500MB")
-
-    page = commands.add_parser("voila", help="a panel as a page of its own, for a classroom screen (needs Voilà)")
-    page.add_argument("panel", nargs="?", default="playground", help="playground (default), or a method: its lab")
-    page.add_argument("--theme", default="light", help="light or dark")
-    settable(page, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")
-    page.add_argument("--no-browser", action="store_true", default=argparse.SUPPRESS, help="only print the address")
-
-    show = commands.add_parser("list", help="methods, data sets, models, partitions")
-    show.add_argument("--json", action="store_true")
-    commands.add_parser("doctor", help="device, versions, what works here")
+    parts = [(main, line["options"])]
+    for name, own in line["commands"].items():
+        grid = line["grid"] if own.get("grid") else {}
+        parts.append((commands.add_parser(name, help=own["help"]), {**own["options"], **grid}))
+    for command, options in parts:
+        for name, keywords in options.items():
+            command.add_argument(name, **keywords)
     return main
-
-
-def settable(command: argparse.ArgumentParser, help: str | None = None) -> None:
-    """The option that sets anything else; `settings_from` reads it."""
-    command.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=help)
-
-
-def common(command: argparse.ArgumentParser) -> None:
-    """Options of every grid."""
-    command.add_argument("--out", default="results", help="folder for results.csv, results.json and results.parquet")
-    command.add_argument("--workers", default=1, help="processes on this machine (needs fedlab-nb[cluster])")
-    command.add_argument("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")
-    command.add_argument("--dry-run", action="store_true", help="say how many cells, how long and how large; no more")
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -219,7 +160,7 @@ def page_command(options: argparse.Namespace) -> int:
     lists = ("methods", "hide")
     texts = settings_from(options.settings)
     settings = {k: [p.strip() for p in v.split(",")] if k in lists else parsed(v) for k, v in texts.items()}
-    return open_page(options.panel, options.theme, not options.no_browser, settings) or 0
+    return open_page(options.panel, options.theme, not (options.no_browser or options.page_alone), settings) or 0
 
 
 def line(outcome: Any) -> str:

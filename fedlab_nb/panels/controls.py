@@ -12,21 +12,11 @@ from ..study.settings import classroom_recipe
 from .guess import Guess
 from .knobs import KnobBox
 from .lab_view import LabSpec
-from .theme import made
+from .theme import made, named
 
 OWN_FILE = "own file"
-MOST_CLIENTS = 50
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 NAMES = (*SETTINGS, "methods", "guess")
-ALPHA = (-2, 2)  # powers of ten that the slider spans
-
-
-def field(label: str, value: int, low: int, high: int, tooltip: str) -> widgets.BoundedIntText:
-    """A field for a whole number."""
-    return made(
-        widgets.BoundedIntText, f"fl-{label.lower()}", value=value, min=low, max=high, description=label,
-        tooltip=tooltip, label_width=52,
-    )  # fmt: skip
 
 
 def heading(text: str) -> widgets.HTML:
@@ -83,47 +73,11 @@ class Controls:
         }  # fmt: skip
         self.guess = Guess()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
-        self.dataset = made(
-            widgets.Dropdown, "fl-dataset", options=[*names, ("Your own file (.npz) …", OWN_FILE)], value="digits",
-            description="Data set", tooltip="Data whose training samples are dealt out to the clients", label_width=58,
-        )  # fmt: skip
-        self.path = made(
-            widgets.Text, "fl-path", placeholder="path/to/data.npz, then Enter", description="File",
-            continuous_update=False, label_width=58,
-            tooltip="A file with x_train, y_train, x_test, y_test (and x_public, if there is any)",
-        )  # fmt: skip
-        self.alpha = made(
-            widgets.FloatLogSlider, "fl-alpha", value=0.1, base=10, min=ALPHA[0], max=ALPHA[1], step=0.05,
-            description="α (skew)", readout_format=".2g", label_width=58,
-            tooltip="Dirichlet concentration: smaller is more skewed",
-        )  # fmt: skip
-        self.ends = widgets.HTML(
-            '<div class="fl-ends"><span>each client sees one or two classes</span>'
-            "<span>everyone sees the same mix</span></div>"
-        )
-        self.clients = made(
-            widgets.IntSlider, "fl-clients", value=10, min=1, max=MOST_CLIENTS, description="Clients", label_width=58,
-            tooltip="How many clients share the data",
-        )  # fmt: skip
-        self.methods = MethodBox()
-        self.epochs = field("Epochs", 40, 1, 500, "Local epochs: passes of each client over its own samples")
-        self.device = made(
-            widgets.Dropdown, "fl-device", options=["auto", "cpu", "cuda"], description="Device", label_width=52,
-            tooltip="Where to compute; auto takes a CUDA GPU if there is one",
-        )  # fmt: skip
-        self.seed = field(
-            "Seed", 0, 0, 10**6, "The first seed: it decides the partition, the initial model, every shuffle"
-        )
-        self.seeds = field(
-            "Seeds", 3, 1, 50, "How many seeds: each is a federation of its own; bands show their spread"
-        )
-        self.run = made(
-            widgets.Button, "fl-run", description="Run", tooltip="Train the clients and run the ticked methods"
-        )
-        self.stop = made(
-            widgets.Button, "fl-stop", description="Stop", tooltip="Stop the run; finished results stay", disabled=True
-        )
-        self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
+        self.dataset = named("dataset", options=[*names, ("Your own file (.npz) …", OWN_FILE)], value="digits")
+        self.path, self.alpha, self.ends, self.clients = map(named, ("path", "alpha", "ends", "clients"))
+        self.epochs, self.device, self.seed, self.seeds = map(named, ("epochs", "device", "seed", "seeds"))
+        self.run, self.stop, self.progress = map(named, ("run", "stop", "progress"))
+        self.methods, self.most_clients = MethodBox(), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
         self.epochs_are_default = True
 
@@ -188,7 +142,7 @@ class Controls:
         """Limits and defaults for that many training samples: never more clients than samples, the preset's local
         epochs.
         """
-        self.clients.max = max(1, min(MOST_CLIENTS, samples))
+        self.clients.max = max(1, min(self.most_clients, samples))
         if self.epochs_are_default:
             self.epochs.value = classroom_recipe(samples).epochs
 

@@ -6,7 +6,7 @@ import ipywidgets as widgets
 
 from ..methods import METHODS
 from ..plots.words import percent
-from .theme import made, offer
+from .theme import made, named, offer
 
 NO_GUESS = ("no guess", "")
 
@@ -15,13 +15,7 @@ class Guess:
     """One row: which method, how many percent. `committed` is (method, share) or None."""
 
     def __init__(self) -> None:
-        self.method = made(
-            widgets.Dropdown, options=[NO_GUESS], value="", description="I guess", label_width=58,
-            tooltip="Commit to a guess before you run: the panel names the gap",
-        )  # fmt: skip
-        self.share = widgets.BoundedIntText(
-            50, min=0, max=100, tooltip="Guessed test accuracy in percent", layout={"width": "56px"}, disabled=True
-        )
+        self.method, self.share = named("guess", options=[NO_GUESS], value=""), named("share")
         self.row = made(widgets.HBox, "fl-guess", children=[self.method, self.share, widgets.HTML("%")])
         self.method.observe(lambda change: setattr(self.share, "disabled", not change["new"]), "value")
 

@@ -5,6 +5,7 @@ import ipywidgets as widgets
 from ..plots.race import limits, race
 from ..plots.words import data_size
 from .lab_view import LabSpec, LabView, PanelState
+from .theme import named
 
 STEPS = 48
 QUICK, SLOW = 350, 1200  # milliseconds a step
@@ -16,16 +17,9 @@ class Track(LabView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.play = widgets.Play(
-            value=STEPS, min=0, max=STEPS, interval=QUICK, description="Play", tooltip="Spend the bytes step by step",
-            show_repeat=False,
-        )  # fmt: skip
-        self.spent = widgets.IntSlider(
-            value=STEPS, min=0, max=STEPS, description="Bytes spent", readout=False, layout={"width": "280px"},
-            tooltip="How many bytes have been spent, on a logarithmic scale", style={"description_width": "84px"},
-        )  # fmt: skip
-        self.step = widgets.Button(description="Step", tooltip="Spend a little more", layout={"width": "64px"})
-        self.slow = widgets.Checkbox(False, description="slow", indent=False, layout={"width": "66px"})
+        self.play = named("play", value=STEPS, min=0, max=STEPS, interval=QUICK)
+        self.spent = named("spent", value=STEPS, min=0, max=STEPS)
+        self.step, self.slow = named("step"), named("slow")
         self.label = widgets.HTML()
         self.link = widgets.jslink((self.play, "value"), (self.spent, "value"))
         self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")

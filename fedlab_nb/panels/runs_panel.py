@@ -9,7 +9,7 @@ from ..methods import METHODS
 from ..plots.words import data_size, number, seeds_of
 from ..study.statistics import band
 from .record import Row, Runs
-from .theme import made, paragraph, show_only, table
+from .theme import made, named, paragraph, show_only, table
 from .views import tabs
 
 HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>'
@@ -31,15 +31,9 @@ class RunsPanel:
         head = [made(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
         self._head = made(widgets.HBox, "fl-row", "fl-head", children=head)
         self.runs = made(widgets.VBox, "fl-runs")
-        auto = {"width": "auto"}
-        dropped = "Drop the rows that are not pinned"
-        self.clear = widgets.Button(description="Clear what is not pinned", tooltip=dropped, layout=auto)
         self.methods, self.code = made(widgets.HTML, "fl-table", value=methods_table()), made(widgets.HTML, "fl-code")
-        self.folder = made(
-            widgets.Text, value=f"results/{name}", description="Folder", layout={"width": "320px"}, label_width=50,
-            tooltip="Where to write; an existing export is never overwritten",
-        )  # fmt: skip
-        self.export = made(widgets.Button, "fl-export", description="Export CSV, JSON, PNG, SVG", layout=auto)
+        self.folder = named("folder", value=f"results/{name}")
+        self.clear, self.export = named("clear"), named("export")
         self.written = made(widgets.HTML, "fl-written")
         self.pages = {
             "runs": widgets.VBox([self.runs, self.clear]),

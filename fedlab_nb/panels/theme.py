@@ -8,6 +8,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ..declared import declared
+
 # Fixed, so that nothing jumps: a laptop screen of 720 lines gets 345 pixels, a projector of 1080 gets 518.
 PICTURE_HEIGHT = "clamp(330px, 48vh, 600px)"
 STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
@@ -64,6 +66,12 @@ def offer(menu: widgets.Dropdown, options: Sequence[tuple[str, Any]]) -> None:
         before = menu.value
         menu.options = options
         menu.value = before if any(before == value for _, value in options) else options[0][1]
+
+
+def named(name: str, **traits: Any) -> Any:
+    """The widget that `widgets.toml` declares under `name`, with these traits beside it."""
+    about = {**declared("panels/widgets.toml")[name], **traits}
+    return made(getattr(widgets, about.pop("kind")), *filter(None, [about.pop("class", "")]), **about)
 
 
 def made(kind: type[widgets.Widget], *classes: str, label_width: int = 0, **traits: Any) -> Any:

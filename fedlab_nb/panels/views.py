@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 from ..plots import Picture, png
 from .lab_view import LabView
-from .theme import PICTURE_HEIGHT, image, made, offer, paragraph, show_only, table
+from .theme import PICTURE_HEIGHT, image, made, named, offer, paragraph, show_only, table
 
 DOTS = ("partition", "features")  # many small marks, which a dark page needs brighter
 NOBODY = -1
@@ -62,12 +62,8 @@ class Views:
     def __init__(self, kinds: Sequence[LabView]) -> None:
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
-        self.tables = made(
-            widgets.ToggleButton, "fl-tables", description="Numbers as a table",
-            tooltip="Show the numbers of this picture",
-        )  # fmt: skip
-        self.client = looked_at("fl-client", "Look at client", "Mark one client in every view", 92, 180)
-        self.klass = looked_at("fl-class", "class", "Mark one class in every view", 36, 170)
+        self.tables = named("tables")
+        self.client, self.klass = named("client", options=[NONE]), named("klass", options=[NONE])
         foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass])
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
@@ -116,13 +112,6 @@ class Views:
         if self.tables.value:
             picture = self.views[self.visible].picture
             self.table.value = table(picture.table if picture else [])
-
-
-def looked_at(css: str, label: str, tooltip: str, label_width: int, width: int) -> widgets.Dropdown:
-    return made(
-        widgets.Dropdown, css, options=[NONE], description=label, tooltip=tooltip, label_width=label_width,
-        layout={"width": f"{width}px"},
-    )  # fmt: skip
 
 
 def tabs(options: dict[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
