@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..declared import declared
-from ..errors import UsageError, choose, number, parsed, whole
+from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..training import Recipe
 from .context import Context
 from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
@@ -106,11 +106,7 @@ class Method:
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
         missing = [NEEDS[need] for need in sorted(self.info.needs) if not ctx.has(need)]
-        if missing:
-            raise UsageError(
-                f"{self.info.title} needs {' and '.join(missing)}, which this setting does not have; "
-                f"choose another data set, model or method."
-            )
+        demand(not missing, "methods.missing", title=self.info.title, needs=" and ".join(missing))
 
     @classmethod
     def fields(cls) -> list[Knob]:

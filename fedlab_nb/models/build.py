@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from .. import rng
-from ..errors import UsageError, choose, parsed, whole
+from ..declared import declared
+from ..errors import UsageError, choose, demand, parsed, whole
 from . import plain, resnet
 from .network import Layout, Network
 from .state import materialise
@@ -31,71 +32,21 @@ class ModelInfo:
     images_only: bool = True
 
 
+def _own(layout: Callable[[Any, int], Layout], width: int | None, **more: Any) -> ModelInfo:
+    return ModelInfo(**declared("models/models.toml")[layout.__name__], default_width=width, layout=layout, **more)
+
+
 MODELS: dict[str, ModelInfo] = {
-    "mlp": ModelInfo(
-        "Perceptron, two hidden layers",
-        "Hidden layers 64-32 up to 256 inputs, else 256-64; width = first hidden layer. Takes feature rows too.",
-        None,
-        plain.mlp,
-        (4, 4096),
-        images_only=False,
-    ),
-    "cnn": ModelInfo(
-        "Five-layer CNN (FedLPA)",
-        "Two 5x5 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
-        6,
-        plain.cnn,
-    ),
-    "lenet5": ModelInfo(
-        "LeNet-5 (Co-Boosting)",
-        "Three 5x5 convolutions, two linear layers, no normalisation; width = channels of the first convolution.",
-        6,
-        plain.lenet5,
-    ),
-    "cnn2": ModelInfo(
-        "Two-convolution CNN (DENSE)",
-        "Two 5x5 convolutions with batch norm, one linear layer; width = channels of the first convolution.",
-        16,
-        plain.cnn2,
-    ),
-    "cnn3": ModelInfo(
-        "Three-convolution CNN (DENSE, Co-Boosting)",
-        "Three 3x3 convolutions, one linear layer, no normalisation; width = channels of every convolution.",
-        128,
-        plain.cnn3,
-        (1, 512),
-    ),
-    "resnet8": ModelInfo(
-        "ResNet-8 (FENS)",
-        "Three residual blocks with batch norm; width = channels of the first convolution, 128 in the paper.",
-        16,
-        resnet.resnet8,
-        (1, 512),
-    ),
-    "resnet18": ModelInfo(
-        "ResNet-18, CIFAR variant (FuseFL)",
-        "Eight residual blocks with batch norm; width = channels of the first convolution. Made for a GPU.",
-        64,
-        resnet.resnet18,
-    ),
-    "resnet10": ModelInfo(
-        "ResNet-10, CIFAR variant (FuseFL)",
-        "ResNet-18 with one residual block a stage, so that the two can work together block by block.",
-        64,
-        resnet.resnet10,
-    ),
-    "resnet26": ModelInfo(
-        "ResNet-26, CIFAR variant (FuseFL)",
-        "ResNet-18 with three residual blocks a stage, so that the two can work together block by block.",
-        64,
-        resnet.resnet26,
-    ),
-    "vgg9": ModelInfo(
-        "VGG-9 (FedMA)",
-        "Six 3x3 convolutions, three linear layers, no normalisation; width = channels of the first convolution.",
-        32,
-        plain.vgg9,
-    ),
+    "mlp": _own(plain.mlp, None, widths=(4, 4096), images_only=False),
+    "cnn": _own(plain.cnn, 6),
+    "lenet5": _own(plain.lenet5, 6),
+    "cnn2": _own(plain.cnn2, 16),
+    "cnn3": _own(plain.cnn3, 128, widths=(1, 512)),
+    "resnet8": _own(resnet.resnet8, 16, widths=(1, 512)),
+    "resnet18": _own(resnet.resnet18, 64),
+    "resnet10": _own(resnet.resnet10, 64),
+    "resnet26": _own(resnet.resnet26, 64),
+    "vgg9": _own(plain.vgg9, 32),
 }
 
 
@@ -182,8 +133,7 @@ def build(
     input_shape = _checked_shape(name, input_shape)
     classes = whole("classes", classes, 2)
     width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
-    if not dtype.is_floating_point:
-        raise UsageError(f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
+    demand(dtype.is_floating_point, "models.dtype", dtype=dtype)
     with torch.device("meta"):  # no memory yet, and no draw from the global random state
         model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
     materialise(model, dtype)
@@ -209,15 +159,10 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
 def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
-    if len(shape) not in (1, 3):
-        raise UsageError(f"input_shape is {shape}, but it must be (C, H, W) for images or (D,) for feature rows.")
+    demand(len(shape) in (1, 3), "models.input_shape", shape=shape)
     if not MODELS[name].images_only:
         return shape
-    if len(shape) == 1:
-        raise UsageError(f"Model {name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
-    channels, height, breadth = shape
-    if channels not in CHANNELS:
-        raise UsageError(f"Model {name!r} takes images of 1 or 3 channels, not {channels}; use 'mlp'.")
-    if min(height, breadth) < SMALLEST_SIDE:
-        raise UsageError(f"Model {name!r} needs images of at least 8x8, not {height}x{breadth}; use 'mlp'.")
+    demand(len(shape) == 3, "models.rows", name=name, features=shape[0])
+    demand(shape[0] in CHANNELS, "models.channels", name=name, channels=shape[0])
+    demand(min(shape[1:]) >= SMALLEST_SIDE, "models.side", name=name, shape=shape)
     return shape

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...methods.fedet.consensus import Consensus, consensus
-from ...methods.fedet.report import FedETReport
+from ...methods.fedet.model import FedETReport
 from ...study import Outcome, Outcomes
 from ...teach import runs as lesson_runs
 

@@ -44,8 +44,7 @@ from ..context import Context
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server
 from . import boosting
-from .model import BoostedModel, WeightedEnsemble
-from .report import CoBoostingReport
+from .model import BoostedModel, CoBoostingReport, WeightedEnsemble
 
 MU_DECAY = 0.99  # of EE's step, an epoch
 

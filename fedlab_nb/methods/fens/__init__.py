@@ -2,7 +2,7 @@
 
 Allouah et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024. The parts: `aggregators` are the
 trained rules f_λ, `fixed_rules` those that are counted; `proxies` the samples that λ is trained on, `steps` one step of
-SGD; `model` is what predicts, `cost` one client's bytes, `influence` what is watched, `report` what is left behind.
+SGD; `model` is what predicts and what is left behind, `cost` one client's bytes, `influence` what is watched.
 
 Departures from the paper, and why:
 - K local steps: the pseudo-code's loop from 0 to K makes K+1, but the table of settings says 1.

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from ...comm import Link
-from ...errors import UsageError
+from ...errors import demand
 from ...training import Recipe
 from ..base import GlobalModel, Method, Steps, knob, register
 from ..context import Context
@@ -33,9 +33,8 @@ from .aggregators import AGGREGATORS, TRAINED, Aggregator, trained_aggregator
 from .cost import byte_numbers
 from .fixed_rules import fixed_rule
 from .influence import watched
-from .model import FensModel, distilled, quantised_experts, send_ensemble
+from .model import FensModel, FensReport, distilled, quantised_experts, send_ensemble
 from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, client_weights, draw_batches
-from .report import FensReport
 from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
 
 
@@ -78,20 +77,12 @@ class Fens(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        if 8 < self.bits < 32:
-            raise UsageError(f"fens.bits is {self.bits}, but it must be 2 to 8, or 32 for no quantisation.")
-        if self.uses_proxy and self.proxy != "reused" and not sum(ctx.private.sizes("held_out")):
-            raise UsageError(
-                f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
-                "a larger part, use fewer clients, or set proxy=reused."
-            )
-        if self.without >= ctx.clients_count or (self.without >= 0 and ctx.clients_count == 1):
-            raise UsageError(
-                f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} "
-                "with others left, or -1 to forget nobody."
-            )
-        if self.distil and not ctx.has("public"):
-            raise UsageError("FENS with distil=true needs unlabelled public images, which this data set does not have.")
+        demand(not 8 < self.bits < 32, "fens.bits", bits=self.bits)
+        held_out = not self.uses_proxy or self.proxy == "reused" or sum(ctx.private.sizes("held_out"))
+        demand(held_out, "fens.held_out", aggregator=self.aggregator)
+        others = self.without < 0 or self.without < ctx.clients_count > 1
+        demand(others, "fens.without", without=self.without, last=ctx.clients_count - 1)
+        demand(not self.distil or ctx.has("public"), "fens.distil")
 
     @property
     def uses_proxy(self) -> bool:

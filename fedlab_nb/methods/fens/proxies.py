@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...errors import UsageError, choose
+from ...errors import choose, demand
 from ..context import Context
 from .model import Experts
 
@@ -87,8 +87,5 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
     used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    if not used:
-        raise UsageError(
-            "No client has a proxy sample, so the aggregator cannot be trained; hold out a larger part of the data."
-        )
+    demand(used, "fens.no_proxy")
     return {i: n / sum(used.values()) for i, n in used.items()}

@@ -1,6 +1,13 @@
 """A network in K blocks (FuseFL): F = classifier . H^K ... H^1, and how narrow a client's network is.
 
 A branch is client m's adaptor and block as one Sequential: what is shipped and, in `network`, fused.
+
+An adaptor is how a client's next block reads the outputs of all M clients' previous blocks (Eqs. 7 and 8).
+Two parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the
+mean ("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `adaptor` is client m's own piece in
+front of its block: nothing for the mean, a 1x1 convolution (between vectors: a linear layer) with bias for the
+concatenation. Nothing normalises or activates what it gives. Without adaptors the next block would have to be M times
+as wide.
 """
 
 import copy
@@ -8,9 +15,9 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ...errors import whole
+from ...errors import demand, whole
 from ...models import MODELS, Network, parameter_count
 from ...models.build import default_width, initialise
 
@@ -23,6 +30,10 @@ CUTS: dict[str, dict[int, tuple[int, ...]]] = {
 }
 # Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
 PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
+ADAPTORS = {
+    "conv": "a 1x1 convolution over the concatenated channels, each client its own",
+    "average": "the mean of the clients' features, without parameters",
+}
 
 
 def narrow(architecture: tuple, clients: int) -> tuple:
@@ -99,3 +110,50 @@ class Client:
         network.classifier = self.classifier
         network.architecture = (*self.architecture, k) if k else self.architecture
         return network
+
+
+# ---------------------------------------------------------------------------------------------------------- adaptors
+def join(kind: str, outputs: Sequence[Tensor]) -> Tensor:
+    """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
+    return torch.cat(list(outputs), dim=1) if kind == "conv" else added(outputs) / len(outputs)
+
+
+def added(outputs: Sequence[Tensor]) -> Tensor:
+    """Sum of M tensors of one shape."""
+    return sum(outputs[1:], outputs[0])
+
+
+def joined(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape of `join`'s answer, without the sample axis, for outputs of the shapes `borders`."""
+    return (sum(shape[0] for shape in borders) if kind == "conv" else borders[0][0], *borders[0][1:])
+
+
+def adaptor(
+    kind: str, borders: Sequence[tuple[int, ...]], m: int, generator: torch.Generator, like: Tensor
+) -> list[nn.Module]:
+    """Client m's adaptor as a list of layers: none, or one that maps all clients' channels to client m's own.
+
+    `borders`: shape of each client's output, (c, h, w) or (d,), without the sample axis. First weights by PyTorch's
+    default formula from `generator`, on the device and in the dtype of `like`.
+    """
+    if kind == "average":
+        return []
+    inputs, outputs = joined(kind, borders)[0], borders[m][0]
+    if len(borders[m]) == 3:
+        return [fresh(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
+    return [fresh(nn.Linear, inputs, outputs, generator=generator, like=like)]
+
+
+def fresh(kind: type[nn.Module], *sizes: int, generator: torch.Generator, like: Tensor) -> nn.Module:
+    """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
+    layer = nn.utils.skip_init(kind, *sizes, dtype=like.dtype)  # no draw from the global random state
+    initialise(layer, generator)
+    return layer.to(like.device)
+
+
+def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> None:
+    """UsageError unless the M outputs of `block` can be joined: same map size, and for the mean also same channels."""
+    shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
+    wanted = "one shape" if kind == "average" else "maps of one size"
+    alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
+    demand(alike, "fusefl.borders", block=block, shapes=shapes, kind=kind, wanted=wanted)

@@ -35,11 +35,9 @@ from ...training import ClientModels, Recipe, train_clients
 from ..base import ClientsAlone, Method, Progress, Steps, knob, register, weighted_mean
 from ..context import Context
 from . import ccvr
-from .adaptors import ADAPTORS, adaptor, check_borders, joined
-from .blocks import Client, narrow
-from .model import FusedModel, Rounds
+from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
+from .model import FusedModel, FuseFLReport, Rounds
 from .network import MERGES, FusedNetwork, Inputs, Stage, Uppers, loaded
-from .report import FuseFLReport
 
 HEADS = ("ccvr", "average", "own")
 

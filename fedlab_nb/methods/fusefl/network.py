@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ...models import Network, load_state
 from ...training import ClientModels, in_chunks
-from .adaptors import added, join
+from .blocks import added, join
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30

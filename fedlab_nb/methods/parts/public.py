@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...data import DATASETS, load
-from ...errors import UsageError
+from ...errors import demand
 from ..context import Context
 from .images import random_crop
 
@@ -21,17 +21,10 @@ NOISE = 1000  # samples of noise where no number is asked for
 def check_source(ctx: Context, source: str, transform: bool, title: str) -> None:
     """UsageError, in one sentence, if `source` cannot be had for this run's inputs."""
     images = ctx.has("images")
-    if source in OWN and not ctx.has("public"):
-        others = "glyphs or noise" if images else "noise"
-        raise UsageError(
-            f"{title} needs unlabelled public samples, which this data set does not have; choose another source "
-            f"(public={others}), or a data set with a public part."
-        )
-    if not images and (source in DATASETS or transform):
-        raise UsageError(
-            f"{title} cannot use {'images of another data set' if source in DATASETS else 'transformed images'} here, "
-            "since this data set has feature rows; choose public=held-out or noise, without transforms."
-        )
+    others = "glyphs or noise" if images else "noise"
+    demand(source not in OWN or ctx.has("public"), "public.none", title=title, others=others)
+    wanted = "images of another data set" if source in DATASETS else "transformed images"
+    demand(images or not (source in DATASETS or transform), "public.rows", title=title, wanted=wanted)
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:

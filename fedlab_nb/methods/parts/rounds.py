@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from ...errors import RunError, UsageError
+from ...errors import RunError, demand, sentence
 from ...models import load_state, model_state
 from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
@@ -61,11 +61,8 @@ class Iterative(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        if self.counts_steps and ctx.recipe.optimizer != "sgd":
-            raise UsageError(
-                f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; "
-                "set optimizer=sgd."
-            )
+        fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
+        demand(fits, "methods.sgd", title=self.info.title, optimizer=ctx.recipe.optimizer)
 
 
 class Rounds:
@@ -151,9 +148,7 @@ class Rounds:
 def check_finite(state: State, t: int, lr: float) -> None:
     """RunError if the global model after round t (from 0) has numbers that are not finite."""
     if not finite(state.values()):
-        raise RunError(
-            f"Round {t + 1} diverged with lr={lr:g}: the model's weights are no longer finite; use a smaller rate."
-        )
+        raise RunError(sentence("methods.round_diverged", round=t + 1, lr=lr))
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:

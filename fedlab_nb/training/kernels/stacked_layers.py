@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import UsageError
+from ...errors import UsageError, demand
 from . import small_conv
 
 
@@ -45,10 +45,8 @@ class StackedConv2d(Twin):
 
     def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
         super().__init__()
-        if leaf.groups != 1 or leaf.padding_mode != "zeros" or isinstance(leaf.padding, str):
-            raise UsageError(
-                f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'."
-            )
+        plain = leaf.groups == 1 and leaf.padding_mode == "zeros" and not isinstance(leaf.padding, str)
+        demand(plain, "stack.convolution", leaf=leaf)
         self.__dict__["leaf"] = leaf  # its sizes; not a submodule
         self.pool = None if pool is None else PerImage(pool)
 
@@ -88,8 +86,8 @@ class StackedBatchNorm2d(Twin):
 
     def __init__(self, leaf: nn.BatchNorm2d) -> None:
         super().__init__()
-        if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
-            raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
+        plain = leaf.momentum is not None and leaf.affine and leaf.track_running_stats
+        demand(plain, "stack.batch_norm", leaf=leaf)
         self.eps, self.momentum = leaf.eps, leaf.momentum
         self.share: Any = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
 
