@@ -17,6 +17,7 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
 
 FIRST = "00_start_here.ipynb"
@@ -76,18 +77,8 @@ def serve(
 
 def server_command(port: int, browser: bool = False) -> list[str]:
     """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
-    options = [
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
-        f"--ServerApp.open_browser={browser}",
-        f"--LabApp.default_url=/lab/tree/{FIRST}",
-        "--ServerApp.answer_yes=True",  # one Ctrl-C is enough
-        "--log-level=WARN",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.extension_manager=readonly",
-    ]
+    about = {"port": port, "browser": browser, "first": FIRST}
+    options = [option.format(**about) for option in declared("servers.toml")["jupyterlab"]]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
     return [sys.executable, "-m", "jupyterlab", *options]

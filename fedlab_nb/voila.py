@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .declared import declared
 from .errors import RunError, choose
 from .jupyter import free_port, has_browser, serve, server_environment
 
@@ -73,20 +74,8 @@ def notebook(code: str) -> dict[str, Any]:
 
 def server_command(page: Path, port: int, theme: str) -> list[str]:
     """The command line of Voilà; the token is in `environment`, because arguments can be read by every user."""
-    return [
-        sys.executable,
-        "-m",
-        "voila",
-        str(page),
-        "--no-browser",
-        "--Voila.auto_token=True",
-        "--Voila.ip=127.0.0.1",
-        f"--Voila.port={port}",
-        "--Voila.port_retries=0",
-        f"--VoilaConfiguration.theme={theme}",
-        "--VoilaConfiguration.template=fedlab_nb",
-        "--Voila.log_level=ERROR",
-    ]
+    options = [option.format(port=port, theme=theme) for option in declared("servers.toml")["voila"]]
+    return [sys.executable, "-m", "voila", str(page), *options]
 
 
 def environment(token: str) -> dict[str, str]:

@@ -2,16 +2,3 @@
 
 from .codec import Quantised, dequantise_state, from_upper_triangle, quantise, quantise_state, upper_triangle
 from .link import Ledger, Link, serialise, size
-
-__all__ = [
-    "Ledger",
-    "Link",
-    "Quantised",
-    "dequantise_state",
-    "from_upper_triangle",
-    "quantise",
-    "quantise_state",
-    "serialise",
-    "size",
-    "upper_triangle",
-]

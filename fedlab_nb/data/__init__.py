@@ -12,19 +12,3 @@ from fedlab_nb.data.partition import PARTITIONS, default_minimum
 from fedlab_nb.data.registry import DATASETS, DatasetInfo, describe, load
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background
-
-__all__ = [
-    "DATASETS",
-    "PARTITIONS",
-    "Dataset",
-    "DatasetInfo",
-    "Description",
-    "Federation",
-    "Skew",
-    "default_minimum",
-    "describe",
-    "federate",
-    "load",
-    "skew_of",
-    "tint_background",
-]

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedlab_nb.data import digits, glyphs, npz, vision
 from fedlab_nb.data.dataset import Dataset, Description
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import choose, demand
 
 
@@ -22,15 +23,7 @@ class DatasetInfo:
     offline: bool = False
 
 
-DATASETS: dict[str, DatasetInfo] = {
-    "digits": DatasetInfo("Digits", "scikit-learn's 1,797 handwritten digits, bundled", offline=True),
-    "glyphs": DatasetInfo("Glyphs", "ten letters drawn on the fly in many fonts, poses and colours", offline=True),
-    "mnist": DatasetInfo("MNIST", "70,000 handwritten digits, downloaded once"),
-    "fashion-mnist": DatasetInfo("Fashion-MNIST", "70,000 pictures of clothes, downloaded once"),
-    "cifar10": DatasetInfo("CIFAR-10", "60,000 small photographs, downloaded once"),
-    "cifar100": DatasetInfo("CIFAR-100", "60,000 small photographs of 100 classes, downloaded once"),
-    "svhn": DatasetInfo("SVHN", "99,289 house-number digits from street photographs, downloaded once"),
-}
+DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
 
 OWN = {"digits": digits, "glyphs": glyphs}  # the package's own
 KEPT = 4  # datasets remembered; a large one takes gigabytes

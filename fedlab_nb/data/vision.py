@@ -16,6 +16,7 @@ import numpy as np
 
 from fedlab_nb.data import npz
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, sentence
 
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
@@ -23,35 +24,20 @@ TIMEOUT = 30.0  # seconds without an answer from a server before a download is g
 
 @dataclass(frozen=True)
 class Source:
-    """How torchvision knows a dataset: its class, the files that it reads under `folder`, and the published sizes."""
+    """How torchvision knows a dataset: its class, the files that it reads in `folder`, and the published sizes.
+    root: the part of `folder` that torchvision is given."""
 
     torchvision_name: str
-    files: tuple[str, ...]
-    shape: tuple[int, int, int]
+    folder: str
+    files: list[str]
+    shape: list[int]
     classes: int
     n_train: int
     n_test: int
-    folder: str = ""
+    root: str = ""
 
 
-def idx_files(folder: str) -> tuple[str, ...]:
-    return tuple(
-        f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
-    )
-
-
-CIFAR10_FILES = ("batches.meta", *(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
-SOURCES = {
-    "mnist": Source("MNIST", idx_files("MNIST"), (1, 28, 28), 10, 60_000, 10_000),
-    "fashion-mnist": Source("FashionMNIST", idx_files("FashionMNIST"), (1, 28, 28), 10, 60_000, 10_000),
-    "cifar10": Source(
-        "CIFAR10", tuple(f"cifar-10-batches-py/{f}" for f in CIFAR10_FILES), (3, 32, 32), 10, 50_000, 10_000
-    ),
-    "cifar100": Source(
-        "CIFAR100", tuple(f"cifar-100-python/{f}" for f in ("meta", "train", "test")), (3, 32, 32), 100, 50_000, 10_000
-    ),
-    "svhn": Source("SVHN", ("train_32x32.mat", "test_32x32.mat"), (3, 32, 32), 10, 73_257, 26_032, folder="SVHN"),
-}
+SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()}
 
 
 def load(name: str) -> Dataset:
@@ -77,7 +63,7 @@ def describe(name: str) -> Description:
     """The published sizes; the digest is None while the files are not here."""
     s = SOURCES[name]
     public = len(public_indices(s.n_train))
-    return Description(name, s.shape, s.classes, s.n_train - public, s.n_test, public, digest(name))
+    return Description(name, tuple(s.shape), s.classes, s.n_train - public, s.n_test, public, digest(name))
 
 
 def data_folder() -> Path:
@@ -109,7 +95,7 @@ def opened(name: str, source: Source, part: str) -> Any:
         from torchvision import datasets
     except ImportError:
         raise RunError(sentence("vision.no_torchvision", name=name)) from None
-    root = data_folder() / source.folder
+    root = data_folder() / source.root
     which = {"split": part} if name == "svhn" else {"train": part == "train"}
     make = getattr(datasets, source.torchvision_name)
     try:

@@ -12,8 +12,6 @@ from .lab_view import Extra, LabSpec, LabView, PanelState
 from .panel import Panel
 from .racing import RACE
 
-__all__ = ["Extra", "LabSpec", "LabView", "PanelState", "Panel", "comparison", "playground", "race"]
-
 PLAYGROUND = LabSpec(companions=("local", "fedavg", "ensemble", "fens", "fedlpa"))
 
 

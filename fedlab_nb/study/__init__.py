@@ -16,24 +16,6 @@ from .results import Results
 from .settings import Plan, Settings, plan
 from .store import Store, StoreWarning, store_folder
 
-__all__ = [
-    "Event",
-    "Outcome",
-    "Outcomes",
-    "Plan",
-    "Results",
-    "Settings",
-    "Store",
-    "StoreWarning",
-    "Study",
-    "compare",
-    "job",
-    "plan",
-    "run",
-    "store_folder",
-    "sweep",
-]
-
 
 class _Room(types.ModuleType):
     def __call__(self, *arguments: Any, **settings: Any) -> Results:

@@ -5,5 +5,3 @@ and kept as `digits.json` beside this file. `load()` reads it; nothing is traine
 """
 
 from .table import ALPHAS, CLIENTS, FILE, SEEDS, Stored, load
-
-__all__ = ["ALPHAS", "CLIENTS", "FILE", "SEEDS", "Stored", "load"]
