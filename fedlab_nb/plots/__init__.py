@@ -14,22 +14,3 @@ from .partition import Partition, partition
 from .series import Series
 from .style import Picture, png, svg
 from .summary_figure import handout
-
-__all__ = [
-    "Map",
-    "Partition",
-    "Picture",
-    "Series",
-    "accuracy",
-    "classes",
-    "communication",
-    "features",
-    "handout",
-    "neighbour_accuracy",
-    "partition",
-    "pca",
-    "png",
-    "svg",
-    "tsne",
-    "verdict",
-]

@@ -10,18 +10,17 @@ from matplotlib.axes import Axes
 from ..study.statistics import difference
 from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size
 from .series import Series, finished, settings_of
-from .style import FAINT, INK, LOCK, QUIET, Picture, dress, heading, new_figure
-from .words import band_words, listed, percent, plural, seed_words, significance
+from .style import FAINT, INK, QUIET, Picture, drawing, dress, heading
+from .words import band_words, listed, percent, plural, seed_words, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
+BARS = "mean, 95 % band of Student's t, one dot a seed"
 
 
 def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str = "") -> Picture:
     """Bars of the finished series at the left, curves of all of them at the right. `chance`: accuracy of guessing."""
     done = finished(series)
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         Bars(left, series, chance).update(series)
         curves(right, series, chance)
     return Picture(figure, alt_text(series, done), f"{verdict(done)} {note}".strip(), table(done))
@@ -34,15 +33,9 @@ class Bars:
     """
 
     def __init__(
-        self,
-        ax: Axes,
-        rows: Sequence[Series],
-        chance: float | None = None,
-        *,
-        x: str = "mean, 95 % band of Student's t, one dot a seed",
-        ticks: Sequence[float] = FIFTHS,
+        self, ax: Axes, rows: Sequence[Series], chance: float | None = None, *, x: str = BARS, ticks: Sequence = FIFTHS
     ) -> None:
-        self.ax = dress(ax, grid="x")
+        self.ax = dress(ax, x=x, grid="x", size=9)
         size = rows_size(max(len(rows), 3))
         self.parts = []
         for i, s in enumerate(rows):
@@ -57,7 +50,6 @@ class Bars:
             level_line(ax, chance, axis="x")
         rows_axis(ax, [s.lines for s in rows], least=3, size=size)
         percent_axis(ax, "x", ticks=ticks)
-        ax.set_xlabel(x, fontsize=9, color=QUIET)
 
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
         heading(self.ax, title)
@@ -71,7 +63,7 @@ class Bars:
 
 def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
     """Accuracy against the progress of a run; local training, which is shared, in grey."""
-    dress(ax, title="While it trains", grid="y")
+    dress(ax, title="While it trains", x="progress of the run", grid="y", size=9)
     local = False
     for s in series:
         for i, points in enumerate(s.curves):
@@ -94,20 +86,16 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     ax.set_xlim(0, 1)
     percent_axis(ax, "y", 1.07, ticks=FIFTHS)
     ax.set_xticks([0, 0.5, 1], ["start", "half", "end"])
-    ax.set_xlabel("progress of the run", fontsize=9, color=QUIET)
 
 
 def verdict(series: Sequence[Series]) -> str:
     """Who is best, by how much, and whether that is more than noise."""
     if not series:
         return "No result yet."
-    ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
-    best = ranked[0]
-    text = f"{best.name} is best with {percent(best.mean)}"
-    if len(ranked) == 1:
-        text = f"{best.name} reaches {percent(best.mean)}"
-    else:
-        second = ranked[1]
+    best, *others = ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
+    text = f"{best.name} {'is best with' if others else 'reaches'} {percent(best.mean)}"
+    if others:
+        second = others[0]
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
         points, wide = f"{100 * ahead.mean:.0f}", f"{100 * ahead.half_width:.0f}"
         behind = "is level with it" if points == "0" else f"follows {plural(int(points), 'point')} behind"
@@ -117,32 +105,20 @@ def verdict(series: Sequence[Series]) -> str:
             clear=f", clearly ahead of {second.name} (by {points} ± {wide} points)",
             one_seed=f", {second.name} {behind}; with one seed nobody can tell whether that is noise",
         )
-    if len(ranked) > 2:
-        text += f"; {ranked[-1].name} is last with {percent(ranked[-1].mean)}"
+    if len(others) > 1:
+        text += f"; {others[-1].name} is last with {percent(others[-1].mean)}"
     bounds = [f"{s.name} {percent(s.mean)}" for s in series if s.bound and s not in ranked]
     return f"{text}." + (f" For reference: {listed(bounds)}." if bounds else "")
 
 
 def alt_text(series: Sequence[Series], done: Sequence[Series]) -> str:
-    values = ", ".join(
-        f"{s.name} {percent(s.mean)}" + ("" if s.band.n < 2 else f" plus or minus {100 * s.band.half_width:.0f}")
-        for s in done
-    )
+    bands = ("" if s.band.n < 2 else f" plus or minus {100 * s.band.half_width:.0f}" for s in done)
+    values = ", ".join(f"{s.name} {percent(s.mean)}{wide}" for s, wide in zip(done, bands, strict=True))
     seeds = "; ".join(dict.fromkeys(s.seeds for s in done)) or "no seed finished"
-    return (
-        f"Bars of test accuracy and curves of accuracy against progress ({settings_of(series)}; {seeds}): "
-        f"{values or 'no result yet'}."
-    )
+    about = f"Bars of test accuracy and curves of accuracy against progress ({settings_of(series)}; {seeds})"
+    return f"{about}: {values or 'no result yet'}."
 
 
 def table(series: Sequence[Series]) -> list[dict]:
-    return [
-        {
-            "method": s.name,
-            "setting": s.setting,
-            "accuracy": percent(s.mean),
-            "± 95 % band": band_words(s.band),
-            "seeds": seed_words(s.accuracies),
-        }
-        for s in series
-    ]
+    rows = ((s.name, s.setting, percent(s.mean), band_words(s.band), seed_words(s.accuracies)) for s in series)
+    return tabled("method | setting | accuracy | ± 95 % band | seeds", rows)

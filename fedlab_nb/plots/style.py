@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ ACCENT, SECOND = "#0072B2", "#D55E00"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 PETROFF10 = tuple(map(to_hex, matplotlib.color_sequences["petroff10"]))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+CIVIDIS = matplotlib.colormaps["cividis"]
 
 
 @dataclass
@@ -117,14 +119,24 @@ def new_figure(size: tuple[float, float] = SIZE, dpi: int | None = None, *, fixe
     return figure
 
 
+@contextmanager
+def drawing(rows: int = 1, columns: int = 1, *, size: tuple[float, float] = SIZE, fixed: bool = False, **grid: Any):
+    """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
+    they stay where `figure.add_axes` puts them.
+    """
+    with LOCK:
+        figure = new_figure(size, fixed=fixed)
+        yield figure, None if fixed else figure.subplots(rows, columns, **grid)
+
+
 def heading(ax: Axes, text: str, pad: float = 7, size: float = 11) -> None:
     """The bold title over the left end of the axes."""
     ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
 
 
-def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "") -> Axes:
+def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10) -> Axes:
     """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the
-    data.
+    data; `size`: of the letters of `x` and `y`.
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(RULE)
@@ -132,8 +144,8 @@ def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = ""
     ax.tick_params(which="minor", length=0)
     if title:
         heading(ax, title)
-    ax.set_xlabel(x, fontsize=10, color=QUIET)
-    ax.set_ylabel(y, fontsize=10, color=QUIET)
+    ax.set_xlabel(x, fontsize=size, color=QUIET)
+    ax.set_ylabel(y, fontsize=size, color=QUIET)
     if grid:
         ax.grid(True, which="major", axis=grid, color=FAINT, linewidth=1)
         ax.set_axisbelow(True)
@@ -151,18 +163,14 @@ def class_colours(classes: int) -> list[Any]:
     """A colour for each class: petroff10 up to ten, steps of cividis beyond."""
     if classes <= len(PETROFF10):
         return list(PETROFF10[:classes])
-    return [tuple(c) for c in cividis()([i / (classes - 1) for i in range(classes)])]
-
-
-def cividis() -> Any:
-    return matplotlib.colormaps["cividis"]
+    return [tuple(c) for c in CIVIDIS([i / (classes - 1) for i in range(classes)])]
 
 
 def many_is_dark(empty: bool = True) -> ListedColormap:
     """Cividis from its light end to its dark one (on dark pages: the other way round); `empty`: nothing at all is
     white.
     """
-    colours = cividis()(np.linspace(0.97, 0.06, 256))
+    colours = CIVIDIS(np.linspace(0.97, 0.06, 256))
     if empty:
         colours[0] = (1, 1, 1, 1)
     return ListedColormap(colours)

@@ -1,7 +1,7 @@
 """Numbers in words: percentages, bytes, settings, and whether a difference is more than noise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -42,6 +42,11 @@ def listed(words: Sequence[str]) -> str:
     """['a', 'b', 'c'] -> 'a, b and c'."""
     words = list(words)
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
+
+
+def tabled(columns: str, rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """A picture's table: a dict a row. tabled("client | share", [(0, "5 %")]) -> [{"client": 0, "share": "5 %"}]."""
+    return [dict(zip(columns.split(" | "), row, strict=True)) for row in rows]
 
 
 def plural(count: int, word: str) -> str:
