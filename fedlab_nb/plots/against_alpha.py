@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from .axes import level_line, log_axis, percent_axis
 from .series import Series
-from .style import LOCK, Picture, dress, legend, new_figure
+from .style import Picture, drawing, dress, legend
 from .words import mean_percent
 
 
@@ -13,9 +13,8 @@ def against_alpha(
 ) -> Picture:
     """`{method: {alpha: {seed: accuracy 0–1}}}` as lines over a logarithmic α axis; `chance`: accuracy of guessing."""
     alphas = sorted({alpha for points in accuracies.values() for alpha in points})
-    with LOCK:
-        figure = new_figure((7.6, 3.6))
-        ax = dress(figure.subplots(), x="α (smaller: more skewed)", y="test accuracy", grid="y")
+    with drawing(size=(7.6, 3.6)) as (figure, ax):
+        dress(ax, x="α (smaller: more skewed)", y="test accuracy", grid="y")
         for i, (label, points) in enumerate(accuracies.items()):
             row = [Series(label, accuracies=points[a], colour=i) for a in sorted(points)]
             ends = [s.ends or (s.mean, s.mean) for s in row]

@@ -24,10 +24,15 @@ from .style import ACCENT, INK, QUIET, legend, new_figure, shorten
 from .words import data_size, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
-SIZES = FuncFormatter(lambda v, _: data_size(v) if v else "0")  # bytes
+Form = Callable[[float], str]  # how an axis writes a value
 FIFTHS, HALVES = (0, 0.2, 0.4, 0.6, 0.8, 1), (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
 Points = Sequence[tuple[float, float]]
+
+
+def SIZES(count: float) -> str:
+    """Bytes of a tick: 26280 -> '26.3 kB'."""
+    return data_size(count) if count else "0"
 
 
 # ---------------------------------------------------------------------------------------------------- scales and ticks
@@ -43,25 +48,22 @@ def percent_axis(
     getattr(ax, f"{axis}axis").set_major_formatter(PERCENT)
 
 
-def few_ticks(
-    ax: Axes, axis: str, most: int, *, whole: bool = False, form: FuncFormatter | Callable[[float], str] | None = None
-) -> None:
+def few_ticks(ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form | None = None) -> None:
     """At most about `most` ticks. whole: at whole numbers only;   form: how a value is written, such as `SIZES`."""
     here = getattr(ax, f"{axis}axis")
     here.set_major_locator(MaxNLocator(most, integer=whole))
     if form is not None:
-        here.set_major_formatter(form if isinstance(form, FuncFormatter) else FuncFormatter(lambda v, _: form(v)))
+        here.set_major_formatter(lambda v, _: form(v))
 
 
 def log_axis(
-    ax: Axes, axis: str = "x", *, ticks: Sequence[float] = (), most: int = 6,
-    form: FuncFormatter | Callable[[float], str] = "{:g}".format,
-) -> None:  # fmt: skip
+    ax: Axes, axis: str = "x", *, ticks: Sequence[float] = (), most: int = 6, form: Form = "{:g}".format
+) -> None:
     """A logarithmic axis without small ticks: at `ticks`, else at `most` powers of ten. form: how one is written."""
     ax.set(**{f"{axis}scale": "log"})
     here = getattr(ax, f"{axis}axis")
     here.set_major_locator(FixedLocator(ticks) if ticks else LogLocator(10, numticks=most))
-    here.set_major_formatter(form if isinstance(form, FuncFormatter) else FuncFormatter(lambda v, _: form(v)))
+    here.set_major_formatter(lambda v, _: form(v))
     here.set_minor_locator(NullLocator())
 
 
@@ -103,7 +105,7 @@ def class_ticks(
         return
     here = getattr(ax, f"{axis}axis")
     here.set_major_locator(MaxNLocator(most, integer=True))
-    here.set_major_formatter(FuncFormatter(lambda v, _: short[int(v)] if 0 <= v < len(short) else ""))
+    here.set_major_formatter(lambda v, _: short[int(v)] if 0 <= v < len(short) else "")
 
 
 # --------------------------------------------------------------------------------------------------------------- marks

@@ -9,6 +9,6 @@ def blank(text: str, *, setting: str) -> Picture:
     """`text` in the middle of an empty figure; the same is its sentence."""
     with LOCK:
         figure = new_figure()
-        shown = textwrap.fill(text, 46)
-        figure.text(0.5, 0.5, shown, ha="center", va="center", fontsize=13, color=QUIET, linespacing=1.6)
+        middle = {"ha": "center", "va": "center", "fontsize": 13, "color": QUIET, "linespacing": 1.6}
+        figure.text(0.5, 0.5, textwrap.fill(text, 46), **middle)
     return Picture(figure, alt=f"No picture yet ({setting}). {text}", sentence=text)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from .axes import PERCENT, class_ticks, client_ticks, colour_bar, mark
 from .heat import heat_map
 from .series import Series, finished, settings_of
-from .style import LOCK, QUIET, Picture, heading, new_figure
+from .style import QUIET, Picture, drawing, heading
 from .words import percent
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
@@ -19,23 +19,16 @@ def classes(
 ) -> Picture:
     """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
     done = finished(series)
-    per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
-    with LOCK:
-        figure = new_figure()
-        many = len(done) > STACKED
-        first, second = figure.subplots(1, 2, sharey=True) if many else figure.subplots(2, 1)
+    shown = done, per_class, per_client = done, averages(done, "per_class"), averages(done, "per_client")
+    many = len(done) > STACKED
+    with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
         heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
         title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
         image = heat(second, per_client, done, title + seed_of(done), None, "client")
         mark(second, client, per_client.shape[1], frame=True)
         mark(first, klass, per_class.shape[1], frame=True)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    return Picture(
-        figure,
-        alt=alt_text(done, per_class, per_client),
-        sentence=sentence(done, per_class, per_client, class_names, client, klass),
-        table=table(done, per_class, per_client, class_names),
-    )
+    return Picture(figure, alt_text(*shown), sentence(*shown, class_names, client, klass), table(*shown, class_names))
 
 
 def seed_of(series: Sequence[Series]) -> str:
@@ -57,9 +50,8 @@ def averages(series: Sequence[Series], name: str) -> np.ndarray:
 def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, names: Sequence[str] | None, x: str):
     """One heat-map, 0–100 %; its numbers are written into the cells while they fit."""
     rows, columns = max(1, values.shape[0]), max(1, values.shape[1])
-    fits = columns <= 20 and rows <= 8
     shown = values if values.size else np.full((rows, columns), np.nan)
-    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if fits else None)
+    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if columns <= 20 and rows <= 8 else None)
     heading(ax, title, 5)
     if names is not None:
         class_ticks(ax, names, length=10, most=15)
@@ -106,21 +98,17 @@ def ends(values: np.ndarray) -> str:
 
 
 def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray) -> str:
-    parts = [
-        f"{s.name} {ends(a)} over classes, {ends(b)} over clients"
-        for s, a, b in zip(series, per_class, per_client, strict=True)
-        if not (np.isnan(a).all() or np.isnan(b).all())
-    ]
-    values = "; ".join(parts) or "no result yet"
-    return f"Heat-maps of accuracy for each class and each client ({settings_of(series)}): {values}."
+    rows = zip(series, per_class, per_client, strict=True)
+    known = [(s, a, b) for s, a, b in rows if not (np.isnan(a).all() or np.isnan(b).all())]
+    values = "; ".join(f"{s.name} {ends(a)} over classes, {ends(b)} over clients" for s, a, b in known)
+    about = f"Heat-maps of accuracy for each class and each client ({settings_of(series)})"
+    return f"{about}: {values or 'no result yet'}."
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:
-    def text(value: float) -> str:
-        return "" if np.isnan(value) else percent(value)
-
     rows = []
-    for s, a, b in zip(series, per_class, per_client, strict=True):
-        by_class = {f"class {n}": text(v) for n, v in zip(names, a, strict=False)}
-        rows.append({"method": s.name, **by_class, **{f"client {k}": text(v) for k, v in enumerate(b)}})
+    for s, *values in zip(series, per_class, per_client, strict=True):
+        by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
+        row = {"method": s.name, **{f"class {n}": v for n, v in zip(names, by_class, strict=False)}}
+        rows.append(row | {f"client {k}": v for k, v in enumerate(by_client)})
     return rows

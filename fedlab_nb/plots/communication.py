@@ -1,24 +1,27 @@
 """Communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
 from .axes import SIZES, log_axis, percent_axis, rows_axis
 from .series import Series, finished, settings_of
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, legend, new_figure
-from .words import data_size, percent, plural
+from .style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, legend
+from .words import data_size, percent, plural, tabled
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
+# Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
+SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
+SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
+BEFORE = {"left": 0, "center": 0.5, "right": 1}  # how much of a name stands before where it is put
 
 
 def communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
     """Phases at the left, accuracy against bytes at the right. `client_bytes`: to be said instead of the comparison."""
     done = finished(series)
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         phases(left, done)
         against_bytes(right, done)
     return Picture(figure, alt_text(done), client_bytes or sentence(done), table(done))
@@ -28,37 +31,32 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
     """Two lollipops a phase, up and down, on a logarithmic axis. Methods are told apart by their heading."""
     by_phase = sum(len(s.phases) + 1 for s in series) <= ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    y, ticks, labels, heads, seen = 0.0, [], [], [], [1.0]
-    lollipops: dict[tuple[str, str, bool], list[tuple[float, float]]] = {}  # (marker, colour, pinned) -> [(bytes, y)]
+    y, names, heads = 0.0, {}, []  # {place: phase}, [(place, series)]
+    lollipops = defaultdict(list)  # {(marker, colour, pinned): [(bytes, y)]}
     for s in series:
-        parts = s.phases if by_phase else {s.lines: (s.up, s.down)}
         if by_phase:
             heads.append((y, s))
             y += 0.9
-        for phase, (up, down) in parts.items():
+        for phase, (up, down) in (s.phases if by_phase else {s.lines: (s.up, s.down)}).items():
             for count, shift, marker, colour in ((up, -0.16, "^", ACCENT), (down, 0.16, "v", SECOND)):
                 if count:
-                    lollipops.setdefault((marker, colour, s.pinned), []).append((count, y + shift))
-                    seen.append(count)
-            ticks.append(y)
-            labels.append(phase)
+                    lollipops[marker, colour, s.pinned].append((count, y + shift))
+            names[y] = phase
             y += 1
-        if by_phase:
-            y += 0.25
+        y += 0.25 * by_phase
     for (marker, colour, pinned), points in lollipops.items():
         x, places = zip(*points, strict=True)
         ax.hlines(places, 1, x, color=colour, lw=1.8, alpha=0.35 if pinned else 0.6)
         ax.plot(x, places, marker, color=colour, ms=6.5, alpha=0.6 if pinned else 1)
-    small = 10 if y <= 13 else 8.5 if y <= 20 else 7
-    rows_axis(ax, labels, least=4, size=small)
-    ax.set_yticks(ticks, labels)
-    for i, (place, s) in enumerate(heads):
-        if i:
+    size = 10 if y <= 13 else 8.5 if y <= 20 else 7
+    rows_axis(ax, list(names.values()), least=4, size=size)
+    ax.set_yticks(list(names), list(names.values()))
+    for place, s in heads:
+        if place:
             ax.axhline(place - 0.6, color=FAINT, lw=1)
-        ax.annotate(
-            s.name, (0, place), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=small, fontweight="bold", color=INK,
-        )  # fmt: skip
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
+        ax.annotate(s.name, (0, place), va="center", fontsize=size, fontweight="bold", color=INK, **beside)
+    seen = [1.0, *(count for points in lollipops.values() for count, _ in points)]
     bytes_axis(ax, seen)
     ax.set_xlim(left=max(1.0, min([v for v in seen if v > 1] or [1.0]) / 30))
     ax.set_ylim(max(y, 4) - 0.4, -0.7)
@@ -69,7 +67,7 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
 
 def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
     """One point a series, with its band over seeds; pinned ones hollow. Free methods stand at the left edge."""
-    dress(ax, title="Accuracy against bytes", grid="both")
+    dress(ax, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9)
     shown = sorted(series, key=lambda s: (s.total, s.mean))
     size = 9 if len(shown) <= 10 else 7
     for s in shown:
@@ -78,7 +76,6 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
         ax.plot([x], [s.mean], s.marker, ms=size, color=s.hue, mfc="white" if s.pinned else s.hue, mew=1.6)
     bytes_axis(ax, [s.total for s in series if s.total] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03)
-    ax.set_xlabel("bytes, both ways, all clients", fontsize=9, color=QUIET)
     name_points(ax, shown)
 
 
@@ -88,29 +85,17 @@ def name_points(ax: Axes, series: Sequence[Series]) -> None:
     font = 9 if len(series) <= 10 else 7.5
     inches = ax.get_position().width * ax.figure.get_figwidth()
     tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
-
-    def place(s: Series) -> tuple[float, float]:
-        return math.log(max(s.total, low) / low) / math.log(high / low), s.mean / ax.get_ylim()[1]
-
-    taken = [(x - dot, x + dot, y - dot, y + dot) for x, y in map(place, series)]
-    for s in series:
-        x, y = place(s)
-        width = wide * len(s.name)
-        choices = {
-            "left": (x + 0.045, y), "right": (x - 0.045, y),
-            "center": (x, y + 0.055), "center ": (x, y - 0.055),
-            "left ": (x + 0.03, y + 0.05), "right ": (x - 0.03, y + 0.05),
-            "left  ": (x + 0.03, y - 0.05), "right  ": (x - 0.03, y - 0.05),
-        }  # fmt: skip
-
-        def box(side: str, choices=choices, width=width) -> tuple[float, float, float, float]:
-            at, up = choices[side]
-            start = at - {"left": 0, "right": width, "center": width / 2}[side.strip()]
-            return start, start + width, up - tall / 2, up + tall / 2
-
-        best = min(choices, key=lambda side: cost(box(side), taken))
-        taken.append(box(best))
-        ax.text(*choices[best], s.name, transform=ax.transAxes, fontsize=font, color=INK, ha=best.strip(), va="center")
+    tops = ax.get_ylim()[1]
+    places = [(math.log(max(s.total, low) / low) / math.log(high / low), s.mean / tops) for s in series]
+    taken = [(x - dot, x + dot, y - dot, y + dot) for x, y in places]
+    for s, (x, y) in zip(series, places, strict=True):
+        width, boxes = wide * len(s.name), {}
+        for side, right, up in SIDES:
+            start = x + right - width * BEFORE[side]
+            boxes[side, x + right, y + up] = start, start + width, y + up - tall / 2, y + up + tall / 2
+        side, *at = best = min(boxes, key=lambda place, boxes=boxes: cost(boxes[place], taken))
+        taken.append(boxes[best])
+        ax.text(*at, s.name, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
 
 
 def cost(box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]) -> float:
@@ -138,28 +123,20 @@ def sentence(series: Sequence[Series]) -> str:
         return "No result yet."
     real = [s for s in series if s.total and not s.bound] or list(series)
     cheap, dear = min(real, key=lambda s: s.total), max(real, key=lambda s: s.total)
-    if len(real) == 1 or cheap.total == dear.total:
+    if cheap.total == dear.total:
         return f"{cheap.name} moves {data_size(cheap.up)} up and {data_size(cheap.down)} down, all clients together."
-    times = dear.total / max(cheap.total, 1)
     points = 100 * (dear.mean - cheap.mean)
     better = f"{plural(round(abs(points)), 'point')} {'better' if points >= 0 else 'worse'}"
-    return (
-        f"{cheap.name} costs least, {data_size(cheap.total)} up and down for all clients; {dear.name} costs "
-        f"{times:.1f} times as much and is {better}."
-    )
+    times = f"{dear.name} costs {dear.total / max(cheap.total, 1):.1f} times as much and is {better}"
+    return f"{cheap.name} costs least, {data_size(cheap.total)} up and down for all clients; {times}."
 
 
 def alt_text(series: Sequence[Series]) -> str:
     each = [f"{s.name} {data_size(s.up)} up and {data_size(s.down)} down at {percent(s.mean)}" for s in series]
-    return (
-        f"Bytes up and down by phase on a log axis, and accuracy against bytes ({settings_of(series)}): "
-        f"{', '.join(each) or 'no result yet'}."
-    )
+    about = f"Bytes up and down by phase on a log axis, and accuracy against bytes ({settings_of(series)})"
+    return f"{about}: {', '.join(each) or 'no result yet'}."
 
 
 def table(series: Sequence[Series]) -> list[dict]:
-    return [
-        {"method": s.name, "phase": phase, "bytes up": round(up), "bytes down": round(down)}
-        for s in series
-        for phase, (up, down) in (*s.phases.items(), ("all", (s.up, s.down)))
-    ]
+    parts = ((s.name, phase, sent) for s in series for phase, sent in (*s.phases.items(), ("all", (s.up, s.down))))
+    return tabled("method | phase | bytes up | bytes down", ((*names, *map(round, sent)) for *names, sent in parts))

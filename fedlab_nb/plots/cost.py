@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from .axes import rows_axis, rows_size
 from .series import Series, finished, settings_of
-from .style import INK, LOCK, Picture, dress, legend, new_figure
-from .words import listed, plural
+from .style import INK, Picture, drawing, dress, legend
+from .words import listed, plural, tabled
+
+SHARED = "Clients are trained once and shared; a method that rests on them is charged for them here all the same."
 
 
 def times(series: Sequence[Series], seconds: Mapping[str, tuple[float, float]]) -> Picture:
     """Bars of wall time, mean over seeds. seconds: {series name: (local training, everything after it)}."""
     done = [s for s in finished(series) if s.name in seconds]
     small = rows_size(max(len(done), 3))
-    with LOCK:
-        figure = new_figure()
-        ax = dress(figure.subplots(), title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
+    with drawing() as (figure, ax):
+        dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
         for i, s in enumerate(done):
             local, rest = seconds[s.name]
             ax.barh(i, local, height=0.6, color="#c3cad1", label="local training, shared" if not i else None)
@@ -29,15 +30,10 @@ def times(series: Sequence[Series], seconds: Mapping[str, tuple[float, float]]) 
     text = "No result yet."
     if total:
         slow = max(total, key=total.get)
-        text = (
-            f"{slow} takes longest, {total[slow]:.1f} s. Clients are trained once and shared; a method that rests on "
-            "them is charged for them here all the same."
-        )
+        text = f"{slow} takes longest, {total[slow]:.1f} s. {SHARED}"
     alt = ", ".join(f"{name} {value:.1f} s" for name, value in total.items()) or "no result yet"
-    columns = ("local training, s", "the rest, s")
-    table = []
-    for s in done:
-        table.append({"method": s.name, **{c: round(v, 2) for c, v in zip(columns, seconds[s.name], strict=True)}})
+    rows = ((s.name, *(round(v, 2) for v in seconds[s.name])) for s in done)
+    table = tabled("method | local training, s | the rest, s", rows)
     return Picture(figure, f"Bars of wall time ({settings_of(done)}): {alt}.", text, table)
 
 

@@ -8,8 +8,8 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
-from .style import INK, LOCK, MARKERS, QUIET, RULE, Picture, class_colours, heading, new_figure
-from .words import percent, plural
+from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing, heading
+from .words import percent, plural, tabled
 
 MAPS = 8
 
@@ -38,32 +38,23 @@ def features(
 ) -> Picture:
     """Small multiples of at most MAPS maps. `held`: classes that stay bright; `who`: which they are, in words."""
     shown = list(maps[:MAPS])
-    with LOCK:
-        figure = new_figure()
-        paint(figure, shown, class_names, held)
-    table = [
-        {"method": m.name, "neighbour accuracy": percent(m.score), "points": len(m.points), "map": m.how} for m in maps
-    ]
-    words = sentence(shown, len(maps) - len(shown), who)
-    return Picture(figure, alt_text(shown, setting, class_names), words, table)
+    rows = 1 if len(shown) <= 3 else 2
+    with drawing(rows, max(1, math.ceil(len(shown) / rows)), squeeze=False) as (figure, axes):
+        paint(figure, axes.ravel(), shown, class_names, held)
+    each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
+    table = tabled("method | neighbour accuracy | points | map", each)
+    return Picture(figure, alt_text(shown, setting, class_names), sentence(shown, len(maps) - len(shown), who), table)
 
 
-def paint(figure, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
-    columns = max(1, len(maps)) if len(maps) <= 3 else math.ceil(len(maps) / 2)
-    rows = 1 if len(maps) <= 3 else 2
-    colours = class_colours(len(names))
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    size = 17 if len(maps) <= 3 else 12
+def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
+    colours, size = class_colours(len(names)), 17 if len(maps) <= 3 else 12
     for ax in axes[len(maps) :]:
         ax.set_axis_off()
     for ax, m in zip(axes, maps, strict=False):
         for c in np.unique(m.labels):
-            mine = m.labels == c
-            bright = held is None or held[c]
-            ax.scatter(
-                m.points[mine, 0], m.points[mine, 1], s=size, color=colours[c], marker=MARKERS[c % len(MARKERS)],
-                linewidths=0, alpha=0.9 if bright else 0.15, zorder=2 if bright else 1,
-            )  # fmt: skip
+            bright = {"alpha": 0.9, "zorder": 2} if held is None or held[c] else {"alpha": 0.15, "zorder": 1}
+            look = {"color": colours[c], "marker": MARKERS[c % len(MARKERS)], "linewidths": 0, **bright}
+            ax.scatter(*m.points[m.labels == c].T, s=size, **look)
         heading(ax, m.label, 4, 10.5)
         ax.set_xlabel(f"{m.how} · neighbours {percent(m.score)}", fontsize=9, color=QUIET)
         ax.set(xticks=[], yticks=[])
@@ -72,30 +63,23 @@ def paint(figure, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool
     if len(names) <= 20:
         styles = zip(names, colours, cycle(MARKERS), strict=False)
         handles = [Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12]) for name, hue, m in styles]
-        figure.legend(
-            handles=handles, loc="outside right center", frameon=False, fontsize=9.5, title="class", labelcolor=INK,
-            handletextpad=0.1, title_fontproperties={"size": 9},
-        )  # fmt: skip
+        look = {"frameon": False, "fontsize": 9.5, "labelcolor": INK, "title_fontproperties": {"size": 9}}
+        figure.legend(handles=handles, loc="outside right center", title="class", handletextpad=0.1, **look)
 
 
 def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
     if not maps:
         return "No features yet."
     best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
-    text = (
+    least = f" (least: {worst.name}, {percent(worst.score)})" if best is not worst else ""
+    parts = [
         f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
-        "in its features"
-    )
-    if best is not worst:
-        text += f" (least: {worst.name}, {percent(worst.score)})"
-    text += ". Distances between islands mean little."
-    if who:
-        text += f" Bright: {who}."
-    if left_out > 0:
-        text += f" {plural(left_out, 'more method')} in the table."
-    if any(m.how == "PCA" for m in maps):
-        text += " PCA preview, t-SNE is on its way."
-    return text
+        f"in its features{least}. Distances between islands mean little.",
+        f"Bright: {who}." if who else "",
+        f"{plural(left_out, 'more method')} in the table." if left_out > 0 else "",
+        "PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else "",
+    ]
+    return " ".join(filter(None, parts))
 
 
 def alt_text(maps: Sequence[Map], setting: str, names: Sequence[str]) -> str:

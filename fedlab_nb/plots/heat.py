@@ -53,14 +53,10 @@ class Heat:
     ) -> None:
         self.ax, self.text, self.signed = ax, text, signed
         self.clients, self.classes = clients, len(names)
-        self.image = ax.imshow(
-            np.zeros((self.classes, clients)), cmap=colours(signed), aspect="auto", interpolation="nearest"
-        )
-        written = max(clients, self.classes) <= WRITTEN
-        self.texts = {
-            (k, c): ax.text(k, c, "", ha="center", va="center", fontsize=8)
-            for k in range(clients) for c in range(self.classes) if written
-        }  # fmt: skip
+        empty = np.zeros((self.classes, clients))
+        self.image = ax.imshow(empty, cmap=colours(signed), aspect="auto", interpolation="nearest")
+        cells = np.ndindex(clients, self.classes) if max(clients, self.classes) <= WRITTEN else ()
+        self.texts = {(k, c): ax.text(k, c, "", ha="center", va="center", fontsize=8) for k, c in cells}
         self.rings = [Rectangle((0, 0), 0.92, 0.88, fill=False, edgecolor=INK, lw=1.5) for _ in names]
         self.client = Rectangle((0, -0.5), 1, self.classes, fill=False, edgecolor=ACCENT, lw=2.2, clip_on=False)
         self.klass = Rectangle((-0.5, 0), clients, 1, fill=False, edgecolor=SECOND, lw=2.2, clip_on=False)
@@ -73,8 +69,7 @@ class Heat:
         ax.set_xlabel("client", fontsize=10, color=QUIET)
         client_ticks(ax, self.clients, few=12)
         class_ticks(ax, names if first else [""] * len(names), "y", length=9, few=26)
-        if first:
-            ax.set_ylabel("class", fontsize=10, color=QUIET)
+        ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)
         ax.set(xlim=(-0.5, self.clients - 0.5), ylim=(self.classes - 0.5, -0.5))
         ax.tick_params(length=0, labelsize=9.5, labelcolor=INK)
         if self.classes > 12:

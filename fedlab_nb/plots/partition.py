@@ -14,9 +14,9 @@ from matplotlib.patches import Rectangle
 from ..data import Federation
 from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
-from .series import Series
+from .series import Series, finished
 from .style import ACCENT, FAINT, LOCK, Picture, class_colours, dress, heading, many_is_dark, new_figure
-from .words import listed, marked_words, percent, plural
+from .words import listed, marked_words, percent, plural, tabled
 
 LIMIT = 26
 
@@ -24,8 +24,7 @@ LIMIT = 26
 class Partition:
     """The picture of a partition; `show(...)` brings it up to date, quickly where the table keeps its shape."""
 
-    def __init__(self) -> None:
-        self._shape: tuple | None = None
+    _shape: tuple | None = None
 
     def show(
         self, federation: Federation, *, setting: str, client: int | None = None, klass: int | None = None,
@@ -50,7 +49,7 @@ class Partition:
                 heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
         alt = alt_text(federation, setting, client, klass)
         if rows:
-            values = ", ".join(f"{s.label} {percent(s.mean)}" for s in rows if s.accuracies)
+            values = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
             alt += f" Beside it, {title[0].lower()}{title[1:]}: {values}."
         return Picture(self.figure, alt, sentence(federation, client, klass), table(federation))
 
@@ -130,8 +129,7 @@ def alt_text(federation: Federation, setting: str, client: int | None = None, kl
     counts = np.asarray(federation.label_counts)
     clients, classes = counts.shape
     held = (counts > 0).sum(1)
-    few, many = int(held.min()), int(held.max())
-    holds = f"{few}" if few == many else f"{few} to {many}"
+    holds = " to ".join(dict.fromkeys((str(held.min()), str(held.max()))))
     return (
         f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
         f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
@@ -153,23 +151,20 @@ def sentence(federation: Federation, client: int | None, klass: int | None) -> s
         order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
         words = [f"{row[c]} of class {names[c]}" for c in order[:4]]
         words += [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"] if len(order) > 4 else []
-        never = len(names) - len(order)
-        lacking = f"; it has never seen the other {plural(never, 'class')}" if never else ""
+        never = f"; it has never seen the other {plural(len(names) - len(order), 'class')}"
+        lacking = never if len(order) < len(names) else ""
         return f"Client {client} holds {sizes[client]} samples: {listed(words)}{lacking}."
-    text = (
+    return (
         f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes; who holds a sample tells "
         f"{percent(skew.jensen_shannon)} of its label (skew {skew.jensen_shannon:.2f} between 0 and 1). "
-        f"Clients have {sizes.min()} to {sizes.max()} samples."
-    )
-    return f"{text} {federation.note}".strip()
+        f"Clients have {sizes.min()} to {sizes.max()} samples. {federation.note}"
+    ).strip()
 
 
 def table(federation: Federation) -> list[dict[str, int]]:
-    names = federation.dataset.class_names
-    return [
-        {"client": k, "samples": int(row.sum()), **{f"class {n}": int(v) for n, v in zip(names, row, strict=True)}}
-        for k, row in enumerate(federation.label_counts)
-    ]
+    columns = ["client", "samples", *(f"class {n}" for n in federation.dataset.class_names)]
+    rows = enumerate(np.asarray(federation.label_counts).tolist())
+    return tabled(columns, ((k, sum(row), *row) for k, row in rows))
 
 
 def partition(federation: Federation, *, setting: str) -> Picture:

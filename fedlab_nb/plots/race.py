@@ -10,8 +10,8 @@ from .accuracy import LOCAL
 from .axes import percent_axis
 from .communication import bytes_axis
 from .series import Series, finished, settings_of
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, dress, new_figure, shorten
-from .words import data_size, percent, plural
+from .style import ACCENT, FAINT, INK, QUIET, RULE, Picture, drawing, dress, shorten
+from .words import data_size, percent, plural, tabled
 
 STAGES = ("train", "upload", "fuse")
 
@@ -19,9 +19,7 @@ STAGES = ("train", "upload", "fuse")
 def race(series: Sequence[Series], budget: float) -> Picture:
     """Accuracy against bytes up to `budget` (bytes of all clients, both ways) at the left, stages at the right."""
     done = finished(series)
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+    with drawing(1, 2, width_ratios=[1.5, 1]) as (figure, (left, right)):
         tracks(left, done, budget)
         stages(right, done, budget)
     return Picture(figure, alt_text(done, budget), sentence(done, budget), table(done, budget))
@@ -55,7 +53,8 @@ def reached(point: Mapping[str, Any] | None, none: str = "none") -> str:
 
 
 def tracks(ax: Axes, series: Sequence[Series], budget: float) -> None:
-    dress(ax, title="Test accuracy when so much is spent", grid="both")
+    x = "bytes spent, both ways, all clients"
+    dress(ax, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
     for s in series:
         passed = points(s)
         x, y = [max(p["bytes"], 1) for p in passed], [p["accuracy"] for p in passed]
@@ -67,7 +66,6 @@ def tracks(ax: Axes, series: Sequence[Series], budget: float) -> None:
     bytes_axis(ax, [p["bytes"] for s in series for p in points(s)] or [1e3, 1e6], pad=2)
     ax.axvline(budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
     percent_axis(ax, "y", 1.03)
-    ax.set_xlabel("bytes spent, both ways, all clients", fontsize=9.5, color=QUIET)
 
 
 def share(s: Series, budget: float) -> tuple[float, float, float]:
@@ -88,8 +86,7 @@ def stages(ax: Axes, series: Sequence[Series], budget: float) -> None:
     """One row a method: three boxes that fill up, and the accuracy so far."""
     rows = max(len(series), 4)
     ax.set_axis_off()
-    ax.set_xlim(0, 4.1)
-    ax.set_ylim(rows - 0.3, -0.9)
+    ax.set(xlim=(0, 4.1), ylim=(rows - 0.3, -0.9))
     small = 10 if rows <= 8 else 8.5
     for column, name in enumerate(STAGES):
         ax.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
@@ -113,24 +110,20 @@ def sentence(series: Sequence[Series], budget: float) -> str:
     if waiting := len(series) - len(shown):
         text += f"; {plural(waiting, 'method')} {'has' if waiting == 1 else 'have'} no global model yet"
     climbing = [(s, p) for s, p in shown if is_round_based(s) and p is not points(s)[-1]]
-    if climbing:
-        s, p = climbing[0]
+    for s, p in climbing[:1]:
         text += f"; {s.name} is on its way with {percent(p['accuracy'])}"
     return text + ". One seed's curves."
 
 
 def alt_text(series: Sequence[Series], budget: float) -> str:
-    values = ", ".join(f"{s.name} {reached(at(s, budget))}" for s in series)
+    values = ", ".join(f"{s.name} {reached(at(s, budget))}" for s in series) or "no result yet"
     return (
         f"Accuracy against bytes spent on a log axis, up to {data_size(budget)} ({settings_of(series)}); beside it the "
-        f"stages train, upload and fuse of each method. So far: {values or 'no result yet'}."
+        f"stages train, upload and fuse of each method. So far: {values}."
     )
 
 
 def table(series: Sequence[Series], budget: float) -> list[dict]:
-    rows = []
-    for s in series:
-        end = at(s, math.inf)
-        row = {"method": s.name, "accuracy so far": reached(at(s, budget)), "at the end": reached(end)}
-        rows.append({**row, "bytes at the end": 0 if end is None else round(end["bytes"])})
-    return rows
+    ends = [(s, at(s, math.inf)) for s in series]
+    rows = ((s.name, reached(at(s, budget)), reached(p), 0 if p is None else round(p["bytes"])) for s, p in ends)
+    return tabled("method | accuracy so far | at the end | bytes at the end", rows)

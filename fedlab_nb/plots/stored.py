@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..study.statistics import band
+from ..study.statistics import Band, band
 from .accuracy import Bars, verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
-from .series import Series
+from .series import Series, finished
 from .style import INK, LOCK, QUIET, Picture, dress, new_figure
-from .words import capital, listed, percent, plural
+from .words import capital, listed, number, percent, plural, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
@@ -24,9 +24,8 @@ Results = Mapping[str, Mapping[float, Mapping[int, float]]]
 class Stored:
     """A picture of stored results: bars at one α, and lines against α."""
 
-    def __init__(self) -> None:
-        self._shape: tuple | None = None
-        self._results: Results | None = None
+    _shape: tuple | None = None
+    _results: Results | None = None
 
     def show(
         self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
@@ -51,7 +50,7 @@ class Stored:
             Series(title, setting=where, accuracies=points.get(at, {}), colour=k, bound=title in bounds)
             for k, (title, points) in enumerate(results.items())
         ]
-        done = [row for row in rows if row.accuracies]
+        done = finished(rows)
         near = nearness(alpha, at, clients, wanted)
         with LOCK:
             shape = (tuple(results), self.alphas, chance)
@@ -147,25 +146,19 @@ def fall(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, rows
     if not rows or len(alphas) < 2:
         return ""
     most, least = (pick(rows, key=lambda k: means[k, -1] - means[k, 0]) for pick in (max, min))
-
-    def way(k: int) -> str:
-        return f"from {percent(means[k, -1])} to {percent(means[k, 0])}"
-
-    other = f", {titles[least]} {way(least)}" if least != most else ""
-    return f"From α = {alphas[-1]:g} to α = {alphas[0]:g}, {titles[most]} goes {way(most)}{other}."
+    ways = {k: f"from {percent(means[k, -1])} to {percent(means[k, 0])}" for k in (most, least)}
+    other = f", {titles[least]} {ways[least]}" if least != most else ""
+    return f"From α = {alphas[-1]:g} to α = {alphas[0]:g}, {titles[most]} goes {ways[most]}{other}."
 
 
 def wide_table(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, wide: np.ndarray) -> list[dict]:
     """One row a method, one column a stored α: 'mean ± 95 % band', in per cent."""
 
     def cell(mean: float, wide: float) -> str:
-        number = "–" if np.isnan(mean) else f"{100 * mean:.0f}"
-        return f"{number} %" if np.isnan(wide) else f"{number} ± {100 * wide:.0f} %"
+        return "– %" if np.isnan(mean) else f"{number(Band(mean, wide, 0))} %"
 
-    rows = []
-    for title, row, bands in zip(titles, means, wide, strict=True):
-        rows.append({"method": title, **{f"α = {a:g}": cell(m, b) for a, m, b in zip(alphas, row, bands, strict=True)}})
-    return rows
+    rows = ((title, *map(cell, *of)) for title, *of in zip(titles, means, wide, strict=True))
+    return tabled(["method", *(f"α = {a:g}" for a in alphas)], rows)
 
 
 def labels(alphas: Sequence[float]) -> list[str]:

@@ -19,8 +19,8 @@ from ..study.results import Results
 from ..study.statistics import Band, band, difference
 from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .heat import heat_map
-from .style import LOCK, MARKERS, QUIET, SERIES, Picture, dress, new_figure
-from .words import data_size, number, percent
+from .style import MARKERS, QUIET, SERIES, Picture, drawing, dress
+from .words import data_size, number, percent, tabled
 
 LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
 Bands = Mapping[str, Mapping[Any, Band]]  # {method: {value of the axis: accuracy}}
@@ -46,11 +46,10 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
 
 def at_values(results: Results, axis: str) -> Bands:
     """Accuracy of each method at each value of `axis`, over seeds: of each, its mean over all points of other axes."""
-    values = sorted({point[results.shared_axes.index(axis)] for point in results.points()})
     lines: dict[str, dict[Any, Band]] = {name: {} for name in by_seed(results)}
-    for value in values:
-        for name, of in by_seed(results.select(**{axis: value})).items():
-            lines[name][value] = band(list(of.values()))
+    for value in sorted({point[results.shared_axes.index(axis)] for point in results.points()}):
+        for name, of in pooled(results.select(**{axis: value})).items():
+            lines[name][value] = of
     return lines
 
 
@@ -60,9 +59,8 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
     values = sorted({value for points in lines.values() for value in points})
     if not all(isinstance(value, int | float) for value in values):
         raise UsageError(f"The axis {axis} is not of numbers ({values[0]!r}); use the table or the differences.")
-    with LOCK:
-        figure = new_figure((7.6, 3.9))
-        ax = dress(figure.subplots(), x=LABELS.get(axis, axis), y="test accuracy", grid="y")
+    with drawing(size=(7.6, 3.9)) as (figure, ax):
+        dress(ax, x=LABELS.get(axis, axis), y="test accuracy", grid="y")
         ends = []
         for (name, points), hue, marker in zip(lines.items(), cycle(SERIES), cycle(MARKERS), strict=False):
             x, y = list(points), np.array([of.mean for of in points.values()])
@@ -76,25 +74,19 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
             ax.set_xticks(values)
         percent_axis(ax)
         end_labels(ax, ends)
-    table = [
-        {"method": name, **{f"{axis} = {v}": words(of) for v, of in points.items()}} for name, points in lines.items()
-    ]
-    ends_in_words = "; ".join(
-        f"{name} {percent(points[min(points)].mean)} at {axis} = {min(points)}, {percent(points[max(points)].mean)} at "
-        f"{max(points)}"
-        for name, points in lines.items()
-    )
+    table = [{"method": name} | {f"{axis} = {v}": words(of) for v, of in at.items()} for name, at in lines.items()]
+    ways = [(name, *((end(at), percent(at[end(at)].mean)) for end in (min, max))) for name, at in lines.items()]
+    sentence = "; ".join(f"{name} {a} at {axis} = {low}, {b} at {high}" for name, (low, a), (high, b) in ways)
     alt = f"Lines of test accuracy against {axis}{of_setting(setting)}, with 95 % bands: {rows_in_words(table)}."
-    return Picture(figure, alt, f"{ends_in_words}.", table)
+    return Picture(figure, alt, f"{sentence}.", table)
 
 
 def against_bytes(results: Results, *, setting: str = "") -> Picture:
     """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
-    accuracy, sent = pooled(results, "accuracy"), totals(results)
+    accuracy, sent = pooled(results), totals(results)
     front = pareto({name: (sent[name], of.mean) for name, of in accuracy.items()})
-    with LOCK:
-        figure = new_figure((7.6, 3.9))
-        ax = dress(figure.subplots(), x="bytes of all clients, both ways", y="test accuracy", grid="both")
+    with drawing(size=(7.6, 3.9)) as (figure, ax):
+        dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
         for (name, of), hue, marker in zip(accuracy.items(), cycle(SERIES), cycle(MARKERS), strict=False):
             ax.plot([sent[name]] * 2, [of.low, of.high], color=hue, lw=4, alpha=0.25)
             ax.plot(sent[name], of.mean, marker, color=hue, ms=8)
@@ -103,10 +95,9 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
         ax.plot(*joined, color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
         log_axis(ax, ticks=round_sizes(min(sent.values()), max(sent.values())), form=SIZES)
         percent_axis(ax)
-    table = []
-    for name, of in sorted(accuracy.items(), key=lambda item: -item[1].mean):
-        best = "yes" if name in front else "no"
-        table.append({"method": name, "accuracy": words(of), "bytes": data_size(sent[name]), "Pareto": best})
+    ranked = sorted(accuracy.items(), key=lambda item: -item[1].mean)
+    rows = ((name, words(of), data_size(sent[name]), "yes" if name in front else "no") for name, of in ranked)
+    table = tabled("method | accuracy | bytes | Pareto", rows)
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
     return Picture(figure, f"Accuracy against bytes{of_setting(setting)}: {rows_in_words(table)}.", sentence, table)
 
@@ -143,9 +134,7 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
         cells.setdefault((point[i], point[j]), []).extend(methods.get(name, {}).values())
     columns, rows = (sorted({key[k] for key in cells}) for k in (0, 1))
     means = {key: fmean(of) for key, of in cells.items() if of}
-    with LOCK:
-        figure = new_figure((7.2, 3.9))
-        ax = figure.subplots()
+    with drawing(size=(7.2, 3.9)) as (figure, ax):
         values = np.array([[means.get((c, r), math.nan) for c in columns] for r in rows])
         image = heat_map(ax, values, text=percent, size=9)
         ax.set_xticks(range(len(columns)), [f"{v:g}" if isinstance(v, float) else str(v) for v in columns])
@@ -169,19 +158,16 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     if not gaps:
         raise UsageError(f"The study has no method beside {name}, so there is no difference to draw.")
     gaps = dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
-    with LOCK:
-        figure = new_figure((7.2, max(2.2, 0.9 + 0.34 * len(gaps))))
-        ax = dress(figure.subplots(), x=f"test accuracy minus {name}'s, points", grid="x")
+    with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
+        dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
         for i, of in enumerate(gaps.values()):
             hue = SERIES[0] if of.verdict == "clear" else QUIET
             ax.plot([100 * of.low, 100 * of.high], [i, i], color=hue, lw=3, alpha=0.4)
             ax.plot(100 * of.mean, i, "o", color=hue, ms=7)
         level_line(ax, 0, axis="x")
         rows_axis(ax, list(gaps), least=3)
-    table = [
-        {"method": other, "difference": words(of, "points"), "verdict": of.verdict, "seeds": of.n}
-        for other, of in gaps.items()
-    ]
+    rows = ((other, words(of, "points"), of.verdict, of.n) for other, of in gaps.items())
+    table = tabled("method | difference | verdict | seeds", rows)
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
     none = f"No method differs from {name} by more than the noise."
     sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}." if clear else none
@@ -200,7 +186,7 @@ def by_seed(results: Results, value: str = "accuracy") -> dict[str, dict[int, fl
     return {name: {seed: fmean(numbers) for seed, numbers in of.items()} for name, of in table.items()}
 
 
-def pooled(results: Results, value: str) -> dict[str, Band]:
+def pooled(results: Results, value: str = "accuracy") -> dict[str, Band]:
     return {name: band(list(of.values())) for name, of in by_seed(results, value).items()}
 
 
@@ -221,6 +207,5 @@ def of_setting(setting: str) -> str:
 
 def rows_in_words(table: Sequence[Mapping[str, Any]]) -> str:
     """A table in one line: '{first}: value at column, …; …'."""
-    return "; ".join(
-        f"{next(iter(row.values()))}: " + ", ".join(f"{v} ({k})" for k, v in list(row.items())[1:]) for row in table
-    )
+    rows = (list(row.items()) for row in table)
+    return "; ".join(f"{first}: " + ", ".join(f"{v} ({k})" for k, v in others) for (_, first), *others in rows)

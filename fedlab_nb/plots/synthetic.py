@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from ..methods.parts.synthesis_trace import SynthesisReport
 from .axes import HALVES, colour_bar, few_ticks, legend_above, level_line, no_spines, percent_axis
-from .style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure, shorten
-from .words import marked_words, percent, plural
+from .style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, shorten
+from .words import marked_words, percent, plural, tabled
 
 ROWS = 3  # synthetic images of a class, at most
 COLUMNS = 10  # classes with a column of their own, at most; of more classes, images in a row
@@ -26,9 +26,8 @@ def gallery(
     """
     images, labels = report.synthetic_images[frame], report.synthetic_labels[frame]
     epoch, epochs = int(report.synthetic_epochs[frame]), max(epochs, len(report.difficulty))
-    with LOCK:
-        figure, are_images = new_figure(), images.ndim == 4
-        upper, lower = figure.subplots(2, 1, height_ratios=[2.5 if are_images else 2, 1])
+    are_images = images.ndim == 4
+    with drawing(2, 1, height_ratios=[2.5 if are_images else 2, 1]) as (figure, (upper, lower)):
         if are_images:
             tiles(upper, images, labels, class_names, real, klass)
         else:
@@ -36,23 +35,19 @@ def gallery(
         heading(upper, f"Epoch {epoch} of {epochs}", 6)
         series(lower, report, epoch, epochs)
     hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
-    return Picture(
-        figure,
-        alt=(
-            f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class "
-            f"({setting}){', above them a real image of each class' if real is not None else ''}; lines of difficulty, "
-            f"now {percent(hard)}, and of disagreement, now {percent(differ)}." + marked_words(None, klass)
-        ),
-        sentence=(
-            f"Images of epoch {epoch}: the ensemble gives the class that was asked for a probability of "
-            f"{percent(1 - hard)} on average; the server model contradicts it on {percent(differ)} of them before it "
-            "learns from them."
-        ),
-        table=[
-            {"epoch": t, "difficulty": percent(a), "disagreement": percent(b)}
-            for t, (a, b) in enumerate(zip(report.difficulty, report.disagreement, strict=True), 1)
-        ],
+    above = ", above them a real image of each class" if real is not None else ""
+    alt = (
+        f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class "
+        f"({setting}){above}; lines of difficulty, now {percent(hard)}, and of disagreement, now {percent(differ)}."
     )
+    sentence = (
+        f"Images of epoch {epoch}: the ensemble gives the class that was asked for a probability of "
+        f"{percent(1 - hard)} on average; the server model contradicts it on {percent(differ)} of them before it "
+        "learns from them."
+    )
+    rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
+    table = tabled("epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1)))
+    return Picture(figure, alt + marked_words(None, klass), sentence, table)
 
 
 def one_of_each(dataset: Any) -> np.ndarray | None:
@@ -80,15 +75,13 @@ def tiles(
         page[y : y + height, x : x + width] = tile
 
     if by_class:
-        first = int(real is not None)
         for c in range(len(names)):
-            if real is not None:
-                put(0, c, np.moveaxis(real[c], 0, -1))
-            for i, s in enumerate(np.flatnonzero(labels == c)[:ROWS]):
-                put(first + i, c, pixels[s])
+            shown = [] if real is None else [np.moveaxis(real[c], 0, -1)]
+            for row, tile in enumerate([*shown, *pixels[labels == c][:ROWS]]):
+                put(row, c, tile)
         ax.set_xticks(np.arange(columns) * (width + gap) + (width - 1) / 2, shorten(names, 9))
-        marks = ([("real", height / 2)] if first else []) + [("made", (first * (height + gap)) + height / 2)]
-        ax.set_yticks([y for _, y in marks], [word for word, _ in marks])
+        marks = ["made"] if real is None else ["real", "made"]
+        ax.set_yticks([i * (height + gap) + height / 2 for i in range(len(marks))], marks)
         if klass is not None and klass < columns:
             x = klass * (width + gap) - gap / 2
             ax.axvspan(x - 0.5, x + width + gap - 0.5, fill=False, edgecolor=ACCENT, lw=2.5, zorder=3)
@@ -97,8 +90,7 @@ def tiles(
             put(s // columns, s % columns, tile)
             x, y = s % columns * (width + gap), (s // columns + 1) * (height + gap)
             box = {"facecolor": ACCENT if labels[s] == klass else INK, "alpha": 0.7, "pad": 1, "lw": 0}
-            name = shorten([names[labels[s]]], 8)[0]
-            ax.text(x, y - gap, name, fontsize=8, va="bottom", color="white", bbox=box)
+            ax.text(x, y - gap, *shorten([names[labels[s]]], 8), fontsize=8, va="bottom", color="white", bbox=box)
         ax.set(xticks=[], yticks=[])
     ax.imshow(page.squeeze(), cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)

@@ -44,9 +44,10 @@ def listed(words: Sequence[str]) -> str:
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 
 
-def tabled(columns: str, rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+def tabled(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
     """A picture's table: a dict a row. tabled("client | share", [(0, "5 %")]) -> [{"client": 0, "share": "5 %"}]."""
-    return [dict(zip(columns.split(" | "), row, strict=True)) for row in rows]
+    names = columns.split(" | ") if isinstance(columns, str) else columns
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def plural(count: int, word: str) -> str:
