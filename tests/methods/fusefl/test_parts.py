@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from fedlab_nb.comm import size
 from fedlab_nb.comm.formulas import ccvr_bytes
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fusefl import adaptors, ccvr
+from fedlab_nb.methods.fusefl import blocks, ccvr
 from fedlab_nb.methods.fusefl.blocks import Client
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
@@ -29,7 +29,7 @@ def maps(clients=3, channels=4, seed=0):
 # ------------------------------------------------------------------------------------------------------------- adaptors
 def test_average_of_identical_clients_changes_nothing():
     one = maps(1)[0]
-    torch.testing.assert_close(adaptors.join("average", [one] * 7), one)
+    torch.testing.assert_close(blocks.join("average", [one] * 7), one)
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = Client(network, 3)
     stages = [Stage([client.branch(k)] * 4) for k in range(3)]
@@ -41,34 +41,34 @@ def test_average_of_identical_clients_changes_nothing():
 @pytest.mark.parametrize("shape", [(4, 6, 6), (4,)])
 def test_conv_of_scaled_identities_is_the_average(shape):
     outputs = list(torch.randn(3, 5, *shape, generator=seeded(), dtype=EXACT))
-    (layer,) = adaptors.adaptor("conv", [shape] * 3, 0, seeded(), outputs[0])
+    (layer,) = blocks.adaptor("conv", [shape] * 3, 0, seeded(), outputs[0])
     with torch.no_grad():
         layer.weight.copy_(torch.cat([torch.eye(4) / 3] * 3, 1).view_as(layer.weight))
         layer.bias.zero_()
-    torch.testing.assert_close(layer(adaptors.join("conv", outputs)), adaptors.join("average", outputs))
+    torch.testing.assert_close(layer(blocks.join("conv", outputs)), blocks.join("average", outputs))
 
 
 def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
     shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*maps(1, 2), *maps(1, 5)]
-    (layer,) = adaptors.adaptor("conv", shapes, 1, seeded(), outputs[0])
+    (layer,) = blocks.adaptor("conv", shapes, 1, seeded(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
     by_hand = by_hand + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1]) + layer.bias.view(1, -1, 1, 1)
-    torch.testing.assert_close(layer(adaptors.join("conv", outputs)), by_hand)
+    torch.testing.assert_close(layer(blocks.join("conv", outputs)), by_hand)
     assert by_hand.shape[1] == 5
-    assert adaptors.joined("conv", shapes) == (7, 6, 6)
+    assert blocks.joined("conv", shapes) == (7, 6, 6)
     assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
 
 
 def test_borders_that_do_not_fit():
-    adaptors.check_borders("conv", [(2, 6, 6), (5, 6, 6)], 1)
+    blocks.check_borders("conv", [(2, 6, 6), (5, 6, 6)], 1)
     for kind, shapes in [
         ("average", [(2, 6, 6), (5, 6, 6)]),
         ("conv", [(2, 6, 6), (2, 5, 5)]),
         ("conv", [(2, 6, 6), (2,)]),
     ]:
         with pytest.raises(UsageError, match="After block 1"):
-            adaptors.check_borders(kind, shapes, 1)
+            blocks.check_borders(kind, shapes, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------- CCVR
