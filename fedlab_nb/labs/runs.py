@@ -17,9 +17,14 @@ from ..study import job
 Steps = Generator[tuple[int, int, str], None, Any]
 
 
-def where(outcome: Any) -> str:
-    """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'."""
-    return f"{setting_of(vars(outcome.settings))}, seed {outcome.settings.seed}"
+def where(of: Any) -> str:
+    """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
+
+    of: an Outcome, or the PanelState of a view: its first outcome, and before there is one what the controls say
+    """
+    settings = (getattr(of, "outcome", None) or of).settings
+    settings = getattr(settings, "__dict__", settings)
+    return f"{setting_of(settings)}, seed {settings['seed']}"
 
 
 def one_run(method: str, settings: Mapping[str, Any], words: str = "", part: int = 0, parts: int = 1) -> Steps:

@@ -4,49 +4,27 @@
 
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 
 from ...data import load
 from ...methods.fedet.consensus import Consensus
-from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
-from ..controls import dropdown
+from ..runs import where
+from ..views import View, spec
 from .lab_runs import Public, Rounds, Traffic
-from .lab_weights import Dissent, Target, Temperature, control, leaf_to, where
-from .numbers import SIZES, as_image, rule_of, softmax, votes
+from .lab_weights import Dissent, Target, Temperature, leaf_to
+from .numbers import as_image, rule_of, softmax, votes
 from .plots.expert import Sample, expert
 
-KINDS = (*((f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")), ("public", "public"))
-RULES = (
-    ("softmax (paper)", "softmax"),
-    ("raw logits", "logit-variance"),
-    ("raw logits, summed", "logits"),
-    ("equal", "uniform"),
-)
 SPREADS = {"logit-variance": "variance of the raw logits", "logits": "variance of the raw logits", "uniform": "equal"}
 
 
-class Expert(LabView):
+class Expert(View, name="expert"):
     """One sample: every client's output, its weight, who dissents, the consensus, and what the server says."""
 
-    name, title, ready = "expert", "Who is the expert?", "live"
-    empty = "Press Run: every client's answer to one sample, and how much each of them counts."
-
-    def __init__(self) -> None:
-        which = "Which to leaf through: all, consensus wrong, least dissent first, most dissent first, public"
-        self.kind = dropdown("Samples", KINDS, which, 180)
-        self.at = control(
-            widgets.IntSlider, 0, 0, 0, label="Sample", tooltip="Leaf through the samples", readout=False, width=150
-        )
-        self.rule = dropdown("Weights", RULES, "What the weights are made from", 175)
-        self.heat = control(
-            widgets.FloatLogSlider, 1.0, min=-1, max=2, step=0.05, label="T", readout_format=".2g", width=150,
-            tooltip="Temperature of the weights; of softmax alone",
-        )  # fmt: skip
-        self.controls = [self.kind, self.at, self.rule, self.heat]
-        self._of: Any = None
-        self._votes: tuple[Any, ...] = (None, None, None)
+    _of: Any = None
+    _votes: tuple[Any, ...] = (None, None, None)
 
     def _tests(self, state: PanelState) -> bool:
         """Whether test samples are leafed through, whose classes are known."""
@@ -106,19 +84,4 @@ class Expert(LabView):
         )  # fmt: skip
 
 
-LAB = LabSpec(
-    method="fedet",
-    companions=("local", "ensemble"),
-    knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
-    extras=(
-        Extra(
-            "model",
-            "Small models",
-            (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64")),
-            "Which networks the clients hold, dealt out in turn; the server's is larger than each",
-        ),
-    ),
-    settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
-    views=(Expert, Temperature, Dissent, Target, Rounds, Public, Traffic),
-    name="fedet",
-)
+LAB = spec(__name__, Expert, Temperature, Dissent, Target, Rounds, Public, Traffic)

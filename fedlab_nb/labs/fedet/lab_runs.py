@@ -4,15 +4,13 @@ fewer of them, and FedAvg of the large model and of the smallest one, to set tra
 
 from typing import Any, NamedTuple
 
-import ipywidgets as widgets
-
 from ...data import DATASETS, load
 from ...methods.parts.public import OWN
-from ...panels.lab_view import LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
 from ...plots.blank import blank
-from ..runs import Steps, tries
-from .lab_weights import control, where
+from ..runs import Steps, tries, where
+from ..views import View
 from .numbers import by_round, loop_curves, student_points
 from .plots.public import Choice, public
 from .plots.rounds import one_shot, rounds
@@ -22,20 +20,10 @@ SIZES = (20, 50, 100, 0)  # of public samples; 0: all
 FEWEST = 10  # rounds of FedAvg beside a one-shot run
 
 
-class Rounds(LabView):
+class Rounds(View, name="rounds"):
     """The large model between two overwritings of its head, the small ones, and dissent; for one shot the student."""
 
-    name, title, ready = "rounds", "Rounds", "live"
-    empty = "Press Run: with several rounds, what the loop does to the large model and to the small ones."
-
-    def __init__(self) -> None:
-        words = "The round that the sentence tells of"
-        self.round = control(widgets.IntSlider, 1, 1, 1, label="Round", tooltip=words, width=330)
-        self.play = widgets.Play(value=1, min=1, max=1, interval=600, tooltip="Replay the rounds", show_repeat=False)
-        widgets.jslink((self.play, "value"), (self.round, "value"))
-        # In a box of its own Play is no control of the view: the slider that it moves redraws.
-        self.controls = [widgets.HBox([self.play]), self.round]
-        self._of: Any = None
+    _of: Any = None
 
     @staticmethod
     def _options(state: PanelState) -> Any:
@@ -81,19 +69,8 @@ class Tried(NamedTuple):
     heading: str = ""
 
 
-class Public(LabView):
+class Public(View, name="public"):
     """The same clients, other public data: one student for each choice."""
-
-    name, title, ready, work_label = "public", "Public data", "run", "Try them"
-    empty = "Press Run, then “Try them”: one student for each choice of public data."
-
-    def __init__(self) -> None:
-        self.vary = widgets.ToggleButtons(
-            options=(("sources", "source"), ("sizes", "size")), description="Compare",
-            tooltip="Where public samples come from, or how many there are",
-            style={"description_width": "initial", "button_width": "80px"},
-        )  # fmt: skip
-        self.controls = [self.vary]
 
     def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:
         """Name -> changed settings."""
@@ -131,18 +108,8 @@ def title(source: str) -> str:
     return words.get(source) or DATASETS[source].title.lower()
 
 
-class Traffic(LabView):
+class Traffic(View, name="traffic"):
     """Accuracy against numbers sent and against rounds, with FedAvg of the large and of the smallest model."""
-
-    name, title, ready, work_label = "traffic", "Traffic", "run", "Run FedAvg beside it"
-    empty = "Press Run: accuracy against the numbers that were sent, and against rounds."
-
-    def __init__(self) -> None:
-        self.goal = control(
-            widgets.FloatSlider, 0.6, min=0.2, max=0.98, step=0.02, label="Accuracy to reach", readout_format=".0%",
-            tooltip="The traffic until this accuracy is first reached is compared", width=330,
-        )  # fmt: skip
-        self.controls = [self.goal]
 
     def work(self, state: PanelState) -> Steps:
         """FedAvg of the server's model and of the clients' smallest one, as many rounds and about as many local steps

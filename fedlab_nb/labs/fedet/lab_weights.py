@@ -3,25 +3,18 @@ weights, dissent as a warning light, and λ with the target that it makes.
 """
 
 from collections.abc import Generator
-from typing import Any
 
 import ipywidgets as widgets
 import torch
 
-from ...panels.lab_view import LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
-from .. import runs
-from ..controls import dropdown
+from ..runs import where
+from ..views import View
 from . import numbers
 from .plots.dissent import dissent
 from .plots.target import target
 from .plots.temperature import temperature
-
-
-def control(kind: type, *value: Any, label: str, tooltip: str, width: int, **options: Any) -> Any:
-    """A control of a view, its label in full, so many pixels wide; `value` and `options` as for the widget `kind`."""
-    layout, style = {"width": f"{width}px"}, {"description_width": "initial"}
-    return kind(*value, description=label, tooltip=tooltip, layout=layout, style=style, **options)
 
 
 def leaf_to(slider: widgets.IntSlider, last: int) -> None:
@@ -30,23 +23,8 @@ def leaf_to(slider: widgets.IntSlider, last: int) -> None:
     slider.max = last
 
 
-def where(state: PanelState) -> str:
-    """The setting of what is shown, in words: that of the first seed's outcome, or of the run that is going on."""
-    return state.setting if state.outcome is None else runs.where(state.outcome)
-
-
-class Temperature(LabView):
+class Temperature(View, name="temperature"):
     """How right the consensus is and how many clients count, against the temperature of the weights."""
-
-    name, title, ready = "temperature", "Temperature", "run"
-    empty = "Press Run: the consensus at every temperature of the weights, from the clients' logits."
-
-    def __init__(self) -> None:
-        self.heat = control(
-            widgets.FloatLogSlider, 1.0, min=-1, max=2, step=0.05, label="Temperature T", readout_format=".2g",
-            tooltip="Divides the logits before the variance; the labels of public samples follow", width=340,
-        )  # fmt: skip
-        self.controls = [self.heat]
 
     def prepare(self, state: PanelState) -> Generator[None, None, dict[int, tuple]]:
         curves = {}
@@ -60,18 +38,8 @@ class Temperature(LabView):
         return temperature(state.prepared, setting=state.setting, clients=m, chosen=self.heat.value)
 
 
-class Dissent(LabView):
+class Dissent(View, name="dissent"):
     """Does disagreement predict error? By thirds of the dissent mass, and with a threshold."""
-
-    name, title, ready = "dissent", "Dissent", "run"
-    empty = "Press Run: how often the consensus is right where few or many clients disagree with it."
-
-    def __init__(self) -> None:
-        self.limit = control(
-            widgets.FloatSlider, 0.6, min=0, max=1, step=0.02, label="Answer only if ρ ≤",
-            tooltip="Where more of the weight disagrees, no answer is given", width=340,
-        )  # fmt: skip
-        self.controls = [self.limit]
 
     def draw(self, state: PanelState) -> Picture:
         samples = {seed: numbers.by_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()}
@@ -79,23 +47,8 @@ class Dissent(LabView):
         return dissent(samples, setting=state.setting, threshold=self.limit.value, who=who)
 
 
-class Target(LabView):
+class Target(View, name="target"):
     """The soft label that λ makes of one public sample, and the dissenters' share over all of them."""
-
-    name, title, ready = "target", "λ and the target", "live"
-    empty = "Press Run: what the server is told to learn from each public sample."
-
-    def __init__(self) -> None:
-        self.at = control(
-            widgets.IntSlider, 0, 0, 0, label="Public sample", tooltip="Leaf through the public samples", width=250
-        )
-        self.strength = control(
-            widgets.FloatSlider, 0.5, min=0, max=4, step=0.05, label="λ", tooltip="Weight of the dissenters' target",
-            width=210,
-        )  # fmt: skip
-        whose = "Whose weights sum to 1 in the dissenters' target: all clients' (paper) or their own"
-        self.over = dropdown("Normalised over", ("all", "dissenters"), whose, 210)
-        self.controls = [self.at, self.strength, self.over]
 
     def adapt(self, state: PanelState) -> None:
         leaf_to(self.at, state.report.logits.shape[1] - 1)

@@ -5,17 +5,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 
 from ...data import load
 from ...methods.fens import Fens
 from ...methods.fens.cost import PAPER, PAPER_D, Size
-from ...panels.figures import words
-from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
 from ...study.experiment import test_points
-from ..controls import WIDE, dropdown, whole_numbers
+from ..runs import where
+from ..views import View, spec
 from .lab_reruns import Distil, Forget, Vary
 from .numbers import bill, for_everybody, network
 from .plots.bytes import bytes_at_two_sizes
@@ -23,27 +22,11 @@ from .plots.sample import OneSample, one_sample
 from .plots.trust import Trusted, TrustPicture
 
 
-def where(state: PanelState) -> str:
-    """The setting of the one run that is shown, with its seed."""
-    return words({**(state.settings if state.outcome is None else vars(state.outcome.settings)), "seeds": 1})
-
-
-class Trust(LabView):
+class Trust(View, name="trust"):
     """The aggregator's table beside who holds what, round by round while phase 2 runs, and as a replay afterwards."""
-
-    name, title, ready = "trust", "Who is trusted", "live"
-    empty = "Press Run: beside who holds what, the aggregator's table grows round by round."
 
     def __init__(self) -> None:
         super().__init__()
-        look = {"style": WIDE, "layout": {"width": "250px"}, "tooltip": "The table after which round"}
-        self.round = widgets.SelectionSlider(options=["end"], description="Round", **look)
-        self.play = widgets.Play(value=0, min=0, max=0, interval=450, tooltip="Replay the rounds", show_repeat=False)
-        widgets.jslink((self.play, "value"), (self.round, "index"))
-        words = "The weight alone, or what a client adds to the score of the true class on average (at the end)"
-        self.table = dropdown("Table", [("weight", False), ("weight × logit", True)], words, 190)
-        # In a box of its own Play is no control of the view: the slider that it moves redraws.
-        self.controls = [widgets.HBox([self.play]), self.round, self.table]
         self._picture, self._shown = TrustPicture(), None
 
     def adapt(self, state: PanelState) -> None:
@@ -74,19 +57,13 @@ class Trust(LabView):
         return self._picture.show(Trusted(counts, weights, state.class_names, where(state), rule, **when, **marks))
 
 
-class Sample(LabView):
+class Sample(View, name="sample"):
     """One test sample: every client's logits, the average's answer, FENS' answer."""
 
-    name, title, ready = "sample", "One sample", "run"
-    empty = "Press Run: every client's answer to one test sample, and what is made of them."
     KINDS = ("all", "FENS right, average wrong", "FENS wrong", "every client wrong")
 
     def __init__(self) -> None:
-        super().__init__()
-        self.kind = dropdown("Samples", self.KINDS, "Which test samples to leaf through", 250)
-        words = "Leaf through the samples"
-        self.at = whole_numbers("Sample", 0, 0, 0, words, readout=False, layout={"width": "300px"})
-        self.controls = [self.kind, self.at]
+        super().__init__(kind=self.KINDS)
 
     def prepare(self, state: PanelState) -> dict[str, Any]:
         """The test points, which are shown here and used for nothing else: their logits, `answers` {who: scores}."""
@@ -138,18 +115,8 @@ class Sample(LabView):
         return picture
 
 
-class Cost(LabView):
+class Cost(View, name="cost"):
     """One client's bytes with this network and with the paper's, from the formula, before anything is run."""
-
-    name, title, ready = "cost", "Bytes at two sizes", "data"
-
-    def __init__(self) -> None:
-        super().__init__()
-        words = "The paper's: 20 clients, a network of 8450 numbers, 500 rounds, 8 bits"
-        self.whose = dropdown("Clients, rule, rounds", ("as set here", "the paper's"), words, 270)
-        words = "Rounds of FedAvg to compare with"
-        self.rounds = whole_numbers("FedAvg's rounds", 20, 1, 100, words, layout={"width": "330px"})
-        self.controls = [self.whose, self.rounds]
 
     def draw(self, state: PanelState) -> Picture:
         shape, outcome, counted = state.federation.dataset.input_shape, state.outcome, None
@@ -171,14 +138,4 @@ class Cost(LabView):
         return bytes_at_two_sizes(bills, setting=where(state), measured=counted)
 
 
-SHARES = tuple((f"{100 * share:g} %", share) for share in (0.1, 0.02, 0.05, 0.2, 0.4))
-HELD_OUT = "How much of its data each client keeps away from local training, for the aggregator"
-LAB = LabSpec(
-    method="fens",
-    companions=("fedavg", "ensemble"),
-    knobs=("aggregator", "rounds", "bits", "without"),
-    extras=(Extra("holdout", "Proxy share", SHARES, HELD_OUT),),
-    settings={"alpha": 0.1, "seeds": 1},
-    views=(Trust, Sample, Vary, Forget, Cost, Distil),
-    name="fens",
-)
+LAB = spec(__name__, Trust, Sample, Vary, Forget, Cost, Distil)

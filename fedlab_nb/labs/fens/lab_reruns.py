@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...methods.fens.aggregators import AGGREGATORS
-from ...panels.figures import words
-from ...panels.lab_view import LabView, PanelState
+from ...panels.state import PanelState, words
 from ...plots import Picture
 from ...plots.blank import blank
-from ..controls import dropdown, offer
+from ..controls import offer
 from ..runs import Steps, one_run, tries
+from ..views import View
 from .numbers import Forgotten, point
 from .plots.distil import distilled
 from .plots.forget import forget_each, forget_one
@@ -32,17 +32,11 @@ TRIES = {
 }
 
 
-class Vary(LabView):
+class Vary(View, name="vary"):
     """One knob at several values: accuracy and one client's bytes."""
 
-    name, title, ready = "vary", "Try all values", "data"
-    work_label = "Try all values"
-
     def __init__(self) -> None:
-        super().__init__()
-        options = [(label, key) for key, (label, *_) in TRIES.items()]
-        self.what = dropdown("Of", options, "Which setting is tried at several values, all others as they are", 220)
-        self.controls = [self.what]
+        super().__init__(what=[(label, key) for key, (label, *_) in TRIES.items()])
 
     def work(self, state: PanelState) -> Steps:
         """Run FENS with each value of the chosen setting, on every seed of the panel."""
@@ -83,18 +77,10 @@ def value_of(choice: str) -> str:
     return choice.partition(" = ")[2]
 
 
-class Forget(LabView):
+class Forget(View, name="forget"):
     """Phase 2 without a client: what it alone had brought is gone."""
 
-    name, title, ready = "forget", "Forget a client", "data"
-    work_label = "Forget, and run phase 2 again"
     EACH = -1
-
-    def __init__(self) -> None:
-        super().__init__()
-        tooltip = "Whose model and samples are left out of phase 2"
-        self.who = dropdown("Client", [("each in turn", self.EACH)], tooltip, 200)
-        self.controls = [self.who]
 
     def adapt(self, state: PanelState) -> None:
         clients = ((f"client {k}", k) for k in range(state.federation.clients))
@@ -125,11 +111,8 @@ class Forget(LabView):
         return picture
 
 
-class Distil(LabView):
+class Distil(View, name="distil"):
     """One network that learns to answer as FENS does, on public images."""
-
-    name, title, ready = "distil", "Distil", "data"
-    work_label = "Distil into one network"
 
     def work(self, state: PanelState) -> Steps:
         """Run FENS and teach one network on public images; the first seed."""
