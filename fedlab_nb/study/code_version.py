@@ -9,7 +9,7 @@ Comments, docstrings and layout do not count either.
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,28 +34,26 @@ class Module:
 
 
 class Code:
-    """The sources of a package in the folder `root`; modules are named from there: "training.loop"."""
+    """The sources of a package in the folder `root`; modules are named from there: "training.loop".
+
+    module, run: `_module` and `_run`, remembered
+    """
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
-        self._read: dict[str, Module | None] = {}
-        self._runs: dict[type, str] = {}
+        self.module: Callable[[str], Module | None] = functools.cache(self._module)
+        self.run: Callable[[type], str] = functools.cache(self._run)
 
     @functools.cached_property
     def clients(self) -> str:
         """Digest of what trained clients depend on."""
         return self.digest(self.reached(CLIENTS))
 
-    def run(self, method: type) -> str:
+    def _run(self, method: type) -> str:
         """Digest of what a run of `method` depends on beside its clients.
 
         A class from outside the package may call anything in `methods`, so it depends on all of that.
         """
-        if method not in self._runs:
-            self._runs[method] = self._run(method)
-        return self._runs[method]
-
-    def _run(self, method: type) -> str:
         own = __name__.partition(".")[0] + "."
         first = [base.__module__.removeprefix(own) for base in method.__mro__ if base.__module__.startswith(own)]
         if not method.__module__.startswith(own):
@@ -82,13 +80,8 @@ class Code:
                 waiting += [self._home(there, what) for _, there, what in module.taken]
         return seen
 
-    def module(self, name: str) -> Module | None:
+    def _module(self, name: str) -> Module | None:
         """The module of that name; None if there is none."""
-        if name not in self._read:
-            self._read[name] = self._parsed(name)
-        return self._read[name]
-
-    def _parsed(self, name: str) -> Module | None:
         place = self.root.joinpath(*name.split("."))
         path = next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
         if path is None:

@@ -94,19 +94,10 @@ class Run:
 
     def begin(self) -> None:
         """Make the context, and the test images ready for curves."""
-        self.ctx = Context(
-            self.federation,
-            architectures=self.plan.architectures,
-            recipe=self.plan.recipe,
-            seed=self.settings.seed,
-            holdout=self.settings.holdout,
-            device=self.settings.device,
-            backend=self.settings.backend,
-            init=self.settings.init,
-            recall=self._recall,
-            remember=self._remember,
-            train=self._train,
-        )
+        asked = ("seed", "holdout", "device", "backend", "init")
+        options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
+        options |= {"architectures": self.plan.architectures, "recipe": self.plan.recipe}
+        self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, train=self._train, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
         self.y_test = dataset.y_test.to(self.ctx.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -58,17 +59,9 @@ class Outcome:
     _model: Callable[[], Any] = field(default=lambda: None, repr=False)
 
     # ------------------------------------------------------------------------------------------- what was run
-    @property
-    def method(self) -> str:
-        return self.plan.name
-
-    @property
-    def settings(self) -> Settings:
-        return self.plan.settings
-
-    @property
-    def recipe(self) -> Recipe:
-        return self.plan.recipe
+    method = property(attrgetter("plan.name"))
+    settings = property(attrgetter("plan.settings"))
+    recipe = property(attrgetter("plan.recipe"))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -105,13 +98,8 @@ class Outcome:
         """Everything but local training, evaluation included."""
         return self.seconds_total - self.seconds_local
 
-    @property
-    def bytes_up(self) -> int:
-        return self.ledger.up
-
-    @property
-    def bytes_down(self) -> int:
-        return self.ledger.down
+    bytes_up = property(attrgetter("ledger.up"))
+    bytes_down = property(attrgetter("ledger.down"))
 
     # ------------------------------------------------------------------------------------------- the model
     @property

@@ -153,34 +153,19 @@ class Plan:
 
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
-        return content_key(
-            {
-                "data": self.digest,
-                "holdout": self.settings.holdout,
-                **self.settings.federation_options(),
-                "architectures": self.architectures,
-                "recipe": dataclasses.asdict(self.recipe),
-                "init": self.settings.init,
-                "device": self.settings.device,
-                "backend": self.settings.backend,
-                "torch": metadata.version("torch"),
-                "code": PACKAGE.clients,
-                **foreign_code({name: MODELS[name].layout for name, *_ in self.architectures}),
-            }
-        )
+        s = self.settings
+        asked = {"holdout": s.holdout, "init": s.init, "device": s.device, "backend": s.backend}
+        made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
+        code = {"torch": metadata.version("torch"), "code": PACKAGE.clients}
+        code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
+        return content_key({**asked, **s.federation_options(), **made, **code})
 
     def run_key(self) -> str:
         """Key of the whole run."""
         method = {"name": self.name, **dataclasses.asdict(self.method)}
         method |= foreign_code({name: f for name, f in vars(type(self.method)).items() if callable(f)})
-        return content_key(
-            {
-                "clients": self.clients_key(),
-                "method": method,
-                "preset": self.settings.preset,
-                "code": PACKAGE.run(type(self.method)),
-            }
-        )
+        parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
+        return content_key({**parts, "code": PACKAGE.run(type(self.method))})
 
 
 def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:

@@ -59,14 +59,15 @@ def test_signed_distance_by_hand():
 
 def test_distance_is_that_of_a_slow_search():
     random = np.random.default_rng(0)
-    target = random.random((3, 9, 9)) < 0.2
-    slow = np.empty((3, 9, 9))
+    inside = random.random((3, 9, 9)) < 0.2
+    slow = np.empty((3, 9, 9), np.float32)
     for g in range(3):
-        cells = np.argwhere(target[g])
         for i in range(9):
             for j in range(9):
-                slow[g, i, j] = ((cells - [i, j]) ** 2).sum(axis=1).min()
-    assert (glyphs.squared_distance(target) == slow).all()
+                others = np.argwhere(inside[g] != inside[g, i, j])
+                away = np.sqrt(np.float32(((others - [i, j]) ** 2).sum(axis=1).min())) - np.float32(0.5)
+                slow[g, i, j] = -away if inside[g, i, j] else away
+    assert (glyphs.signed_distance(inside) == slow).all()
 
 
 def test_letters_are_ten_and_differ_and_fill_their_cell():
