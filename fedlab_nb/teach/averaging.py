@@ -19,7 +19,8 @@ from ..training.distill import kl_each
 from .claims import ENOUGH, Gap
 from .problem import Verdict
 from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, title, versus
-from .view import Card, ProblemView, worked
+from .texts import Texts
+from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
 MARGIN = 0.02  # a student that copies an ensemble is not expected above it by more
@@ -103,42 +104,6 @@ def reality(alpha: float = 0.1) -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-q1 = ProblemView.number(
-    1,
-    question=(
-        "Two classes. The teacher says (0.8, 0.2), the student (0.5, 0.5). What is KL(teacher ‖ student)? Use the "
-        "natural logarithm."
-    ),
-    right_answer=round(two_classes(), 3),
-    tolerance=0.003,
-    hints=(
-        "KL(p ‖ q) = Σ p ln(p/q): two terms, one for each class.",
-        "0.8 · ln(0.8/0.5) + 0.2 · ln(0.2/0.5). The second term is negative.",
-    ),
-    explanation="0.8 · ln 1.6 + 0.2 · ln 0.4 = 0.376 − 0.183 = {answer}. It is 0 only where both say the same.",
-    slips=(
-        (round(0.5 * math.log(0.5 / 0.8) + 0.5 * math.log(0.5 / 0.2), 3), "that is KL(student ‖ teacher)."),
-        (0.376, "the second class counts too: 0.2 · ln(0.2/0.5)."),
-        (0.278, "that is in bits; take the natural logarithm."),
-    ),
-)
-
-q2 = ProblemView.number(
-    2,
-    question=(
-        "The teacher's two logits are 4 and 0. At τ = 1 it gives the first class 0.98. How much does it give it at "
-        "τ = 4?"
-    ),
-    right_answer=round(1 / (1 + math.exp(-1)), 3),
-    tolerance=0.005,
-    hints=("Divide the logits by τ before the softmax.", "exp(1) / (exp(1) + exp(0))."),
-    explanation="exp(4/4) / (exp(4/4) + exp(0)) = {answer}. Softer answers tell of the second class too.",
-    slips=(
-        (0.982, "that is at τ = 1; divide both logits by 4 first."),
-        (0.245, "dividing the probability by τ is not it: divide the logits, then take the softmax."),
-        (0.269, "that is the second class."),
-    ),
-)
 
 
 def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
@@ -163,17 +128,9 @@ def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
     return Verdict("right", f"Supported by your runs. Student minus teacher: {listed([text for _, text in seen])}.")
 
 
-q3 = ProblemView.record(
-    3,
-    question=(
-        "Claim: a student does not beat the ensemble that taught it. Support it with your own runs: Ensemble and "
-        "at least one of FedDF, DENSE, F-DAFL, F-ADI, at two values of α, 3 seeds each."
-    ),
-    right_answer=lambda: Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha)),
-    hints=(
-        "FedDF is the quickest of the students. Tick it beside Ensemble, with 3 seeds, and run at two α.",
-        "α = 0.1 and α = 1 will do. A student may be a point above by luck; two on average are not expected.",
-    ),
-    explanation="Run ensemble and feddf at α = 0.1 and α = 1. {verdict}",
-    claim=no_student_above,
-)
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha))
+
+
+q1, q2, q3 = Texts(__name__).exercises(q3=(no_student_above, solution_runs))

@@ -1,10 +1,7 @@
 """Claims on a learner's own record: a gap over seeds and its kind, and the verdict on "here it is clear, there not".
 
 gaps = [Gap(f"α = {s.alpha:g}", v["ensemble"], v["fedavg"]) for (s, _), v in alike(outcomes).items()]
-return two_kinds(
-    gaps, both="both methods", clear="a setting where … is clearly better", other="a setting where … is not",
-    right="Supported by your runs. Clear at {clear}. Within the noise at {other}.", nothing="no setting has …",
-)
+return two_kinds(gaps, **words)     # the words stand in the lesson's TOML file, in the exercise's table `claim`
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from ..plots.words import data_size, listed
-from ..study import Outcome
+from ..study import Outcome, Outcomes
 from .problem import Verdict
 from .runs import ALPHA, MANY, SEEDS, runs, title, versus
-from .view import Card, ProblemView, worked
+from .texts import Texts
+from .view import Card, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
 MANY_ROUNDS = ("fedavg_multi", "fedadam")
@@ -116,31 +117,6 @@ def leak(seed: int = 0) -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-q1 = ProblemView.number(
-    1,
-    question=(
-        "FENS sends all M quantised models to every client. How many times as many bytes is that, all clients "
-        "together, when the number of clients doubles?"
-    ),
-    right_answer=4,
-    tolerance=0.01,
-    hints=("Count models: each of M clients receives M of them.", "M · M. Now put 2M in place of M."),
-    explanation="(2M) · (2M) = {answer} · M². The upload alone only doubles.",
-    slips=((2, "that is the upload; the download has M models for each of M clients."),),
-)
-
-q2 = ProblemView.number(
-    2,
-    question=(
-        "FedAvg costs a client 2 S for each round. FENS with M = 10 costs 2 S + 10 · S/4, if its tiny rounds are "
-        "left out. After how many rounds has FedAvg spent as much? (A fraction is fine.)"
-    ),
-    right_answer=2.25,
-    tolerance=0.01,
-    hints=("Set 2 R equal to what FENS costs, in units of S.", "2 R = 2 + 2.5."),
-    explanation="2 R = 4.5, so R = {answer}: FedAvg's third round is already dearer.",
-    slips=((4.5, "that is FENS in units of S; a round costs 2 S."), (6, "8-bit models weigh S/4, not S.")),
-)
 
 
 def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
@@ -165,17 +141,9 @@ def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
     return Verdict("wrong", f"Still fewer than three unbeaten methods in one setting. Your record: {'; '.join(seen)}.")
 
 
-q3 = ProblemView.record(
-    3,
-    question=(
-        "There is no best method, only prices. Find one setting, with 3 seeds, in which at least three methods are "
-        "not beaten by another one in accuracy and bytes at once."
-    ),
-    right_answer=lambda: runs(("ensemble", "fedlpa", "fens", "fedadam")),
-    hints=(
-        "Take one from each price class: an upload alone, an upload with extras, many rounds.",
-        "Ensemble, FedLPA, FENS and FedAdam at α = 0.1.",
-    ),
-    explanation="Run Ensemble, FedLPA, FENS and FedAdam at α = 0.1, 3 seeds. {verdict}",
-    claim=unbeaten,
-)
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    return runs(("ensemble", "fedlpa", "fens", "fedadam"))
+
+
+q1, q2, q3 = Texts(__name__).exercises(q3=(unbeaten, solution_runs))

@@ -16,7 +16,8 @@ from ..study import Outcome, Outcomes
 from .claims import Gap, two_kinds
 from .problem import Verdict
 from .runs import DATASET, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs
-from .view import Card, ProblemView, Sheet, worked
+from .texts import Texts
+from .view import Card, Sheet, worked
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
 
@@ -115,25 +116,9 @@ def reality() -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-q1 = ProblemView.number(
-    1,
-    question="A client holds 40 images: 20 zeros, 10 ones, 10 twos. What is its effective number of classes?",
-    right_answer=round(2**1.5, 2),
-    tolerance=0.02,
-    hints=(
-        "The shares are 1/2, 1/4 and 1/4. The formula stands above, with the numbers of another client.",
-        "H = −½ ln ½ − ¼ ln ¼ − ¼ ln ¼ = 1.5 · ln 2. Then take exp(H).",
-    ),
-    explanation="exp(1.5 · ln 2) = 2^1.5 = {answer}: fewer than 3 classes, because half of the images are zeros.",
-    slips=(
-        (3, "that counts the classes that occur; a class with few images counts for less."),
-        (round(1.5 * math.log(2), 2), "that is the entropy H itself; the number of classes is exp(H)."),
-        (1.5, "that is the entropy in bits; take 2 to that power."),
-    ),
-)
 
 
-def two_settings(outcomes: Sequence[Outcome]) -> Verdict:
+def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise."""
     return two_kinds(
         [
@@ -141,10 +126,7 @@ def two_settings(outcomes: Sequence[Outcome]) -> Verdict:
             for (settings, _), methods in alike(outcomes).items()
             if methods.keys() & {"fedavg", "ensemble"}
         ],
-        clear="a setting where the average of predictions is clearly better",
-        other="a setting where the difference is within the noise",
-        right="Supported by your runs. Clear at {clear}. Within the noise at {other}.",
-        nothing="no setting has runs of both fedavg and ensemble",
+        **words,
     )
 
 
@@ -153,21 +135,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY))
 
 
-q2 = ProblemView.record(
-    2,
-    question=(
-        "Use the panel above. Find one setting where averaging predictions is clearly better than averaging "
-        "weights, and one where the difference is within the noise. Your runs are the answer: take at least 3 "
-        "seeds for each, and more where the band is too wide to tell."
-    ),
-    right_answer=solution_runs,
-    hints=(
-        "Change one thing only, α, and take 10 seeds: the band of three is 3.5 times as wide.",
-        "Go to the left end of the slider, where both averages do badly; and to the middle, where only one does.",
-    ),
-    explanation=(
-        "Run fedavg and ensemble at α = 0.3 and at α = 0.032, 10 seeds each. {verdict} At the stronger skew even the "
-        "average of predictions fails: most models have never seen the right class and are sure of a wrong one."
-    ),
-    claim=two_settings,
-)
+q1, q2 = Texts(__name__).exercises(q2=(two_settings, solution_runs))

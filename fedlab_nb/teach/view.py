@@ -13,7 +13,7 @@ from PIL import Image
 
 from fedlab_nb.plots.style import Picture, png
 
-from .problem import NumberProblem, Problem, RecordProblem
+from .problem import NumberProblem, Problem
 
 # label and edge colour (Okabe–Ito); the label says the same as the colour
 STYLES = {
@@ -59,16 +59,6 @@ class ProblemView:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-
-    @classmethod
-    def number(cls, exercise: int, **problem: Any) -> ProblemView:
-        """Exercise number so-and-so whose answer is a number; `problem`: the fields of `NumberProblem`."""
-        return cls(NumberProblem(title=f"Exercise {exercise}", **problem))
-
-    @classmethod
-    def record(cls, exercise: int, **problem: Any) -> ProblemView:
-        """Exercise number so-and-so whose answer is the learner's record; `problem`: the fields of `RecordProblem`."""
-        return cls(RecordProblem(title=f"Exercise {exercise}", **problem))
 
     def __repr__(self) -> str:
         return f"{self.problem.title}: {self.problem.question}"

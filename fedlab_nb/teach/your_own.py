@@ -14,7 +14,8 @@ from ..study import Outcome, Outcomes, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .problem import Verdict
 from .runs import MANY, accuracies, alike, percent, runs, title
-from .view import Card, ProblemView, worked
+from .texts import Texts
+from .view import Card, worked
 
 
 def scratch(name: str) -> str:
@@ -87,31 +88,6 @@ def reality(method: str = "counted") -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-q1 = ProblemView.number(
-    1,
-    question=(
-        "Ten clients, ten classes. How many bytes do all label counts together add to the upload, if each count is "
-        "a 32-bit whole number?"
-    ),
-    right_answer=400,
-    tolerance=0.5,
-    hints=("One client sends one number for each class.", "32 bits are 4 bytes: 10 clients · 10 classes · 4."),
-    explanation="10 · 10 · 4 = {answer} bytes, beside 263 kB of networks: the phase “label counts” in the ledger.",
-    slips=((40, "that is one client's part."), (100, "these are numbers, not bytes."), (3200, "that is in bits.")),
-)
-
-q2 = ProblemView.number(
-    2,
-    question=(
-        "Two clients, two classes. Client A has 30 images of class 0 and none of class 1; client B has 10 and 20. "
-        "With p = 2, how much does A count for class 0?"
-    ),
-    right_answer=0.9,
-    tolerance=0.005,
-    hints=("Only the column of class 0 matters: 30 and 10.", "30² / (30² + 10²)."),
-    explanation="900 / (900 + 100) = {answer}. With p = 1 it would be 0.75, with p = 0 a half.",
-    slips=((0.75, "that is with p = 1."), (0.5, "that is with p = 0."), (0.1, "that is client B.")),
-)
 
 
 def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
@@ -145,17 +121,4 @@ def example_runs() -> Outcomes:
     return runs([*own[:1], "ensemble"], 1, seeds=MANY)
 
 
-q3 = ProblemView.record(
-    3,
-    question=(
-        "Register a method of your own and show, with 3 seeds or more, a setting where it is clearly better than the "
-        "plain ensemble."
-    ),
-    right_answer=example_runs,
-    hints=(
-        "The counted ensemble is one: tick it beside Ensemble and run at α = 1, with 10 seeds.",
-        "Change its weights: for example the square root of the counts (p = 0.5).",
-    ),
-    explanation="Counted ensemble beside Ensemble at α = 1, 10 seeds. {verdict}",
-    claim=beats_the_ensemble,
-)
+q1, q2, q3 = Texts(__name__).exercises(q3=(beats_the_ensemble, example_runs))

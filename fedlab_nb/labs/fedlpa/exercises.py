@@ -1,4 +1,7 @@
-"""Lesson 07, FedLPA: its four exercises, two by hand and two on the learner's own record of runs."""
+"""Lesson 07, FedLPA: its four exercises, two by hand and two on the learner's own record of runs.
+
+Their texts are in `exercises.toml`; here is what judges the record.
+"""
 
 import dataclasses
 from collections.abc import Hashable, Sequence
@@ -7,50 +10,7 @@ from ...study import Outcome, Outcomes
 from ...teach.claims import ENOUGH, Gap, two_kinds
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
-from ...teach.view import ProblemView
-
-q1 = ProblemView.number(
-    1,
-    question=(
-        "Client 1 found the weight 2 with precision 6, client 2 found 5 with precision 3. What does the product of "
-        "the two Gaussians give?"
-    ),
-    right_answer=3,
-    tolerance=0.01,
-    hints=(
-        "Each client's weight counts in proportion to its precision. The formula stands above, with other numbers.",
-        "(6 · 2 + 3 · 5) / (6 + 3).",
-    ),
-    explanation="(6 · 2 + 3 · 5) / (6 + 3) = 27 / 9 = {answer}: nearer to the client that is twice as sure.",
-    slips=(
-        (3.5, "that is the plain average; the precisions are not used."),
-        (4, "that gives the larger trust to the less precise client."),
-        (27, "divide by the sum of the precisions."),
-    ),
-)
-
-q2 = ProblemView.number(
-    2,
-    question=(
-        "A layer has 20 inputs and 10 units, each with a bias. How many numbers does a client send for it: M, and "
-        "the upper triangles of A and B with their diagonals?"
-    ),
-    right_answer=10 * 21 + 21 * 22 // 2 + 10 * 11 // 2,
-    tolerance=0.5,
-    hints=(
-        "The bias is one more column of M, and one more input of A: 20 + 1.",
-        "M has 10 · 21 numbers, A's triangle 21 · 22 / 2, B's 10 · 11 / 2.",
-    ),
-    explanation="10 · 21 + 21 · 22 / 2 + 10 · 11 / 2 = 210 + 231 + 55 = {answer}, and 210 for the layer alone.",
-    slips=(
-        (210, "that is M alone."),
-        (10 * 21 + 21 * 21 + 10 * 10, "A and B are symmetric: only one triangle of each is sent."),
-        (
-            10 * 20 + 20 * 21 // 2 + 55,
-            "the biases are missing, one more column of M and of A; or else the triangles' diagonals.",
-        ),
-    ),
-)
+from ...teach.texts import Texts
 
 
 # ------------------------------------------------------------------------------------------------ on the record
@@ -62,18 +22,14 @@ def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
     return (outcome.conditions, others), outcome.options["solver"]
 
 
-def two_dampings(outcomes: Sequence[Outcome]) -> Verdict:
+def two_dampings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 3: at one λ the exact solution clearly beats the shortcut, at another within the noise."""
     return two_kinds(
         [
             Gap(f"λ = {dict(options)['damping']:g}", solvers["cg"], solvers["ea"])
             for (_, options), solvers in alike(outcomes, by_solver).items()
         ],
-        both="both solvers",
-        clear="a λ where the exact solution is clearly better",
-        other="a λ where the difference is within the noise",
-        right="Supported by your runs. Clear at {clear}. Within the noise at {other}.",
-        nothing="there is no run of fedlpa",
+        **words,
     )
 
 
@@ -81,24 +37,6 @@ def dampings() -> Outcomes:
     """Runs that support the claim of exercise 3."""
     settings = [{"damping": damping, "solver": solver} for damping in (1e-4, 1e-6) for solver in ("cg", "ea")]
     return Outcomes(outcome for setting in settings for outcome in runs("fedlpa", seeds=MANY, **setting))
-
-
-q3 = ProblemView.record(
-    3,
-    question=(
-        "Use the panel above. Find one λ at which the exact solution (conjugate gradients) is clearly better than "
-        "the shortcut EA, and one at which the difference is within the noise. Your runs are the answer: at least "
-        "3 seeds with each solver, and more where the band is too wide to tell."
-    ),
-    right_answer=dampings,
-    hints=(
-        "Change λ and the solver only. The view “λ and π” shows both curves for one seed; runs give the others.",
-        "The shortcut is biased by how much the clients' B differ. A large λ hides the differences, a small one "
-        "shows them.",
-    ),
-    explanation="Run both solvers at λ = 0.0001 and at λ = 0.000001, 10 seeds each. {verdict}",
-    claim=two_dampings,
-)
 
 
 MARGIN, NEAR = 30.0, 10.0  # points; far inside what was measured
@@ -138,21 +76,4 @@ def both_starts() -> Outcomes:
     return Outcomes(o for init in ("same", "different") for o in runs(["fedavg", "fedlpa"], init=init))
 
 
-q4 = ProblemView.record(
-    4,
-    question=(
-        "Averaging needs a common start, because units are averaged by number. FedLPA does not. Show it with runs: "
-        "FedLPA and FedAvg with initial models “each its own”, and FedLPA with “the same for all”, at least 3 "
-        "seeds, everything else alike."
-    ),
-    right_answer=both_starts,
-    hints=(
-        "“Initial models” stands among the controls at the left; “FedAvg, one round” is ticked there.",
-        "Two runs are enough: one for each kind of start, each with 3 seeds.",
-    ),
-    explanation=(
-        "{verdict} The merged layer is asked to answer, on the inputs of a client, as that client's own layer did. "
-        "Nobody's units have to match anybody else's for that."
-    ),
-    claim=different_starts,
-)
+q1, q2, q3, q4 = Texts(__name__).exercises(q3=(two_dampings, dampings), q4=(different_starts, both_starts))

@@ -1,4 +1,4 @@
-"""Lesson 06, FuseFL: its three exercises.
+"""Lesson 06, FuseFL: its three exercises; their texts are in `exercises.toml`.
 
 q1: FuseFL's traffic and storage. How many numbers are in the adaptor that a client sends with its block?
 q2: the two halves of FuseFL, fusing and calibrating, each measured in the learner's own runs.
@@ -8,38 +8,15 @@ q3: what clients with a spurious cue cost the ensemble, and FuseFL, in the learn
 import dataclasses
 from collections.abc import Hashable, Sequence
 
-from ...comm.formulas import fusefl_adaptor_floats
 from ...plots.words import plural, points
 from ...study import Outcome, Outcomes
 from ...study.statistics import difference
 from ...teach.claims import CLEAR, SHORT, Gap, still
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike
-from ...teach.view import ProblemView
+from ...teach.texts import Texts
 from .plots.halves import change
 from .run import runs
-
-# ------------------------------------------------------------------------------------------------------ 1: the traffic
-q1 = ProblemView.number(
-    1,
-    question=(
-        "ResNet-18 at M = 10 clients of width 20, cut into K = 2 blocks. The first block ends with 2 · 20 "
-        "channels. How many numbers has one client's adaptor in front of its second block?"
-    ),
-    right_answer=fusefl_adaptor_floats([40], 10),
-    tolerance=0.5,
-    hints=(
-        "It is a 1×1 convolution with bias. It reads all M clients' channels and gives back one client's.",
-        "M · c inputs and c outputs make M c² weights; add c for the bias. Here c = 40.",
-    ),
-    explanation="10 · 40 · 40 + 40 = {answer:,}. It grows with M: this is what breaks the promise of one network.",
-    slips=(
-        (fusefl_adaptor_floats([20], 10), "the border has 2 · 20 channels, not 20."),
-        (fusefl_adaptor_floats([40], 1), "it reads the channels of all 10 clients."),
-        (16000, "the bias is missing."),
-        (10 * fusefl_adaptor_floats([40], 10), "that is all ten clients' adaptors together."),
-    ),
-)
 
 
 # ------------------------------------------------------------------------------------------------------ 2: two halves
@@ -100,24 +77,6 @@ def halves_runs() -> Outcomes:
     return Outcomes(o for knobs in ({}, {"head": "average"}, {"blocks": 1}) for o in runs(seeds=MANY, **knobs))
 
 
-q2 = ProblemView.record(
-    2,
-    question=(
-        "Use the panel above. Measure both halves of FuseFL on the same federations, at least 3 seeds each "
-        "(more where the band is too wide to tell), one change at a time: calibrated against only averaged "
-        "(knob Classifier), and fused against not fused (knob Blocks: 2 and 1), both "
-        "calibrated. Find a setting where calibration is clearly worth it."
-    ),
-    right_answer=halves_runs,
-    hints=(
-        "Three runs do: the panel as it is; then Classifier = average; then Classifier = ccvr with Blocks = 1.",
-        "Leave α, clients, seed and epochs alone between the three runs. α = 0.1 with 10 seeds is a good place.",
-    ),
-    explanation="Run K = 2 with ccvr, K = 2 with average, and K = 1 with ccvr, 10 seeds each. {verdict}",
-    claim=calibration_and_fusion,
-)
-
-
 # ------------------------------------------------------------------------------------------------------ 3: cue clients
 def hurt_by_cues(outcomes: Sequence[Outcome]) -> Verdict:
     """Right where the ensemble is clearly worse with cue clients than without, all else equal; FuseFL is told."""
@@ -155,18 +114,4 @@ def cue_runs() -> Outcomes:
     return Outcomes(o for cues in ("", "0,1") for o in runs(both, 0.5, seeds=MANY, spurious=cues))
 
 
-q3 = ProblemView.record(
-    3,
-    question=(
-        "Show with your own runs that clients with a spurious cue hurt the ensemble: the same federations with and "
-        "without cue clients, at least 3 seeds each, "
-        "and more where the band is too wide to tell. What becomes of FuseFL in the same runs?"
-    ),
-    right_answer=cue_runs,
-    hints=(
-        "Use the dropdown Spurious cue: once “no client”, once “clients 0 and 1”. Leave everything else as it is.",
-        "At α = 0.5 the clients are good without the cue, so there is something to lose. Set Seeds to 10.",
-    ),
-    explanation="Run at α = 0.5 with 10 seeds, once without the cue and once with clients 0 and 1. {verdict}",
-    claim=hurt_by_cues,
-)
+q1, q2, q3 = Texts(__name__).exercises(q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs))
