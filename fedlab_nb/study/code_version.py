@@ -11,12 +11,19 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ("methods.context", "study.seed_batching")  # local training, of one seed's clients and of several
 EVALUATION = ("study.experiment", "study.outcome")
+
+
+@functools.cache
+def torch_version() -> str:
+    """Of the installed torch, from its metadata: nothing is imported."""
+    return metadata.version("torch")
 
 
 @dataclass

@@ -11,12 +11,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ..errors import UsageError, parsed, reason, whole
+from .code_version import torch_version
 from .experiment import Event, events
 from .grid import Cell, Study
 from .housekeeping import Entry, entries
@@ -144,7 +144,7 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     row |= {**setting, **cell.values, "model": cell.plan.model}
     row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
     row["options"] = json.dumps(dataclasses.asdict(cell.plan.method), sort_keys=True)  # type: ignore[call-overload]
-    return row | {"version": __version__, "torch": metadata.version("torch"), "error": error}
+    return row | {"version": __version__, "torch": torch_version(), "error": error}
 
 
 def writable(folder: Path) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, PRESETS, Method
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
-from .code_version import PACKAGE, foreign_code
+from .code_version import PACKAGE, foreign_code, torch_version
 
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
@@ -156,7 +155,7 @@ class Plan:
         s = self.settings
         asked = {"holdout": s.holdout, "init": s.init, "device": s.device, "backend": s.backend}
         made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
-        code = {"torch": metadata.version("torch"), "code": PACKAGE.clients}
+        code = {"torch": torch_version(), "code": PACKAGE.clients}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
         return content_key({**asked, **s.federation_options(), **made, **code})
 

@@ -13,13 +13,13 @@ import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import sentence
+from .code_version import torch_version
 
 FORMAT = "fedlab_nb entry 1"
 
@@ -42,7 +42,7 @@ def made() -> dict[str, str]:
     """What an entry is made with."""
     from .. import __version__
 
-    return {"version": __version__, "torch": metadata.version("torch")}
+    return {"version": __version__, "torch": torch_version()}
 
 
 class Store:

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
 from ...methods import METHODS
+from ..code_version import torch_version
 from ..experiment import Event, job
 from ..settings import Settings, plan
 from .table import ALPHAS, CLIENTS, COLUMNS, FILE, SEEDS, read
@@ -80,7 +80,7 @@ def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, 
     kept = {key: row for key, row in rows.items() if key[0] in order}
     head = {
         "version": __version__,
-        "torch": metadata.version("torch"),
+        "torch": torch_version(),
         "date": date.today().isoformat(),
         "command": COMMAND,
         "note": NOTE,
