@@ -14,19 +14,8 @@ from ...plots.synthetic import gallery, one_of_each
 from .. import runs
 from ..controls import dropdown
 from ..sliders import WINDOW, Sliders, levels
-from .numbers import (
-    EQUAL,
-    FROM_REAL,
-    LEARNT,
-    NAMES,
-    REAL,
-    YOURS,
-    beside,
-    last_of_ensemble,
-    server_points,
-    settings_for,
-    tried,
-)  # fmt: skip
+from . import numbers
+from .numbers import EQUAL, LEARNT, REAL, YOURS
 from .plots.curves import curves
 from .plots.hand import ByHand
 from .plots.switches import IDEAS, Variant, switches
@@ -50,6 +39,10 @@ def planned(state: PanelState) -> int:
     return state.knobs["epochs"] if state.outcome is None else 0
 
 
+def toggle(label: str, tooltip: str) -> widgets.ToggleButton:
+    return widgets.ToggleButton(False, description=label, tooltip=tooltip, layout={"width": "auto"})
+
+
 class Hand(LabView):
     """Drag the weights, try to beat equal ones; then show Co-Boosting's, and let the other half judge.
 
@@ -64,12 +57,8 @@ class Hand(LabView):
     def __init__(self) -> None:
         self.sliders = Sliders()
         self.start = dropdown("Set to", [("…", OWN)], "Set all sliders at once", 190)
-        learnt = "Show the weights that Co-Boosting has found, and its score"
-        judge = "Accuracy on the images that nobody has tuned on"
-        self.learnt, self.judge = (
-            widgets.ToggleButton(False, description=label, tooltip=tooltip, layout={"width": "auto"})
-            for label, tooltip in (("Show Co-Boosting's", learnt), ("Show the judge half", judge))
-        )
+        self.learnt = toggle("Show Co-Boosting's", "Show the weights that Co-Boosting has found, and its score")
+        self.judge = toggle("Show the judge half", "Accuracy on the images that nobody has tuned on")
         # In a box of its own the dropdown is no view control: what it changes are the sliders, which redraw.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._set, "value")
@@ -117,23 +106,21 @@ class Hand(LabView):
     def prepare(self, state: PanelState) -> runs.Steps:
         """The plain ensemble of the same clients, whose features are their logits; they are remembered: it is quick."""
         outcome = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
-        return outcome or (yield from beside(state.outcome, "ensemble", "logits"))
+        return outcome or (yield from numbers.beside(state.outcome, "ensemble", "logits"))
 
     def work(self, state: PanelState) -> runs.Steps:
         """The same rule on the clients' own training images, which they would have to send: a reference only"""
-        learnt = yield from beside(state.outcome, "coboosting", "weights from real images", **FROM_REAL)
+        learnt = yield from numbers.beside(state.outcome, "coboosting", "weights from real images", **numbers.FROM_REAL)
         return {"outcome": state.outcome, "weights": np.asarray(learnt.report.ensemble_weights)}
 
     def draw(self, state: PanelState) -> Picture:
+        learnt = state.report.ensemble_weights if self.learnt.value else None
         weights = {EQUAL: np.ones(len(self.sliders.value)), YOURS: self.sliders.value}
-        if self.learnt.value:
-            weights[LEARNT] = state.report.ensemble_weights
-        if (real := self._real(state)) is not None:
-            weights[REAL] = real
-        return self.picture.show(
-            tried(state.prepared, weights, self.judge.value), state.class_names, setting=runs.where(state.outcome),
-            client=state.client, klass=state.klass, spoilt=self._spoilt,
-        )  # fmt: skip
+        weights |= {LEARNT: learnt, REAL: self._real(state)}
+        shown = {who: w for who, w in weights.items() if w is not None}
+        tried = numbers.tried(state.prepared, shown, self.judge.value)
+        look = {"client": state.client, "klass": state.klass, "spoilt": self._spoilt}
+        return self.picture.show(tried, state.class_names, setting=runs.where(state.outcome), **look)
 
 
 class Trajectories(LabView):
@@ -147,10 +134,8 @@ class Trajectories(LabView):
         held = state.federation.label_counts.numpy() if state.outcome is None else state.outcome.label_counts
         if len(held) != path.shape[1]:  # the sliders moved on while the method runs
             held = np.zeros((path.shape[1], len(state.class_names)), dtype=int)
-        return trajectories(
-            path, held, state.class_names, setting=where(state), epochs=planned(state), client=state.client,
-            klass=state.klass,
-        )  # fmt: skip
+        about = {"setting": where(state), "epochs": planned(state), "client": state.client, "klass": state.klass}
+        return trajectories(path, held, state.class_names, **about)
 
 
 class Images(LabView):
@@ -179,12 +164,10 @@ class Images(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         report, dataset = state.report, state.federation.dataset
-        shape = report.synthetic_images.shape[2:]
-        return gallery(
-            report, state.class_names, frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            epochs=planned(state), setting=where(state), klass=state.klass,
-            real=one_of_each(dataset) if dataset.x_test.shape[1:] == shape else None,
-        )  # fmt: skip
+        alike = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
+        about = {"setting": where(state), "epochs": planned(state), "klass": state.klass}
+        about |= {"frame": min(self.epoch.value, len(report.synthetic_epochs) - 1)}
+        return gallery(report, state.class_names, real=one_of_each(dataset) if alike else None, **about)
 
 
 class TeacherAndStudent(LabView):
@@ -195,15 +178,13 @@ class TeacherAndStudent(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         teacher = {seed: o.report.ensemble_curve for seed, o in state.outcomes.items()}
-        student = {seed: server_points(o) for seed, o in state.outcomes.items()}
+        student = {seed: numbers.server_points(o) for seed, o in state.outcomes.items()}
         beside = {}
         for method, outcomes in state.others.items():
             if shared := {seed: o.accuracy for seed, o in outcomes.items() if seed in teacher}:
-                beside[NAMES.get(method, METHODS[method].info.title)] = shared
-        return curves(
-            teacher, student if all(student.values()) else {}, beside, setting=state.setting,
-            chance=1 / len(state.class_names),
-        )  # fmt: skip
+                beside[numbers.NAMES.get(method, METHODS[method].info.title)] = shared
+        student = student if all(student.values()) else {}
+        return curves(teacher, student, beside, setting=state.setting, chance=1 / len(state.class_names))
 
 
 def named(on: tuple[str, ...]) -> str:
@@ -229,7 +210,7 @@ class Switches(LabView):
 
     def work(self, state: PanelState) -> runs.Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls say"""
-        settings = settings_for("coboosting", state.settings)
+        settings = numbers.settings_for("coboosting", state.settings)
         settings |= {"seeds": self.seeds.value, "coboosting.answer": "server"}
         which, sets = self.which.value, SETS[self.which.value]
         switched = {
@@ -238,7 +219,7 @@ class Switches(LabView):
         }
         outcomes = yield from runs.tries("coboosting", settings, switched)
         variants = [
-            Variant(named(on), on, last_of_ensemble(runs), {seed: o.accuracy for seed, o in runs.items()})
+            Variant(named(on), on, numbers.last_of_ensemble(runs), {seed: o.accuracy for seed, o in runs.items()})
             for on, runs in zip(sets, outcomes.values(), strict=True)
         ]
         return {"variants": variants, "setting": words(settings), "which": which}
@@ -246,29 +227,21 @@ class Switches(LabView):
     def draw(self, state: PanelState) -> Picture:
         if state.worked and state.worked["which"] == self.which.value:
             return switches(state.worked["variants"], setting=state.worked["setting"])
-        return switches(
-            [Variant(named(on), on, {}, {}) for on in SETS[self.which.value]],
-            setting=words({**state.settings, "seeds": self.seeds.value}),
-        )
+        empty = [Variant(named(on), on, {}, {}) for on in SETS[self.which.value]]
+        return switches(empty, setting=words({**state.settings, "seeds": self.seeds.value}))
 
 
+PARTITIONS = (("Dirichlet (α)", "dirichlet"), ("two classes each", "classes"), ("unequal sizes (α)", "quantity"))
+PARTITIONS_HELP = "How the training samples are dealt out; α is used by Dirichlet and by unequal sizes"
+MODELS = (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5"))
+MODELS_HELP = "Only logits are mixed, so clients may differ; FedAvg then has nothing to average"
 LAB = LabSpec(
     method="coboosting",
     companions=("fedavg", "ensemble"),
     knobs=("ghs", "dhs", "ee", "mu", "epsilon", "beta", "weighted", "updates", "epochs"),
     extras=(
-        Extra(
-            "partition",
-            "Partition",
-            (("Dirichlet (α)", "dirichlet"), ("two classes each", "classes"), ("unequal sizes (α)", "quantity")),
-            "How the training samples are dealt out; α is used by Dirichlet and by unequal sizes",
-        ),
-        Extra(
-            "model",
-            "Client models",
-            (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5")),
-            "Only logits are mixed, so clients may differ; FedAvg then has nothing to average",
-        ),
+        Extra("partition", "Partition", PARTITIONS, PARTITIONS_HELP),
+        Extra("model", "Client models", MODELS, MODELS_HELP),
     ),
     settings={"alpha": 0.1, "seeds": 1},
     views=(Hand, Trajectories, Images, TeacherAndStudent, Switches),

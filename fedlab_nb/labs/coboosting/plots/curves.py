@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from ....plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
-from ....plots.style import ACCENT, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.style import ACCENT, QUIET, SECOND, Picture, drawing, dress
 from ....plots.words import mean_percent, percent, seeds_of
 from ....study.statistics import difference
 from ....teach.runs import apart
@@ -22,9 +22,8 @@ def curves(
     server: empty where no server model was asked for
     references: `{name: {seed: accuracy}}`, flat lines at their mean over the same seeds;   chance: of guessing
     """
-    with LOCK:
-        figure = new_figure()
-        ax = dress(figure.subplots(), x="server epoch", y="test accuracy", grid="y")
+    with drawing() as (figure, ax):
+        dress(ax, x="server epoch", y="test accuracy", grid="y")
         labels = []
         teacher = {seed: list(enumerate(values, 1)) for seed, values in ensemble.items()}
         for name, colour, marker, runs in ((TEACHER, SECOND, "o", teacher), (STUDENT, ACCENT, "s", server)):
@@ -41,21 +40,17 @@ def curves(
         percent_axis(ax)
         few_ticks(ax, "x", 10, whole=True)
         end_labels(ax, labels)
-    first = {seed: values[0] for seed, values in ensemble.items()}
-    last = {seed: values[-1] for seed, values in ensemble.items()}
+    first, last = ({seed: values[i] for seed, values in ensemble.items()} for i in (0, -1))
     student = {seed: values[-1][1] for seed, values in server.items()}
     each = "; ".join(text for _, text, _ in labels)
+    alt = f"Lines of test accuracy by server epoch ({setting}, {seeds_of(ensemble)}): {each}."
     rows = {f"{TEACHER}, first epoch": first, f"{TEACHER}, last epoch": last, f"{STUDENT}, last epoch": student}
-    return Picture(
-        figure,
-        alt=f"Lines of test accuracy by server epoch ({setting}, {seeds_of(ensemble)}): {each}.",
-        sentence=sentence(first, last, student),
-        table=[
-            {"what": name, "accuracy": mean_percent(v), **{f"seed {s}": f"{100 * a:.1f} %" for s, a in v.items()}}
-            for name, v in {**rows, **references}.items()
-            if v
-        ],
-    )
+    table = [
+        {"what": name, "accuracy": mean_percent(v), **{f"seed {s}": f"{100 * a:.1f} %" for s, a in v.items()}}
+        for name, v in {**rows, **references}.items()
+        if v
+    ]
+    return Picture(figure, alt, sentence(first, last, student), table)
 
 
 def against(a: Mapping[int, float], b: Mapping[int, float]) -> str:
@@ -65,10 +60,9 @@ def against(a: Mapping[int, float], b: Mapping[int, float]) -> str:
 
 def sentence(first: Mapping[int, float], teacher: Mapping[int, float], student: Mapping[int, float]) -> str:
     rise = f"The ensemble goes from {mean_percent(first)} to {mean_percent(teacher)}"
-    end = f"The server model ends at {mean_percent(student)}" if student else ""
+    end = f" The server model ends at {mean_percent(student)}" if student else ""
     if len(first) == 1:
-        below = abs(100 * difference(student, teacher).mean) if student else 0
-        end = f" {end}, {below:.0f} points from its teacher." if student else ""
+        end += f", {abs(100 * difference(student, teacher).mean):.0f} points from its teacher." if student else ""
         return f"{rise}.{end} One seed: nobody can tell what of this is noise."
-    text = f"{rise} ({against(teacher, first)})."
-    return f"{text} {end}; against its teacher, {against(student, teacher)}." if student else text
+    end += f"; against its teacher, {against(student, teacher)}." if student else ""
+    return f"{rise} ({against(teacher, first)}).{end}"

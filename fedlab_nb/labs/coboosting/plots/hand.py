@@ -3,7 +3,7 @@
 `ByHand` redraws in place, for sliders. The four parts share their axes: columns are clients, rows are classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from ....plots.axes import HALVES, few_ticks, level_line, no_spines, percent_axis, rows_axis
 from ....plots.partition import Artists
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, new_figure
-from ....plots.words import marked_words, percent, plural, points, significance
+from ....plots.words import marked_words, percent, plural, points, significance, tabled
 from ..numbers import EQUAL, LEARNT, REAL, YOURS, Tried
 
 ROWS = (EQUAL, YOURS, LEARNT, REAL)
@@ -21,8 +21,7 @@ COLOURS = {EQUAL: QUIET, YOURS: ACCENT, LEARNT: SECOND, REAL: "#009E73"}
 class ByHand:
     """The picture of hand-set weights; `show(...)` brings it up to date."""
 
-    def __init__(self) -> None:
-        self._shape: tuple | None = None
+    _shape: tuple | None = None
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
@@ -35,25 +34,17 @@ class ByHand:
                 self._build(*shape)
                 self._shape = shape
             self._update(tried, client, klass)
-        return Picture(
-            self.figure, alt_text(tried, setting, client, klass), sentence(tried, spoilt),
-            table=[
-                {
-                    "weights": who,
-                    "tune half": percent(tried.tune[who]),
-                    **({"judge half": percent(tried.judge[who])} if tried.judge else {}),
-                    **{f"client {k}": percent(share) for k, share in enumerate(shares)},
-                }
-                for who, shares in tried.shares.items()
-            ],
-        )  # fmt: skip
+        halves = halves_of(tried)
+        columns = ["weights", *halves, *(f"client {k}" for k in range(len(tried.counts)))]
+        cells = ((who, *(half[who] for half in halves.values()), *w) for who, w in tried.shares.items())
+        table = tabled(columns, ((who, *map(percent, shares)) for who, *shares in cells))
+        return Picture(self.figure, alt_text(tried, setting, client, klass), sentence(tried, spoilt), table)
 
     # ------------------------------------------------------------------------------------------------ artists
     def _build(self, clients: int, classes: int, names: tuple[str, ...]) -> None:
         self.figure = new_figure()
-        (upper, scores), (lower, right) = self.figure.subplots(
-            2, 2, width_ratios=[2.1, 1], height_ratios=[1.35, 3], sharex="col"
-        )
+        grid = {"width_ratios": [2.1, 1], "height_ratios": [1.35, 3]}
+        (upper, scores), (lower, right) = self.figure.subplots(2, 2, sharex="col", **grid)
         self._artists = Artists(upper, lower, clients, classes, names, inches=(3.9, 2.5))
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
@@ -66,8 +57,7 @@ class ByHand:
             for who, marker in ((LEARNT, "D"), (REAL, "s"))
         }
         self._scoreboard(scores)
-        dress(right, x="correct (bar: yours, line: equal)", grid="x")
-        right.xaxis.label.set_fontsize(9)
+        dress(right, x="correct (bar: yours, line: equal)", grid="x", size=9)
         percent_axis(right, "x", ticks=HALVES)
         right.set(ylim=lower.get_ylim(), yticks=[])
         self._right_row = right.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
@@ -119,18 +109,23 @@ class ByHand:
 
 
 # ------------------------------------------------------------------------------------------------------ words
+def halves_of(tried: Tried) -> dict[str, Mapping[str, float]]:
+    """The accuracies on each half that is shown."""
+    return {"tune half": tried.tune, **({"judge half": tried.judge} if tried.judge else {})}
+
+
 def sentence(tried: Tried, spoilt: bool) -> str:
     tune, judge, ahead = tried.tune, tried.judge, tried.gap
     noise = significance(ahead, clear="more than noise", one_seed="too few images to tell")
     about = f"{points(ahead)}, {noise}"
-    last = "You tune on test images, Co-Boosting never sees one: the judge half decides."
     if judge is None:
-        moved = ahead.mean != 0 or ahead.half_width != 0
-        yours = f"your weights are right for {percent(tune[YOURS])}, equal ones for {percent(tune[EQUAL])} ({about})"
-        text = yours if moved else f"equal weights are right for {percent(tune[EQUAL])}"
+        last = "You tune on test images, Co-Boosting never sees one: the judge half decides."
+        text = f"equal weights are right for {percent(tune[EQUAL])}"
+        if ahead.mean != 0 or ahead.half_width != 0:  # some were moved
+            text = f"your weights are right for {percent(tune[YOURS])}, equal ones for {percent(tune[EQUAL])} ({about})"
         return f"On the {tried.sizes[0]} images of the tune half {text}. {last}"
-    text = f"Judge half: your weights {percent(judge[YOURS])}, equal ones {percent(judge[EQUAL])} ({about})"
     others = [f"{who} {percent(judge[who])}" for who in (LEARNT, REAL) if who in judge]
+    text = f"Judge half: your weights {percent(judge[YOURS])}, equal ones {percent(judge[EQUAL])} ({about})"
     text += f"; {', '.join(others)}." if others else "."
     if spoilt:
         return f"{text} You moved weights after looking, so this half no longer judges: it is tuned on, too."
@@ -141,7 +136,7 @@ def alt_text(tried: Tried, setting: str, client: int | None, klass: int | None) 
     yours = tried.shares[YOURS]
     heaviest = [int(k) for k in np.argsort(-yours, kind="stable")[:3]]
     most = ", ".join(f"client {k} {percent(yours[k])}" for k in heaviest)
-    halves = [("tune half", tried.tune), *([("judge half", tried.judge)] if tried.judge else [])]
+    halves = halves_of(tried).items()
     scores = "; ".join(f"{name}: " + ", ".join(f"{who} {percent(v)}" for who, v in h.items()) for name, h in halves)
     return (
         f"Ensemble weights of {plural(len(yours), 'client')} ({setting}) above the training samples of each class that "

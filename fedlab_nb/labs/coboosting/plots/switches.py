@@ -7,12 +7,12 @@ from statistics import mean
 from matplotlib.axes import Axes
 
 from ....plots.axes import few_ticks, no_spines, percent_axis, rows_axis
-from ....plots.style import FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress
 from ....plots.words import capital, listed, mean_percent, points, seeds_of
 from ....study.statistics import difference
 from .curves import against
 
-IDEAS = ("GHS", "DHS", "EE")
+IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
 
 
 @dataclass(frozen=True)
@@ -28,27 +28,21 @@ class Variant:
 def switches(variants: Sequence[Variant], *, setting: str) -> Picture:
     """Rows of ticks, teacher and student; the first variant is what the others are compared with, seed by seed."""
     whole, others = variants[0], variants[1:]
-    with LOCK:
-        figure = new_figure()
-        ticks, left, right = figure.subplots(1, 3, width_ratios=[0.62, 1, 1], sharey=True)
+    with drawing(1, 3, width_ratios=[0.62, 1, 1], sharey=True) as (figure, (ticks, left, right)):
         ticked(ticks, variants)
         dotted(left, "Ensemble (teacher)", [v.ensemble for v in variants])
         dotted(right, "Server model (student)", [v.server for v in variants])
-    each = "; ".join(f"{v.name} {level(v.ensemble)} and {level(v.server)}" for v in variants)
     table = []
     for v in variants:
         row = {"variant": v.name, **{idea: "on" if idea in v.on else "off" for idea in IDEAS}}
-        for part in ("ensemble", "server"):
+        for part in PARTS:
             values, compared = getattr(v, part), v is not whole and v.server
             row[part] = level(values)
             row[f"{part}, against all three"] = against(values, getattr(whole, part)) if compared else ""
         table.append(row)
-    return Picture(
-        figure,
-        alt=f"Accuracy of ensemble and server model with ideas switched off ({setting}): {each}.",
-        sentence=verdict(whole, others),
-        table=table,
-    )
+    each = "; ".join(f"{v.name} {level(v.ensemble)} and {level(v.server)}" for v in variants)
+    alt = f"Accuracy of ensemble and server model with ideas switched off ({setting}): {each}."
+    return Picture(figure, alt, verdict(whole, others), table)
 
 
 def level(values: Mapping[int, float]) -> str:
@@ -71,7 +65,7 @@ def ticked(ax: Axes, variants: Sequence[Variant]) -> None:
 
 def dotted(ax: Axes, title: str, rows: Sequence[Mapping[int, float]]) -> None:
     """A dot a seed, a bar at the mean, and at the right the difference from the first row."""
-    dress(ax, title=title, grid="x")
+    dress(ax, title=title, x="test accuracy, one dot a seed", grid="x", size=9)
     beside = {"transform": ax.get_yaxis_transform(), "va": "center"}
     for i, values in enumerate(rows):
         ax.axhline(i, color=FAINT, lw=1, zorder=0)
@@ -89,7 +83,6 @@ def dotted(ax: Axes, title: str, rows: Sequence[Mapping[int, float]]) -> None:
     few_ticks(ax, "x", 4)
     no_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("test accuracy, one dot a seed", fontsize=9, color=QUIET)
 
 
 def verdict(whole: Variant, others: Sequence[Variant]) -> str:
@@ -100,7 +93,7 @@ def verdict(whole: Variant, others: Sequence[Variant]) -> str:
     if len(whole.ensemble) == 1:
         return f"With one seed nobody can tell which switch matters ({seeds}): take more seeds."
     parts = []
-    for part in ("ensemble", "server"):
+    for part in PARTS:
         gaps = {v.name: difference(getattr(v, part), getattr(whole, part)) for v in others}
         noise = [name for name, of in gaps.items() if of.is_noise]
         matters = [f"{name} {points(of).removesuffix(' points')}" for name, of in gaps.items() if name not in noise]

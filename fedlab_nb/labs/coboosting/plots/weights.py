@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import few_ticks, level_line, percent_axis, rows_axis, spread
-from ....plots.style import ACCENT, INK, LOCK, QUIET, Picture, class_colours, dress, many_is_dark, new_figure, shorten
-from ....plots.words import listed, marked_words, percent, plural
+from ....plots.style import ACCENT, INK, QUIET, Picture, class_colours, drawing, dress, many_is_dark, shorten
+from ....plots.words import listed, marked_words, percent, plural, tabled
 
 MOST = 16  # clients whose classes are drawn; of more, half of them from each end of the ranking
 NAMES = 12  # classes that a bar names
@@ -25,25 +25,18 @@ def trajectories(
     shares = path / np.maximum(path.sum(1, keepdims=True), 1e-12)
     order = [int(k) for k in np.argsort(-shares[-1], kind="stable")]
     rows = chosen_rows(order, client)
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+    with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         lines(left, shares, rows, max(epochs, len(shares)), client)
         bars(right, shares[-1], counts, class_names, rows, client, klass)
     ends = ", ".join(f"client {k} {percent(shares[-1, k])}" for k in order[:10])
-    few = sorted({round(t) for t in np.linspace(0, len(path) - 1, min(6, len(path)))})  # first and last among them
-    return Picture(
-        figure,
-        alt=f"Lines of each client's share of the ensemble weight over {plural(len(path), 'epoch')} ({setting}), "
-        f"beside bars of the classes that each client holds. At the end, heaviest first: {ends}."
-        f"{marked_words(client, klass)}",
-        sentence=sentence(shares[-1], counts, class_names, order, len(path), client),
-        table=[
-            {"client": k, **{f"epoch {t + 1}": percent(shares[t, k]) for t in few}}
-            | {f"class {name}": int(n) for name, n in zip(class_names, counts[k], strict=True)}
-            for k in order
-        ],
+    alt = (
+        f"Lines of each client's share of the ensemble weight over {plural(len(path), 'epoch')} ({setting}), beside "
+        f"bars of the classes that each client holds. At the end, heaviest first: {ends}.{marked_words(client, klass)}"
     )
+    few = sorted({round(t) for t in np.linspace(0, len(path) - 1, min(6, len(path)))})  # first and last among them
+    columns = ["client", *(f"epoch {t + 1}" for t in few), *(f"class {name}" for name in class_names)]
+    table = tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order))
+    return Picture(figure, alt, sentence(shares[-1], counts, class_names, order, len(path), client), table)
 
 
 def chosen_rows(order: Sequence[int], client: int | None) -> list[int]:
@@ -60,20 +53,18 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     # Cividis without its palest end, which is too faint for a line.
     shades = many_is_dark(empty=False)(0.22 + 0.78 * shares[-1] / max(float(shares[-1].max()), 1e-12))
     for k in range(clients):
-        looked = k == client
-        faint = k not in rows and not looked
-        style = {"lw": 3 if looked else 0.8 if faint else 1.6, "alpha": 0.35 if faint else 1}
-        style |= {"color": ACCENT if looked else shades[k], "zorder": 4 if looked else 2}
-        ax.plot(range(1, done + 1), shares[:, k], "o-" if done == 1 and not faint else "-", ms=4, **style)
+        faint = k not in rows and k != client
+        style = {"lw": 0.8, "alpha": 0.35} if faint else {"lw": 1.6, "marker": "o" if done == 1 else None}
+        style |= {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"color": shades[k], "zorder": 2}
+        ax.plot(range(1, done + 1), shares[:, k], ms=4, **style)
     level_line(ax, 1 / clients)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
     ax.text(1.15, 1 / clients + 0.014 * top, "equal", fontsize=9, color=QUIET, bbox=box, zorder=5)
     named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
     for k, y in zip(named, spread(shares[-1, named].tolist(), 0.052 * top, top, 0), strict=True):
-        ax.text(
-            done + 0.02 * max(epochs - 1, 1), y, str(k), va="center", fontsize=9, clip_on=False, gid="outside",
-            color=ACCENT if k == client else INK, fontweight="bold" if k == client else "normal",
-        )  # fmt: skip
+        look = {"color": ACCENT, "fontweight": "bold"} if k == client else {"color": INK}
+        x = done + 0.02 * max(epochs - 1, 1)
+        ax.text(x, y, str(k), va="center", fontsize=9, clip_on=False, gid="outside", **look)
     ax.set_xlim(1, max(epochs, 2))
     percent_axis(ax, top=top)
     few_ticks(ax, "x", 6, whole=True)
@@ -115,8 +106,8 @@ def held_by(counts: np.ndarray, names: Sequence[str]) -> str:
 def sentence(
     last: np.ndarray, counts: np.ndarray, names: Sequence[str], order: Sequence[int], done: int, client: int | None
 ) -> str:
-    looked = client is not None and client < len(last)
-    k, equal = client if looked else order[0], 1 / len(last)
+    looked, equal = client is not None and client < len(last), 1 / len(last)
+    k = client if looked else order[0]
     share = f"{percent(last[k])} of the weight (equal: {percent(equal)})"
     holds = f"it holds {counts[k].sum()} samples, {held_by(counts[k], names)}."
     after = f"After {plural(done, 'epoch')} client {k}"
