@@ -17,9 +17,9 @@ from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes, run
 from ..training.distill import kl_each
 from .claims import ENOUGH, Gap
+from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, title, versus
-from .texts import Texts
 from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
@@ -133,4 +133,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha))
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(no_student_above, solution_runs))
+q1, q2, q3 = exercises(__name__, q3=(no_student_above, solution_runs))

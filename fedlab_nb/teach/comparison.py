@@ -10,9 +10,9 @@ from statistics import mean
 
 from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes
+from .exercises import exercises
 from .problem import Verdict
 from .runs import ALPHA, MANY, SEEDS, runs, title, versus
-from .texts import Texts
 from .view import Card, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
@@ -146,4 +146,4 @@ def solution_runs() -> Outcomes:
     return runs(("ensemble", "fedlpa", "fens", "fedadam"))
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(unbeaten, solution_runs))
+q1, q2, q3 = exercises(__name__, q3=(unbeaten, solution_runs))

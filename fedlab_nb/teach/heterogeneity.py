@@ -14,9 +14,9 @@ from ..data import federate
 from ..plots import Picture, partition
 from ..study import Outcome, Outcomes
 from .claims import Gap, two_kinds
+from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs
-from .texts import Texts
 from .view import Card, Sheet, worked
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
@@ -135,4 +135,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY))
 
 
-q1, q2 = Texts(__name__).exercises(q2=(two_settings, solution_runs))
+q1, q2 = exercises(__name__, q2=(two_settings, solution_runs))

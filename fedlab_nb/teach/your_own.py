@@ -12,9 +12,9 @@ from ..plots.words import listed, significance
 from ..plots.words import points as in_points
 from ..study import Outcome, Outcomes, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
+from .exercises import exercises
 from .problem import Verdict
 from .runs import MANY, accuracies, alike, percent, runs, title
-from .texts import Texts
 from .view import Card, worked
 
 
@@ -121,4 +121,4 @@ def example_runs() -> Outcomes:
     return runs([*own[:1], "ensemble"], 1, seeds=MANY)
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(beats_the_ensemble, example_runs))
+q1, q2, q3 = exercises(__name__, q3=(beats_the_ensemble, example_runs))

@@ -9,9 +9,9 @@ from typing import Any
 
 from ...study import Outcomes
 from ...teach.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
+from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
-from ...teach.texts import Texts
 
 
 # ------------------------------------------------------------------------------------------------------ exercise 3
@@ -45,4 +45,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(runs(methods, 0.1, seeds=MANY) + runs(methods, 10, seeds=MANY))
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(two_settings, solution_runs))
+q1, q2, q3 = exercises(__name__, q3=(two_settings, solution_runs))

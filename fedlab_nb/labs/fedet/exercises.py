@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...teach.claims import CLEAR, SHORT, Gap, still
+from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike
-from ...teach.texts import Texts
 from .numbers import runs
 
 
@@ -43,4 +43,4 @@ def solution_runs() -> list[Any]:
     return [*runs(seeds=MANY), *runs(seeds=MANY, **{"fedet.public": "glyphs"})]
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(public_data_decide, solution_runs))
+q1, q2, q3 = exercises(__name__, q3=(public_data_decide, solution_runs))

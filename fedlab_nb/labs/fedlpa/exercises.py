@@ -8,9 +8,9 @@ from collections.abc import Hashable, Sequence
 
 from ...study import Outcome, Outcomes
 from ...teach.claims import ENOUGH, Gap, two_kinds
+from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
-from ...teach.texts import Texts
 
 
 # ------------------------------------------------------------------------------------------------ on the record
@@ -76,4 +76,4 @@ def both_starts() -> Outcomes:
     return Outcomes(o for init in ("same", "different") for o in runs(["fedavg", "fedlpa"], init=init))
 
 
-q1, q2, q3, q4 = Texts(__name__).exercises(q3=(two_dampings, dampings), q4=(different_starts, both_starts))
+q1, q2, q3, q4 = exercises(__name__, q3=(two_dampings, dampings), q4=(different_starts, both_starts))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ...methods.fens.aggregators import TRAINED
 from ...study import Outcome
 from ...teach.claims import BELOW, NOISE, Gap, two_kinds
+from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
-from ...teach.texts import Texts
 
 
 def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
@@ -31,4 +31,4 @@ def solution_runs() -> list[Outcome]:
     return [o for alpha in (0.05, 1) for rule in rules for o in runs(["fens"], alpha, seeds=MANY, **rule)]
 
 
-q1, q2, q3 = Texts(__name__).exercises(q3=(two_skews, solution_runs))
+q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))

@@ -12,9 +12,9 @@ from ...plots.words import plural, points
 from ...study import Outcome, Outcomes
 from ...study.statistics import difference
 from ...teach.claims import CLEAR, SHORT, Gap, still
+from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike
-from ...teach.texts import Texts
 from .plots.halves import change
 from .run import runs
 
@@ -114,4 +114,4 @@ def cue_runs() -> Outcomes:
     return Outcomes(o for cues in ("", "0,1") for o in runs(both, 0.5, seeds=MANY, spurious=cues))
 
 
-q1, q2, q3 = Texts(__name__).exercises(q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs))
+q1, q2, q3 = exercises(__name__, q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs))

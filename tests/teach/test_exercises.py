@@ -1,8 +1,6 @@
-"""Texts beside the code: every file of the package can be read and filled in; a wrong one ends in one sentence."""
+"""Exercises beside the code: every file of the package is read, its texts filled in; a wrong one is one sentence."""
 
-import ast
 import importlib
-import string
 from pathlib import Path
 
 import pytest
@@ -10,8 +8,8 @@ import pytest
 import fedlab_nb
 from fedlab_nb import declared
 from fedlab_nb.errors import UsageError
+from fedlab_nb.teach.exercises import exercises
 from fedlab_nb.teach.problem import Verdict
-from fedlab_nb.teach.texts import Texts
 
 ROOT = Path(fedlab_nb.__file__).parent
 FILES = sorted(
@@ -22,8 +20,7 @@ FILES = sorted(
 )
 GOOD = """
 [q1]
-question = "What is
-a half?"
+question = "What is a half?"
 answer = 0.5
 tolerance = 0.01
 hints = ["Divide.", "One by two."]
@@ -40,11 +37,7 @@ other = "another"
 both = "both"
 right = "{clear} {other}"
 nothing = "none"
-
-[cards]
-row = "x = {x:g}"
-rows = ["one", "two = {two}"]
-""".replace("What is\na half?", "What is a half?")
+"""
 
 
 @pytest.fixture
@@ -56,17 +49,13 @@ def read(tmp_path, monkeypatch):
 
     def read(text):
         (folder / "mine.toml").write_text(text, "utf-8")
-        return Texts(f"fedlab_nb.{folder.name}.mine")
+        return exercises(f"fedlab_nb.{folder.name}.mine", q2=(claim, list))
 
     return read
 
 
 def claim(outcomes, **words):
     return Verdict("right", words["clear"])
-
-
-def exercises(texts):
-    return texts.exercises(q2=(claim, list))
 
 
 # ------------------------------------------------------------------------------------------------------ the package's
@@ -77,50 +66,31 @@ def test_every_system_and_every_lesson_of_none_has_texts():
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_every_file_is_read(path):
     module = importlib.import_module(f"fedlab_nb.{'.'.join(path.with_suffix('').parts)}")
-    for name in Texts(module.__name__).tables:
+    for name, table in declared.declared(path.as_posix()).items():
         problem = getattr(module, name).problem
         assert problem.title == f"Exercise {name[1:]}" and problem.hint(2).startswith("Hint ")
         if callable(problem.right_answer):
             assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
+            if "claim" in table:
+                said = table["claim"]["right"].format(clear="<here>", other="<there>")
+                assert "<here>" in said and "<there>" in said
             continue
         assert problem.check(problem.right_answer).state == "right"
         assert str(problem.right_answer) in problem.solution().replace(",", "")
         assert all(words in problem.check(value).message for value, words in problem.slips)
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_every_card_gets_the_values_that_it_shows(path):
-    """The code's calls, read without running them: each card is used, with the very values that its text names."""
-    cards = Texts(f"fedlab_nb.{'.'.join(path.with_suffix('').parts)}").cards
-    used = set()
-    for call in ast.walk(ast.parse((ROOT / path).with_suffix(".py").read_text("utf-8"))):
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
-            continue
-        if call.func.attr not in ("card", "line") or getattr(call.func.value, "id", "") != "texts":
-            continue
-        name = ast.literal_eval(call.args[0])
-        used.add(name)
-        fields = {field for line in cards[name] for _, field, *_ in string.Formatter().parse(line) if field is not None}
-        assert {field.split(".")[0].split("[")[0] for field in fields} == {keyword.arg for keyword in call.keywords}
-    assert used == set(cards)
-
-
 # ------------------------------------------------------------------------------------------------------ the reader
 def test_a_good_file(read):
-    q1, q2 = exercises(read(GOOD))
+    q1, q2 = read(GOOD)
     assert q1.problem.check(0.505).state == "right" and "upside" in q1.problem.check(2).message
     assert q1.problem.hint(2) == "Hint 2 of 2: One by two." and q1.solution().text == "1/2 = 0.5"
     assert q2.problem.title == "Exercise 2" and q2.solution().text == "Run. one"
 
 
 def test_a_line_break_counts_as_a_space(read):
-    (q1, _) = exercises(read(GOOD.replace('"What is a half?"', '"""\nWhat is\na half?"""')))
+    q1, _ = read(GOOD.replace('"What is a half?"', '"""\nWhat is\na half?"""'))
     assert q1.problem.question == "What is a half?"
-
-
-def test_cards_are_filled_in(read):
-    texts = read(GOOD)
-    assert texts.line("row", x=0.5) == "x = 0.5" and texts.card("rows", two=2).text == "one\ntwo = 2"
 
 
 @pytest.mark.parametrize(
@@ -137,21 +107,12 @@ def test_cards_are_filled_in(read):
         ('[[2, "upside down."]]', '[["upside down.", 2]]', "slips in .* write a list of pairs"),
         ('clear = "one"', "", "[q2.claim] of .* has no clear"),
         ('both = "both"', 'both = "both"\nneither = "x"', "Unknown field in [q2.claim] .*'neither'"),
-        ("[q1]", "q3 = 3\n[q1]", "q3 in the top of .* is 3: write a table"),
-        ("[cards]", "[[cards]]", "cards in the top of .* write a table"),
+        ("[q1]", "q3 = 3\n[q1]", "q3 in lessons_.* is 3: write a table"),
         ("[q2.claim]", "claim = 3\n[x]", r"claim in [q2\] of .* is 3: write a table"),
-        ('rows = ["one", "two = {two}"]', "rows = 3", "rows in [cards] of .* is 3: write a list of texts"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(read, good, wrong, sentence):
     assert good in GOOD
     with pytest.raises(UsageError, match=sentence.replace("[", r"\[")) as caught:
-        exercises(read(GOOD.replace(good, wrong, 1)))
+        read(GOOD.replace(good, wrong, 1))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["x = {y}", "x = {x:q}", "x = {x.gone}", "x = {0}", "x = {"])
-def test_a_card_that_asks_for_what_is_not_there_is_one_sentence(read, text):
-    texts = read(GOOD.replace("x = {x:g}", text))
-    with pytest.raises(UsageError, match=r"'row' in \[cards\] of .* cannot be filled in .* it may use x\."):
-        texts.line("row", x=0.5)
