@@ -63,13 +63,11 @@ def source(panel: str, settings: Mapping[str, Any]) -> str:
 
 def notebook(code: str) -> dict[str, Any]:
     """A notebook of one code cell; its title is what the browser shows."""
-    cell = {"cell_type": "code", "id": "panel", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
-    metadata = {
-        "title": "fedlab_nb",
-        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-        "language_info": {"name": "python"},
-    }
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]}
+    from nbformat import v4
+
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"title": "fedlab_nb", "kernelspec": kernel, "language_info": {"name": "python"}}
+    return v4.new_notebook(cells=[v4.new_code_cell(code, id="panel")], metadata=metadata)
 
 
 def server_command(page: Path, port: int, theme: str) -> list[str]:

@@ -4,6 +4,7 @@ import ast
 import string
 from pathlib import Path
 
+import ipywidgets as widgets
 import pytest
 
 import fedlab_nb
@@ -32,6 +33,21 @@ def values_in(text):
     """The first parts of the names between braces: `{path.name}` needs `path`."""
     fields = (field for _, field, _, _ in string.Formatter().parse(text) if field is not None)
     return {field.partition(".")[0].partition("[")[0] for field in fields}
+
+
+def test_each_widget_is_made_somewhere_and_has_a_kind():
+    made = set()
+    for path in (PACKAGE / "panels").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = (
+                [part.id for part in ast.walk(node) if isinstance(part, ast.Name)] if isinstance(node, ast.Call) else []
+            )
+            if names[:1] == ["named"] or names[:2] == ["map", "named"]:
+                constants = [part for part in ast.walk(node.args[-1]) if isinstance(part, ast.Constant)]
+                made |= {constant.value for constant in constants}
+    written = declared("panels/widgets.toml")
+    assert made == set(written)
+    assert all(issubclass(getattr(widgets, about["kind"]), widgets.Widget) for about in written.values())
 
 
 @pytest.mark.parametrize("name", FILES)

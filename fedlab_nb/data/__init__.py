@@ -9,6 +9,6 @@ torch.Size([10, 10])
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.federation import Federation, federate
 from fedlab_nb.data.partition import PARTITIONS, default_minimum
-from fedlab_nb.data.registry import DATASETS, DatasetInfo, describe, load
+from fedlab_nb.data.registry import DATASETS, DatasetInfo, describe, is_path, load
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background

@@ -68,13 +68,17 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     return module.describe(*arguments, **options)
 
 
+def is_path(text: str) -> bool:
+    """Whether a text is a file's path and no data set's name: it ends in .npz or has a folder in it."""
+    return text.lower().endswith(".npz") or "/" in text or "\\" in text
+
+
 def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[str | Path, Any, tuple]:
-    """A known name, or a path (whatever is no plain text, ends in .npz or has a folder in it); the module whose `load`
-    and `describe` know that data set; what they take beside `options`."""
-    is_text = isinstance(text, str) and not (text.lower().endswith(".npz") or "/" in text or "\\" in text)
-    is_path = isinstance(text, str | PathLike) and not is_text
-    name = Path(text) if is_path else choose("dataset", text, [*DATASETS, "PATH.npz"])
+    """A known name, or a path (`is_path`, or whatever is no plain text); the module whose `load` and `describe` know
+    that data set; what they take beside `options`."""
+    is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
+    name = Path(text) if is_file else choose("dataset", text, [*DATASETS, "PATH.npz"])
     demand(not options or name == "glyphs", "dataset.options", name=str(name), options=", ".join(options))
     if name in OWN:
         return name, OWN[name], ()
-    return name, npz if is_path else vision, (name,)
+    return name, npz if is_file else vision, (name,)

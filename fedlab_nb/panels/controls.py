@@ -5,7 +5,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS
+from ..data import DATASETS, is_path
 from ..errors import UsageError, choose, demand, number, whole
 from ..methods import METHODS
 from ..study.settings import classroom_recipe
@@ -21,10 +21,6 @@ NAMES = (*SETTINGS, "methods", "guess")
 
 def heading(text: str) -> widgets.HTML:
     return widgets.HTML(f'<span class="fl-heading">{text}</span>')
-
-
-def is_path(name: str) -> bool:
-    return name.lower().endswith(".npz") or "/" in name or "\\" in name
 
 
 class MethodBox:
