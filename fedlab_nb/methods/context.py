@@ -179,6 +179,14 @@ class Context:
         self._remember(clients)
         return clients
 
+    def one_upload(self) -> Steps[ClientModels]:
+        """Client part and link of most one-shot methods: `local_training`, then `upload`."""
+        return self.upload((yield from self.local_training()))
+
+    def upload(self, clients: ClientModels) -> ClientModels:
+        """Each client's model goes up, once (phase "local models"); the models as the server receives them."""
+        return clients.with_states([self.link.up(k, s, phase="local models") for k, s in enumerate(clients.states())])
+
     def train_alone(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
         """This run's clients by themselves, where no other way was given."""
         return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)

@@ -75,11 +75,10 @@ class Dense(GeneratorKnobs):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         # Server.
         with ctx.server():
-            server = GeneratorServer(self, ctx, clients.with_states(received))
+            server = GeneratorServer(self, ctx, uploaded)
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.
                 x, y = yield from server.images(t, lambda x, *rest: self.loss(self.augmented(x, server.draws), *rest))

@@ -54,11 +54,9 @@ class Ensemble(Method):
     paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         shares = class_count_weights(ctx) if self.rule == "class_counts" else None
         with ctx.server():
-            models = clients.with_states(received)
             if self.rule == "weighted":
-                shares = client_weights("samples", ctx.sizes, next(models.module(0).parameters()))
-            return RuledEnsemble(models, self.rule, shares)
+                shares = client_weights("samples", ctx.sizes, next(uploaded.module(0).parameters()))
+            return RuledEnsemble(uploaded, self.rule, shares)

@@ -78,11 +78,10 @@ class FAdi(ServerKnobs):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         # Server.
         with ctx.server():
-            server = Server(self, ctx, clients.with_states(received))
+            server = Server(self, ctx, uploaded)
             for t in range(self.epochs):
                 # (a) Images, pixel by pixel.
                 x, y = yield from self.pixels(server, t)

@@ -66,11 +66,10 @@ class FDafl(GeneratorKnobs):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         # Server.
         with ctx.server():
-            server = GeneratorServer(self, ctx, clients.with_states(received))
+            server = GeneratorServer(self, ctx, uploaded)
             parameters = list(server.generator.parameters())
             optimizer = Adam(parameters, self.generator_lr, betas=BETAS)
             for t in range(self.epochs):

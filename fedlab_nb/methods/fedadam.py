@@ -8,10 +8,10 @@ statistics are averaged, not stepped.
 One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the clients found: of little use alone.
 """
 
-from .base import GlobalModel, Steps, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, register
 from .context import Context
 from .parts import server_optimizers
-from .parts.rounds import PHASE, Iterative, Rounds
+from .parts.rounds import Iterative, Rounds, State
 
 
 @register("fedadam")
@@ -27,19 +27,16 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        state = rounds.start
-        moments = server_optimizers.initial_state(rounds.parameters(state))
-        for t in range(self.rounds):
-            # Clients: E epochs from θ_t, as in FedAvg.
-            rounds.load(ctx.link.broadcast(state, phase=PHASE))
-            yield from rounds.train(t)
-            received = rounds.up(rounds.states())
-            # Server: the mean change as a gradient.
-            with ctx.server():
-                now = rounds.parameters(state)
-                delta = server_optimizers.mean_change(rounds.shares, received, now)
-                rule, rates = self.info.name, {"lr": self.eta_s, "tau": self.tau}
-                moved, moments = server_optimizers.step(rule, now, delta, moments, **rates)
-                state = weighted_mean(received, ctx.sizes) | moved
-            yield rounds.end(t, state)
+        moments = server_optimizers.initial_state(rounds.parameters(rounds.start))
+
+        def stepped(state: State, ends: list[State]) -> State:
+            nonlocal moments
+            now = rounds.parameters(state)
+            delta = server_optimizers.mean_change(rounds.shares, ends, now)
+            rates = {"lr": self.eta_s, "tau": self.tau}
+            moved, moments = server_optimizers.step(self.info.name, now, delta, moments, **rates)
+            return rounds.average(state, ends) | moved
+
+        # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
+        yield from rounds.averaging(rounds.start, server=stepped)
         return rounds.result

@@ -15,8 +15,7 @@ class FedAvg(Method):
     weights: str = client_weights_knob("w_k")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        clients = yield from ctx.local_training()
+        uploaded = yield from ctx.one_upload()
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
         with ctx.server():
-            return NetworkModel(ctx.new_model(weighted_mean(received, sizes)))
+            return NetworkModel(ctx.new_model(weighted_mean(uploaded.states(), sizes)))

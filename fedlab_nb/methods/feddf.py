@@ -45,15 +45,14 @@ class FedDF(Method):
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, upload once.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         # Server: what the ensemble says of the public samples, once; then one network learns to say it.
         with ctx.server():
-            logits = FrozenEnsemble(clients.with_states(received)).remembered(ctx.public)
+            logits = FrozenEnsemble(uploaded).remembered(ctx.public)
             teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
             student = new_student(ctx, "feddf")
             if self.start == "average":
-                load_state(student, weighted_mean(received, ctx.sizes))
+                load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
             recipe = student_recipe(self.epochs, self.batch, self.server_lr)
             loss = distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")

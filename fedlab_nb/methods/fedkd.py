@@ -60,11 +60,11 @@ class FedKD(Method):
             clients = yield from self._further_training(ctx, start)
         else:
             clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = ctx.upload(clients)
         shares = class_count_weights(ctx)
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
-            logits = FrozenEnsemble(clients.with_states(received)).remembered(ctx.public)
+            logits = FrozenEnsemble(uploaded).remembered(ctx.public)
             teacher = combine(logits, shares, normalise=False)
             student = new_student(ctx, "fedkd")
             if start is not None:

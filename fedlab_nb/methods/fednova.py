@@ -25,9 +25,9 @@ from dataclasses import replace
 
 import torch
 
-from .base import GlobalModel, Steps, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, effective_steps
+from .parts.rounds import Iterative, Rounds, State, effective_steps
 
 
 @register("fednova")
@@ -48,20 +48,16 @@ class FedNova(Iterative):
         shares = rounds.shares  # p_k
         a = [effective_steps(n, rounds.recipe) for n in ctx.sizes]  # ‖a_k‖₁
         effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # τ_eff
-        state = rounds.start
-        momentum = {name: torch.zeros_like(value) for name, value in rounds.parameters(state).items()}
-        for t in range(self.rounds):
-            # Clients: E epochs from θ_t, as in FedAvg.
-            rounds.load(ctx.link.broadcast(state, phase=PHASE))
-            yield from rounds.train(t)
-            received = rounds.up(rounds.states())
-            # Server: normalise, average, scale back.
-            with ctx.server():
-                moved = weighted_mean(received, ctx.sizes)
-                for name in momentum:
-                    mean = sum(p / n * (state[name] - end[name]) for p, n, end in zip(shares, a, received, strict=True))
-                    momentum[name] = self.server_momentum * momentum[name] + effective * mean
-                    moved[name] = state[name] - momentum[name]
-                state = moved
-            yield rounds.end(t, state)
+        momentum = {name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()}
+
+        def normalised(state: State, ends: list[State]) -> State:
+            moved = rounds.average(state, ends)
+            for name in momentum:
+                mean = sum(p / n * (state[name] - end[name]) for p, n, end in zip(shares, a, ends, strict=True))
+                momentum[name] = self.server_momentum * momentum[name] + effective * mean
+                moved[name] = state[name] - momentum[name]
+            return moved
+
+        # Clients: E epochs from θ_t, as in FedAvg. Server: normalise, average, scale back.
+        yield from rounds.averaging(rounds.start, server=normalised)
         return rounds.result

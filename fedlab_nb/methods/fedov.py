@@ -77,16 +77,15 @@ class FedOV(Method):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
-        everyone = range(ctx.clients_count)
         wider = [(name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures]
         models = ctx.send_initial_models(wider, "fedov")
         yield from self._training(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in everyone]
+        uploaded = ctx.upload(clients)
         with ctx.server():
-            return OpenSetVote(clients.with_states(received), self.voters)
+            return OpenSetVote(uploaded, self.voters)
 
     def _training(self, ctx: Context, models: list[Network]) -> Steps[None]:
         """All epochs with the same outliers, or one after the other with new ones."""

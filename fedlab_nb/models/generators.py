@@ -20,7 +20,18 @@ from .state import materialise
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
 
-class ImageGenerator(nn.Module):
+class Generator(nn.Module):
+    """`layers`, one after the other, that make samples of z `[N, latent]`."""
+
+    def __init__(self, latent: int, *layers: nn.Module) -> None:
+        super().__init__()
+        self.latent, self.net = latent, nn.Sequential(*layers)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.net(z)
+
+
+def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
     """Linear(nz → 2w·h·h'), BN, ×2, Conv3(2w → 2w), BN, LeakyReLU, ×2, Conv3(2w → w), BN, LeakyReLU, Conv3(w → C),
     sigmoid.
 
@@ -28,54 +39,42 @@ class ImageGenerator(nn.Module):
     side, rounded up, then to the side itself. width 64, latent 256, 3x32x32: 2,328,899 parameters, the papers'
     generator.
     """
-
-    def __init__(self, input_shape: tuple[int, ...], width: int, latent: int) -> None:
-        super().__init__()
-        channels, *sides = input_shape
-        quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
-        self.latent = latent
-        self.net = nn.Sequential(
-            nn.Linear(latent, 2 * width * prod(quarter)),
-            nn.Unflatten(1, (2 * width, *quarter)),
-            nn.BatchNorm2d(2 * width),
-            nn.Upsample(size=half),
-            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
-            nn.BatchNorm2d(2 * width),
-            nn.LeakyReLU(SLOPE),
-            nn.Upsample(size=tuple(sides)),
-            nn.Conv2d(2 * width, width, 3, padding=1, bias=False),
-            nn.BatchNorm2d(width),
-            nn.LeakyReLU(SLOPE),
-            nn.Conv2d(width, channels, 3, padding=1),
-            nn.Sigmoid(),
-        )
-
-    def forward(self, z: Tensor) -> Tensor:
-        return self.net(z)
+    channels, *sides = input_shape
+    quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
+    return Generator(
+        latent,
+        nn.Linear(latent, 2 * width * prod(quarter)),
+        nn.Unflatten(1, (2 * width, *quarter)),
+        nn.BatchNorm2d(2 * width),
+        nn.Upsample(size=half),
+        nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(2 * width),
+        nn.LeakyReLU(SLOPE),
+        nn.Upsample(size=tuple(sides)),
+        nn.Conv2d(2 * width, width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(width),
+        nn.LeakyReLU(SLOPE),
+        nn.Conv2d(width, channels, 3, padding=1),
+        nn.Sigmoid(),
+    )
 
 
-class RowGenerator(nn.Module):
+def row_generator(features: int, width: int, latent: int) -> Generator:
     """For feature rows: two hidden layers of 4·width units; the output is normalised over the batch, as rows of
     features are standardised (a person's `.npz`), to mean 0 and variance 1. Not in the papers, which have images
     only."""
-
-    def __init__(self, features: int, width: int, latent: int) -> None:
-        super().__init__()
-        self.latent = latent
-        hidden = 4 * width
-        self.net = nn.Sequential(
-            nn.Linear(latent, hidden),
-            nn.BatchNorm1d(hidden),
-            nn.LeakyReLU(SLOPE),
-            nn.Linear(hidden, hidden, bias=False),
-            nn.BatchNorm1d(hidden),
-            nn.LeakyReLU(SLOPE),
-            nn.Linear(hidden, features),
-            nn.BatchNorm1d(features, affine=False),
-        )
-
-    def forward(self, z: Tensor) -> Tensor:
-        return self.net(z)
+    hidden = 4 * width
+    return Generator(
+        latent,
+        nn.Linear(latent, hidden),
+        nn.BatchNorm1d(hidden),
+        nn.LeakyReLU(SLOPE),
+        nn.Linear(hidden, hidden, bias=False),
+        nn.BatchNorm1d(hidden),
+        nn.LeakyReLU(SLOPE),
+        nn.Linear(hidden, features),
+        nn.BatchNorm1d(features, affine=False),
+    )
 
 
 def build_generator(
@@ -86,7 +85,7 @@ def build_generator(
     generator: torch.Generator,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
-) -> ImageGenerator | RowGenerator:
+) -> Generator:
     """A generator for samples of shape (C, H, W) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
 
     >>> g = build_generator((1, 8, 8), width=4, latent=16, generator=torch.Generator())
@@ -96,10 +95,8 @@ def build_generator(
     width = whole("width of the generator", width, 1, 1024)
     latent = whole("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
-        if len(input_shape) == 3:
-            made: ImageGenerator | RowGenerator = ImageGenerator(input_shape, width, latent)
-        else:
-            made = RowGenerator(input_shape[0], width, latent)
+        images = len(input_shape) == 3
+        made = image_generator(input_shape, width, latent) if images else row_generator(input_shape[0], width, latent)
     materialise(made)
     initialise_generator(made, generator)
     return made.to(device, dtype)

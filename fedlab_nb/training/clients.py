@@ -41,6 +41,10 @@ class ClientModels:
         """Parameters and batch-norm statistics of client k, copied."""
         return model_state(self.modules[k])
 
+    def states(self) -> list[dict[str, Tensor]]:
+        """`state(k)` of every client."""
+        return [model_state(module) for module in self.modules]
+
     @property
     def parameters(self) -> list[int]:
         """Trainable numbers of each client's model."""

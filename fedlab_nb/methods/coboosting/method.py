@@ -97,12 +97,11 @@ class CoBoosting(GeneratorKnobs):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+        uploaded = yield from ctx.one_upload()
         real = self.real_samples(ctx) if self.ee_data == "real" else None
         # Server.
         with ctx.server():
-            server = GeneratorServer(self, ctx, clients.with_states(received))
+            server = GeneratorServer(self, ctx, uploaded)
             directions, order = ctx.generator("coboosting", "directions"), ctx.generator("coboosting", "weights")
             bank = None if real is None else (server.ensemble.remembered(real[0]), real[1])
             perturb = partial(self.perturbed, server=server, stream=directions) if self.dhs and self.epsilon else None

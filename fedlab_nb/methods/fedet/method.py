@@ -133,8 +133,7 @@ class FedET(Method):
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
         if self.rounds == 1 and not any(self.up_down) and kinds == ctx.architectures:
-            clients = yield from ctx.local_training()
-            return clients.with_states([ctx.link.up(k, clients.state(k), phase="local models") for k in chosen])
+            return (yield from ctx.one_upload())
         models = [self._network(ctx, kinds[k], "small") for k in chosen]
         for k, model in zip(chosen, models, strict=True):
             load_state(model, ctx.link.down(k, table[kinds[k]], phase="small models"))

@@ -14,11 +14,9 @@ from torch import Tensor
 
 from ..parts.posterior import Posterior
 
-SOLVERS = {
-    "cg": "conjugate gradients: the exact solution in a few steps",
-    "gd": "gradient descent from the shortcut: the paper's",
-    "ea": "expectation approximation: the closed form that the paper rejects as biased",
-}
+# Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut: the paper's; expectation
+# approximation: the closed form that the paper rejects as biased.
+SOLVERS = ("cg", "gd", "ea")
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
 LOOK = 8  # steps of conjugate gradients on a GPU between two looks at whether they are done

@@ -23,16 +23,12 @@ from torch import Tensor, nn
 
 from ...errors import choose
 
-AGGREGATORS: dict[str, str] = {
-    "averaging": "mean of the logits: every client counts the same for every class",
-    "weighted": "class-count weights: a client counts for a class as much as it has samples of it",
-    "voting": "polychotomous voting: naive Bayes over the clients' hard votes",
-    "linear": "one trained weight a client",
-    "per_class": "one trained weight for each client and class",
-    "nn": "a trained network with one hidden layer of k units over all logits",
-    "moe": "mixture of experts: a trained gate looks at the input and weighs the clients",
-}
+# linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
+# k units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients.
 TRAINED = ("linear", "per_class", "nn", "moe")
+# averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
+# counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
+AGGREGATORS = ("averaging", "weighted", "voting", *TRAINED)
 
 
 class Aggregator(nn.Module):

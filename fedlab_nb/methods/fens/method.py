@@ -113,13 +113,11 @@ class Fens(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         """Algorithm 1; its phase 2 is `train_aggregator`."""
         self.validate(ctx)
-        everyone = range(ctx.clients_count)
-        members = [k for k in everyone if k != self.without]
+        members = [k for k in range(ctx.clients_count) if k != self.without]
         # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
-        clients = yield from ctx.local_training()
-        received = [ctx.link.up(k, clients.state(k), phase="local models") for k in everyone]
+        uploaded = yield from ctx.one_upload()
         with ctx.server():
-            packed, experts = quantised_experts(clients, received, self.bits, members)
+            packed, experts = quantised_experts(uploaded, self.bits, members)
         if self.federated:
             send_ensemble(ctx, members, packed, self.skip_own)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.

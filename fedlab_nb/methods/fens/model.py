@@ -75,11 +75,11 @@ class Experts:
 
 
 def quantised_experts(
-    clients: ClientModels, received: Sequence[Mapping[str, Tensor]], bits: int, members: Sequence[int]
+    uploaded: ClientModels, bits: int, members: Sequence[int]
 ) -> tuple[list[Mapping[str, Any]], Experts]:
     """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
-    packed = [quantise_state(received[k], bits) if bits <= 8 else received[k] for k in members]
-    architectures = ClientModels([clients.module(k) for k in members])
+    packed = [quantise_state(uploaded.state(k), bits) if bits <= 8 else uploaded.state(k) for k in members]
+    architectures = ClientModels([uploaded.module(k) for k in members])
     return packed, Experts(architectures.with_states([dequantise_state(state) for state in packed]), members)
 
 

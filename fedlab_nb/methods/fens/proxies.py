@@ -18,10 +18,8 @@ from .model import Experts
 
 Owner = Any  # of a proxy: a client's number, or "server"
 PROXIES = ("held-out", "reused", "reused-equal", "server")
-CLIENT_WEIGHTS: dict[str, str] = {
-    "samples": "in proportion to the samples used in the round",
-    "uniform": "every client the same, as in the paper's pseudo-code",
-}
+# In proportion to the samples used in the round; every client the same, as in the paper's pseudo-code.
+CLIENT_WEIGHTS = ("samples", "uniform")
 
 
 class Proxy(NamedTuple):

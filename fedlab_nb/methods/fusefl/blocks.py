@@ -30,10 +30,8 @@ CUTS: dict[str, dict[int, tuple[int, ...]]] = {
 }
 # Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
 PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
-ADAPTORS = {
-    "conv": "a 1x1 convolution over the concatenated channels, each client its own",
-    "average": "the mean of the clients' features, without parameters",
-}
+# A 1x1 convolution over the concatenated channels, each client its own; the clients' mean features, without parameters.
+ADAPTORS = ("conv", "average")
 
 
 def narrow(architecture: tuple, clients: int) -> tuple:

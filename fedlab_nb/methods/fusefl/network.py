@@ -23,7 +23,7 @@ from .blocks import added, join
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
-MERGES = {"sum": "the clients' last features added up", "mean": "their mean"}
+MERGES = ("sum", "mean")  # of the clients' last features
 
 
 class Stage(nn.Module):

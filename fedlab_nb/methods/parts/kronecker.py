@@ -19,15 +19,10 @@ from ...errors import UsageError, choose
 from .layer_io import inputs_and_gradients
 
 # How a convolution over T positions shares its scale between the factors: A is multiplied by c, B by 1/c.
-CONV_SCALES = {
-    "one": "c = 1: the published construction (Grosse & Martens 2016)",
-    "curvlinops": "c = 1/T: the convention of the curvlinops library",
-    "official": "c = 1/T^2: the convention of the FedLPA authors' code",
-}
-PI_RULES = {
-    "one": "pi = 1: the same damping on both factors",
-    "trace": "pi from the factors' mean diagonals (K-FAC): the damping follows their scales",
-}
+# c = 1: the published construction (Grosse & Martens 2016); 1/T: the curvlinops library's; 1/T^2: the FedLPA authors'.
+CONV_SCALES = ("one", "curvlinops", "official")
+# pi = 1: the same damping on both factors; from the factors' mean diagonals (K-FAC): the damping follows their scales.
+PI_RULES = ("one", "trace")
 # A client that fits its few classes perfectly has B near 0, and the trace rule would send pi to infinity. Beyond this
 # value the damped block is lambda * I to rounding anyway.
 PI_LIMIT = 1e6

@@ -36,6 +36,7 @@ PHASE = "rounds"
 FRAMES = 20  # about so many snapshots over the rounds
 
 State = dict[str, Tensor]
+Server = Callable[[State, list[State]], State]
 
 
 @dataclass(frozen=True)
@@ -121,17 +122,27 @@ class Rounds:
         """p_k = n_k / N."""
         return [n / sum(self.ctx.sizes) for n in self.ctx.sizes]
 
-    def averaging(self, state: State, change: Callable[[State], dict] = lambda received: {}) -> Steps[State]:
-        """FedAvg: all rounds from `state`, θ_0; returns θ_R. `change(θ_t)`: further arguments of `train`."""
+    def average(self, state: State, ends: list[State]) -> State:
+        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, whatever θ_t, `state`, was."""
+        return weighted_mean(ends, self.ctx.sizes)
+
+    def averaging(
+        self, state: State, change: Callable[[State], dict] = lambda received: {}, server: Server | None = None
+    ) -> Steps[State]:
+        """FedAvg: all rounds from `state`, θ_0; returns θ_R.
+
+        `change(θ_t)`: further arguments of `train`. `server(θ_t, [θ_k])`: θ_{t+1}, in place of the average.
+        """
+        server = server or self.average
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
             received = self.ctx.link.broadcast(state, phase=PHASE)
             self.load(received)
             yield from self.train(t, **change(received))
             ends = self.up(self.states())
-            # Server: the weighted average.
+            # Server: the weighted average, or another step.
             with self.ctx.server():
-                state = weighted_mean(ends, self.ctx.sizes)
+                state = server(state, ends)
             yield self.end(t, state)
         return state
 

@@ -28,13 +28,8 @@ from ...errors import choose
 
 Values = TypeVar("Values", Tensor, dict[str, Tensor])
 
-SERVER_OPTIMIZERS: dict[str, str] = {
-    "fedadam": "FedAdam: Adam on the mean change",
-    "fedyogi": "FedYogi: as FedAdam, with a step size that shrinks more slowly",
-    "fedavg": "FedAvg: the plain mean of the clients' parameters",
-}
-
-
+# Adam on the mean change; the same with a step size that shrinks more slowly; the plain mean of the parameters.
+SERVER_OPTIMIZERS = ("fedadam", "fedyogi", "fedavg")
 BETA1, BETA2 = 0.9, 0.99
 
 
