@@ -8,12 +8,12 @@ import numpy as np
 
 from ...methods import METHODS
 from ...panels.figures import words
-from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from .. import runs
-from ..controls import dropdown
 from ..sliders import WINDOW, Sliders, levels
+from ..views import View, spec
 from . import numbers
 from .numbers import EQUAL, LEARNT, REAL, YOURS
 from .plots.curves import curves
@@ -29,11 +29,6 @@ SETS = {
 }
 
 
-def where(state: PanelState) -> str:
-    """The setting of the one run that is shown, with its seed."""
-    return words({**state.settings, "seeds": 1}) if state.outcome is None else runs.where(state.outcome)
-
-
 def planned(state: PanelState) -> int:
     """Epochs of the run that goes on; 0 once it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
@@ -43,20 +38,19 @@ def toggle(label: str, tooltip: str) -> widgets.ToggleButton:
     return widgets.ToggleButton(False, description=label, tooltip=tooltip, layout={"width": "auto"})
 
 
-class Hand(LabView):
+class Hand(View, name="hand"):
     """Drag the weights, try to beat equal ones; then show Co-Boosting's, and let the other half judge.
 
     The displayed test images are halved: weights are tuned on one half, by whoever drags, and judged on the other. The
     method itself sees neither.
     """
 
-    name, title, ready = "hand", "Weights by hand", "run"
-    empty = "Press Run. Then drag the weights of the clients and try to beat equal weights, before Co-Boosting tries."
-    work_label = "Learn from real images"
-
     def __init__(self) -> None:
         self.sliders = Sliders()
-        self.start = dropdown("Set to", [("…", OWN)], "Set all sliders at once", 190)
+        look = {"style": {"description_width": "initial"}, "layout": {"width": "190px"}}
+        self.start = widgets.Dropdown(
+            options=[("…", OWN)], description="Set to", tooltip="Set all sliders at once", **look
+        )
         self.learnt = toggle("Show Co-Boosting's", "Show the weights that Co-Boosting has found, and its score")
         self.judge = toggle("Show the judge half", "Accuracy on the images that nobody has tuned on")
         # In a box of its own the dropdown is no view control: what it changes are the sliders, which redraw.
@@ -123,36 +117,20 @@ class Hand(LabView):
         return self.picture.show(tried, state.class_names, setting=runs.where(state.outcome), **look)
 
 
-class Trajectories(LabView):
+class Trajectories(View, name="weights"):
     """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
-
-    name, title, ready = "weights", "Weights by epoch", "live"
-    empty = "Press Run: the weights start equal, and EE moves them from the second epoch on."
 
     def draw(self, state: PanelState) -> Picture:
         path = state.report.weights
         held = state.federation.label_counts.numpy() if state.outcome is None else state.outcome.label_counts
         if len(held) != path.shape[1]:  # the sliders moved on while the method runs
             held = np.zeros((path.shape[1], len(state.class_names)), dtype=int)
-        about = {"setting": where(state), "epochs": planned(state), "client": state.client, "klass": state.klass}
+        about = {"setting": runs.where(state), "epochs": planned(state), "client": state.client, "klass": state.klass}
         return trajectories(path, held, state.class_names, **about)
 
 
-class Images(LabView):
+class Images(View, name="images"):
     """The synthetic images of an epoch, and a replay over the epochs."""
-
-    name, title, ready = "images", "Synthetic images", "live"
-    empty = "Press Run: the generator's images appear here as they are made."
-
-    def __init__(self) -> None:
-        self.epoch = widgets.SelectionSlider(
-            options=[("–", 0)], description="Server epoch", tooltip="Images of which epoch", layout={"width": "330px"},
-            style={"description_width": "88px"},
-        )  # fmt: skip
-        self.play = widgets.Play(value=0, min=0, max=0, interval=700, tooltip="Replay the epochs")
-        widgets.jslink((self.play, "value"), (self.epoch, "index"))
-        # In a box of its own Play is no view control: the slider that it moves redraws.
-        self.controls = [widgets.HBox([self.play]), self.epoch]
 
     def adapt(self, state: PanelState) -> None:
         options = [(str(t), i) for i, t in enumerate(state.report.synthetic_epochs)]
@@ -165,16 +143,13 @@ class Images(LabView):
     def draw(self, state: PanelState) -> Picture:
         report, dataset = state.report, state.federation.dataset
         alike = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
-        about = {"setting": where(state), "epochs": planned(state), "klass": state.klass}
+        about = {"setting": runs.where(state), "epochs": planned(state), "klass": state.klass}
         about |= {"frame": min(self.epoch.value, len(report.synthetic_epochs) - 1)}
         return gallery(report, state.class_names, real=one_of_each(dataset) if alike else None, **about)
 
 
-class TeacherAndStudent(LabView):
+class TeacherAndStudent(View, name="curves"):
     """The ensemble's and the server model's accuracy by epoch, beside flat references."""
-
-    name, title, ready = "curves", "Teacher and student", "run"
-    empty = "Press Run: the ensemble's and the server model's accuracy by server epoch."
 
     def draw(self, state: PanelState) -> Picture:
         teacher = {seed: o.report.ensemble_curve for seed, o in state.outcomes.items()}
@@ -194,19 +169,11 @@ def named(on: tuple[str, ...]) -> str:
     return "none" if len(off) == 3 else f"no {off[0]}" if len(off) == 1 else f"{on[0]} alone"
 
 
-class Switches(LabView):
+class Switches(View, name="switches"):
     """The method again with ideas switched off, on the federation that the controls say, over several seeds."""
 
-    name, title, ready = "switches", "GHS, DHS, EE", "data"
-    work_label = "Run these variants"
-
     def __init__(self) -> None:
-        self.which = dropdown("Variants", SETS, "Which combinations to run", 200)
-        self.seeds = widgets.BoundedIntText(
-            3, min=1, max=20, description="Seeds", tooltip="Federations for each variant",
-            style={"description_width": "40px"}, layout=widgets.Layout(width="110px"),
-        )  # fmt: skip
-        self.controls = [self.which, self.seeds]
+        super().__init__(which=list(SETS))
 
     def work(self, state: PanelState) -> runs.Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls say"""
@@ -231,19 +198,4 @@ class Switches(LabView):
         return switches(empty, setting=words({**state.settings, "seeds": self.seeds.value}))
 
 
-PARTITIONS = (("Dirichlet (α)", "dirichlet"), ("two classes each", "classes"), ("unequal sizes (α)", "quantity"))
-PARTITIONS_HELP = "How the training samples are dealt out; α is used by Dirichlet and by unequal sizes"
-MODELS = (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5"))
-MODELS_HELP = "Only logits are mixed, so clients may differ; FedAvg then has nothing to average"
-LAB = LabSpec(
-    method="coboosting",
-    companions=("fedavg", "ensemble"),
-    knobs=("ghs", "dhs", "ee", "mu", "epsilon", "beta", "weighted", "updates", "epochs"),
-    extras=(
-        Extra("partition", "Partition", PARTITIONS, PARTITIONS_HELP),
-        Extra("model", "Client models", MODELS, MODELS_HELP),
-    ),
-    settings={"alpha": 0.1, "seeds": 1},
-    views=(Hand, Trajectories, Images, TeacherAndStudent, Switches),
-    name="coboosting",
-)
+LAB = spec(__name__, Hand, Trajectories, Images, TeacherAndStudent, Switches)

@@ -4,10 +4,11 @@
 
 import ipywidgets as widgets
 
-from ...panels.lab_view import Extra, LabSpec, LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
 from ...study.settings import architectures
-from ..controls import WIDE, dropdown, offer, whole_numbers
+from ..controls import offer
+from ..views import View, spec
 from .lab_study import Halves, Probes, SpuriousCue
 from .plots.arithmetic import arithmetic
 from .plots.network import network
@@ -17,26 +18,19 @@ from .run import replay_of
 from .traffic import PAPER, TABLE_4, bill, layers
 
 PAPER_BLOCKS = (2, 4, 8)
-MOST_CLIENTS, MOST_BLOCKS, MOST_CLASSES = 50, 10, 100
+MOST_BLOCKS, MOST_CLASSES = 10, 100
 
 
-class Steps(LabView):
+class Steps(View, name="steps"):
     """A replay of the run: train, send, freeze, adapt, block after block, with the bytes so far."""
-
-    name, title, ready = "steps", "Step by step", "live"
-    empty = "Press Run, then step through what happened: train, send, freeze, adapt."
 
     def __init__(self) -> None:
         super().__init__()
-        self.step = whole_numbers("Step", 1, 1, 10, "Which step of the run is drawn", layout={"width": "300px"})
-        self.play = widgets.Play(value=1, min=1, max=10, interval=1500, tooltip="Play the steps one after the other")
-        widgets.jslink((self.play, "value"), (self.step, "value"))
         self.back = widgets.Button(description="Back", tooltip="One step back", layout={"width": "64px"})
         self.next = widgets.Button(description="Next step", tooltip="One step on", layout={"width": "88px"})
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
-        # In a box of their own Play and the buttons are no view controls: the slider that they move redraws.
-        self.controls = [widgets.HBox([self.play, self.back, self.next]), self.step]
+        self.controls[0].children += self.back, self.next  # beside Play: no view controls, either
 
     def _move(self, by: int) -> None:
         self.step.value += by  # the slider stops at its ends
@@ -49,22 +43,8 @@ class Steps(LabView):
         return network(replay_of(state), step, client=state.client)
 
 
-class Arithmetic(LabView):
+class Arithmetic(View, name="sums"):
     """Storage and traffic for any number of clients, blocks and adaptor; nothing is trained."""
-
-    name, title, ready = "sums", "Storage and bytes", "always"
-
-    def __init__(self) -> None:
-        super().__init__()
-        networks = (("ResNet-18, as in the paper", "paper"), ("this panel's", "own"))
-        words = "Whose size is computed: the paper's network at 3×32×32, or the one that Run would train"
-        self.network = dropdown("Network", networks, words, 250)
-        self.clients = whole_numbers("M", 5, 2, MOST_CLIENTS, "How many clients", layout={"width": "190px"})
-        self.blocks = dropdown("K", PAPER_BLOCKS, "Parts the network is cut into", 76)
-        self.blocks.value = 4
-        words = "A learnt map of everybody's channels, or the mean"
-        self.adaptor = dropdown("Adaptor", ("conv", "average"), words, 160)
-        self.controls = [self.network, self.clients, self.blocks, self.adaptor]
 
     def adapt(self, state: PanelState) -> None:
         if state.federation is None:
@@ -77,7 +57,8 @@ class Arithmetic(LabView):
         own = self.network.value == "own"
         architecture, blocks, adaptor = own_network(state) if own else PAPER, self.blocks.value, self.adaptor.value
         calibrated = state.knobs["head"] == "ccvr" or not own
-        bills = [bill(architecture, m, blocks, adaptor, calibrated) for m in range(2, MOST_CLIENTS + 1)]
+        axis = range(self.clients.min, self.clients.max + 1)
+        bills = [bill(architecture, m, blocks, adaptor, calibrated) for m in axis]
         printed = TABLE_4.get(self.clients.value, {}).get(blocks) if not own and adaptor == "conv" else None
         return arithmetic(bills, self.clients.value, network=named(architecture), adaptor=adaptor, printed=printed)
 
@@ -93,35 +74,12 @@ def named(architecture: tuple) -> str:
     return f"{titles.get(name, name)}, input {'×'.join(map(str, shape))}, {classes} classes"
 
 
-class TwoCues(LabView):
+class TwoCues(View, name="cues"):
     """A real cue and a shortcut, exactly: what each tells of the label, in one client and over all."""
-
-    name, title, ready = "cues", "Why the shortcut", "always"
-
-    def __init__(self) -> None:
-        super().__init__()
-        share = {"max": 1, "step": 0.05, "readout_format": ".0%", "style": WIDE, "layout": {"width": "310px"}}
-        words = "How often the real cue is the label's, beyond chance, at every client"
-        self.real = widgets.FloatSlider(0.6, description="Real cue", tooltip=words, **share)
-        words = "How often the spurious cue is the label's, beyond chance, in this one client"
-        self.spurious = widgets.FloatSlider(0.9, description="Shortcut here", tooltip=words, **share)
-        self.controls = [self.real, self.spurious]
 
     def draw(self, state: PanelState) -> Picture:
         classes = min(max(len(state.class_names), 2), MOST_CLASSES)
         return shortcut(classes, self.real.value, self.spurious.value)
 
 
-CUES = (("no client", ""), ("client 0", "0"), ("clients 0 and 1", "0,1"))
-CUES_HELP = "Clients whose training images get a background that gives the label away; test images stay as they are"
-NETWORKS = (("as usual", "auto"), ("five-layer CNN", "cnn:12"), ("ResNet-8, batch norm", "resnet8:8"))
-NETWORKS_HELP = "What is cut into K blocks: the usual perceptron has two layers, so at most two blocks"
-LAB = LabSpec(
-    method="fusefl",
-    companions=("fedavg", "ensemble"),
-    knobs=("blocks", "adaptor", "head", "merge", "warm_start", "frozen_norm"),
-    extras=(Extra("spurious", "Spurious cue", CUES, CUES_HELP), Extra("model", "Network", NETWORKS, NETWORKS_HELP)),
-    settings={"alpha": 0.1, "clients": 5, "seeds": 1},
-    views=(Steps, SpuriousCue, Halves, Arithmetic, Probes, TwoCues),
-    name="fusefl",
-)
+LAB = spec(__name__, Steps, SpuriousCue, Halves, Arithmetic, Probes, TwoCues)

@@ -10,33 +10,27 @@ from ...data import load
 from ...errors import UsageError
 from ...methods import METHODS
 from ...methods.fusefl.blocks import cut
-from ...panels.lab_view import LabView, PanelState
+from ...panels.state import PanelState
 from ...plots import Picture
 from ...training import accuracy
-from ..controls import dropdown, offer
-from ..runs import Steps, tries
+from ..controls import offer
+from ..runs import Steps, tries, where
+from ..views import View
 from .plots.cue import STRIP, TESTS, Cue, cue
 from .plots.halves import halves
 from .plots.probes import Probed, probes
 from .probes import probe_fused, probe_network
-from .run import MOST, alone, by_classifier, where, with_and_without_cue
+from .run import MOST, alone, by_classifier, with_and_without_cue
 
 NAMES = {"ensemble": "Ensemble", "fedavg": "FedAvg", "fusefl": "FuseFL"}
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
 
 
-class SpuriousCue(LabView):
+class SpuriousCue(View, name="cue"):
     """Each client's accuracy on its own images and outside, with and without the cue, and that of all together."""
 
-    name, title, ready = "cue", "Spurious cue", "run"
-    empty = "Choose clients with a spurious cue at the left, and press Run: right at home, lost outside."
-
     def __init__(self) -> None:
-        super().__init__()
-        kinds = ((words, name) for name, words in TESTS.items())
-        tooltip = "As they are; with the background of their own class; or with that of a random class"
-        self.test = dropdown("Test images", kinds, tooltip, 310)
-        self.controls = [self.test]
+        super().__init__(test=[(words, name) for name, words in TESTS.items()])
 
     def adapt(self, state: PanelState) -> None:
         offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
@@ -87,12 +81,8 @@ def pictures(x: torch.Tensor) -> np.ndarray:
     return x[:, 0].numpy() if x.shape[1] == 1 else x.permute(0, 2, 3, 1).numpy()
 
 
-class Halves(LabView):
+class Halves(View, name="halves"):
     """The same run with and without fusion, under each classifier."""
-
-    name, title, ready = "halves", "Fusion × calibration", "run"
-    empty = "Press Run, then the button: the same clients without fusion, and each way of making the classifier."
-    work_label = "Run without fusion"
 
     def work(self, state: PanelState) -> Steps:
         """Run the same federation unfused (K = 1) and calibrated, on the same seeds; earlier runs are remembered."""
@@ -112,11 +102,8 @@ class Halves(LabView):
         return halves(heads, setting=state.setting, ensemble=ensemble, chance=1 / len(state.class_names))
 
 
-class Probes(LabView):
+class Probes(View, name="probes"):
     """What a linear classifier can read off every layer, of clients alone and fused."""
-
-    name, title, ready = "probes", "Probes by layer", "run"
-    empty = "Press Run: linear probes show at which layer the clients' features fall apart."
 
     def prepare(self, state: PanelState) -> Generator[None, None, Probed]:
         outcome = state.outcome

@@ -9,11 +9,11 @@ import torch
 from ...data.tint import tint_background
 from ...errors import UsageError
 from ...panels.lab_view import PanelState
-from ...plots.words import setting_of
 from ...rng import generator
 from ...study import Outcomes
 from ...teach import runs as lessons
 from ...training import ClientModels
+from ..runs import where
 from .plots.steps import Replay
 
 CLIENTS = 5
@@ -23,11 +23,6 @@ MOST = 2000  # test samples and samples of one client that are looked at, at mos
 def runs(methods: str | Sequence[str] = "fusefl", alpha: float = lessons.ALPHA, **settings: Any) -> Outcomes:
     """The lesson's runs; FuseFL's knobs are given as `blocks=1`, `head="average"`."""
     return lessons.runs(methods, alpha, clients=CLIENTS, **settings)
-
-
-def where(outcome: Any) -> str:
-    """The setting of the one seed that is shown, in words."""
-    return f"{setting_of(vars(outcome.settings))}, seed {outcome.settings.seed}"
 
 
 def alone(state: PanelState) -> ClientModels:
