@@ -48,9 +48,8 @@ class Hand(View, name="hand"):
     def __init__(self) -> None:
         self.sliders = Sliders()
         look = {"style": {"description_width": "initial"}, "layout": {"width": "190px"}}
-        self.start = widgets.Dropdown(
-            options=[("…", OWN)], description="Set to", tooltip="Set all sliders at once", **look
-        )
+        look |= {"description": "Set to", "tooltip": "Set all sliders at once"}
+        self.start = widgets.Dropdown(options=[("…", OWN)], **look)
         self.learnt = toggle("Show Co-Boosting's", "Show the weights that Co-Boosting has found, and its score")
         self.judge = toggle("Show the judge half", "Accuracy on the images that nobody has tuned on")
         # In a box of its own the dropdown is no view control: what it changes are the sliders, which redraw.

@@ -10,16 +10,17 @@ from matplotlib.axes import Axes
 
 from ....comm.formulas import MIB
 from ....plots.axes import few_ticks, rows_axis
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress
+from ....plots.words import tabled
 from ..traffic import Bill
 
 BLOCKS, ADAPTORS, HEAD, STATISTICS, MODEL = "#56B4E9", SECOND, "#009E73", "#CC79A7", "#7f8a94"
-KEY = (
-    (0.06, BLOCKS, "blocks"),
-    (0.19, ADAPTORS, "adaptors"),
-    (0.34, HEAD, "classifier"),
-    (0.5, STATISTICS, "class statistics"),
-    (0.74, MODEL, "whole model"),
+KEY = {"blocks": BLOCKS, "adaptors": ADAPTORS, "classifier": HEAD, "class statistics": STATISTICS, "whole model": MODEL}
+
+
+TABLE = (
+    "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble | one client up | "
+    "of it statistics | one client down"
 )
 
 
@@ -32,13 +33,12 @@ def arithmetic(
     """
     here = next(bill for bill in bills if bill.clients == clients)
     kind = f"K = {len(here.up)}, adaptor {adaptor}"
-    with LOCK:
-        figure = new_figure(fixed=True)
+    with drawing(fixed=True) as (figure, _):
         storage(figure.add_axes((0.1, 0.22, 0.42, 0.62)), bills, here)
         traffic(figure.add_axes((0.63, 0.22, 0.35, 0.62)), here)
         words = f"{network}, {kind}; at M = {clients} clients are {here.parts.width} wide"
         figure.text(0.01, 0.955, words, fontsize=9.5, color=QUIET)
-        for x, hue, text in KEY:
+        for x, (text, hue) in zip((0.06, 0.19, 0.34, 0.5, 0.74), KEY.items(), strict=True):
             figure.text(x, 0.03, f"■ {text}", fontsize=9.5, color=hue)
     alt = (
         f"Storage over the number of clients and one client's traffic ({network}, {kind}). At {clients} clients: "
@@ -46,7 +46,7 @@ def arithmetic(
         f"{size(here.single)}."
     )
     shown = {clients, bills[0].clients, bills[-1].clients, 5, 10, 20, 50}
-    return Picture(figure, alt, sentence(here, printed), [row(bill) for bill in bills if bill.clients in shown])
+    return Picture(figure, alt, sentence(here, printed), tabled(TABLE, (row(b) for b in bills if b.clients in shown)))
 
 
 def storage(ax: Axes, bills: Sequence[Bill], here: Bill) -> None:
@@ -78,13 +78,10 @@ def storage(ax: Axes, bills: Sequence[Bill], here: Bill) -> None:
 
 def traffic(ax: Axes, here: Bill) -> None:
     """Bars of one client's bytes: FuseFL up and down by round, and a one-shot method's model each way."""
+    up = [*_rounds(here.up, here.part), (here.head, HEAD), (here.statistics, STATISTICS)]
+    down = [*_rounds(here.down, here.part), (here.initial, MODEL)]
     model = [(here.single, MODEL)]
-    rows = {
-        "FuseFL\nup": [*_rounds(here.up, here.part), (here.head, HEAD), (here.statistics, STATISTICS)],
-        "FuseFL\ndown": [*_rounds(here.down, here.part), (here.initial, MODEL)],
-        "one-shot\nup": model,
-        "one-shot\ndown": model,
-    }
+    rows = {"FuseFL\nup": up, "FuseFL\ndown": down, "one-shot\nup": model, "one-shot\ndown": model}
     most = max(here.client_up, here.client_down, here.single)
     unit, name = _unit(most)
     dress(ax, title="One client's traffic", x=name, grid="x")
@@ -129,11 +126,7 @@ def sentence(here: Bill, printed: float | None) -> str:
     )
 
 
-def row(bill: Bill) -> dict:
+def row(b: Bill) -> tuple:
     """One number of clients in the table."""
-    sizes = {
-        "blocks": bill.blocks, "adaptors": bill.adaptors, "classifier": bill.head, "fused": bill.storage,
-        "one network": bill.single, "ensemble": bill.clients * bill.single, "one client up": bill.client_up,
-        "of it statistics": bill.statistics, "one client down": bill.client_down,
-    }  # fmt: skip
-    return {"clients": bill.clients, "client width": bill.parts.width} | {name: size(n) for name, n in sizes.items()}
+    sizes = b.blocks, b.adaptors, b.head, b.storage, b.single, b.clients * b.single
+    return b.clients, b.parts.width, *map(size, (*sizes, b.client_up, b.statistics, b.client_down))

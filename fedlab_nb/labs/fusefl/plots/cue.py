@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import client_ticks, mark, percent_axis
-from ....plots.style import ACCENT, INK, LOCK, QUIET, RULE, SECOND, SERIES, Picture, dress, heading, new_figure, shorten
-from ....plots.words import listed, mean_percent, percent, plural
+from ....plots.style import ACCENT, INK, QUIET, RULE, SECOND, SERIES, Picture, drawing, dress, heading, legend, shorten
+from ....plots.words import listed, mean_percent, percent, plural, tabled
 
 TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
 STRIP = 6  # images of the client that is shown
@@ -42,8 +42,7 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
     """`test`: which test samples are looked at, a key of TESTS."""
     test = test if test in data.outside else "clean"
     client = client if client is not None and client < len(data.home) else None
-    with LOCK:
-        figure = new_figure(fixed=True)
+    with drawing(fixed=True) as (figure, _):
         if data.images:
             who = min(data.marked, default=0) if client is None else client
             strip(figure.add_axes((0.02, 0.77, 0.96, 0.15)), data, who)
@@ -89,8 +88,7 @@ def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     for k in marked if few else ():
         ax.get_xticklabels()[k].set_fontweight("bold")
     percent_axis(ax, top=1.1, ticks=QUARTERS)
-    below = {"loc": "upper left", "bbox_to_anchor": (-0.16, -0.23)}
-    ax.legend(ncols=3, frameon=False, fontsize=9, labelcolor=INK, handletextpad=0.2, columnspacing=1.0, **below)
+    legend(ax, loc="upper left", bbox_to_anchor=(-0.16, -0.23), ncols=3, handletextpad=0.2, columnspacing=1.0)
 
 
 def systems(ax: Axes, data: Cue, test: str) -> None:
@@ -147,9 +145,7 @@ def alt_text(data: Cue, test: str) -> str:
 def table(data: Cue) -> list[dict]:
     """A row a client and a row a system."""
     columns = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
-    rows = [
-        (f"client {k}", "yes" if k in data.marked else "", *map(percent, shares))
-        for k, shares in enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
-    ]
+    each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
+    rows = [(f"client {k}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
     rows += [(name, "", "", "", *(percent(shares[t]) for t in data.outside)) for name, shares in data.systems.items()]
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return tabled(columns, rows)

@@ -2,14 +2,14 @@
 clients merely added up (K = 1), under each way of making the classifier, with every seed as a dot.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import mean
 
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, level_line, percent_axis
-from ....plots.style import FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure
-from ....plots.words import band_words, capital, mean_percent, number, seed_words, seeds_of
+from ....plots.style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress
+from ....plots.words import band_words, capital, mean_percent, number, seed_words, seeds_of, significance, tabled
 from ....study.statistics import band, difference
 
 HEADS = {"average": "classifiers\naveraged", "own": "everyone's\nown", "ccvr": "averaged and\ncalibrated"}
@@ -28,10 +28,9 @@ def halves(
     blocks = next((k for k in outcomes if k > 1), 2)
     fused, alone = outcomes.get(blocks, {}), outcomes.get(1, {})
     names = [name for name in HEADS if name in fused or name in alone]
-    with LOCK:
-        figure = new_figure(fixed=True)
-        ax = dress(figure.add_axes((0.11, 0.25, 0.87, 0.65)), y="test accuracy", grid="y")
-        heading(ax, "Which half of FuseFL does the work")
+    with drawing(fixed=True) as (figure, _):
+        ax, title = figure.add_axes((0.11, 0.25, 0.87, 0.65)), "Which half of FuseFL does the work"
+        dress(ax, title=title, y="test accuracy", grid="y")
         for i, name in enumerate(names):
             bars = {"alone": alone.get(name), "fused": fused.get(name)}
             if name == "own" and ensemble:
@@ -56,10 +55,11 @@ def halves(
     means = "; ".join(f"{k}, {classifier}: {mean_percent(shares)}" for _, k, classifier, shares in rows) or "none yet"
     more = f"; ensemble {mean_percent(ensemble)}" if ensemble else ""
     alt = f"Bars of test accuracy, fused or not, by classifier ({setting}): {means}{more}."
-    columns = [(f"{network}, {k}", *column) for network, k, *column in rows]
-    if ensemble:
-        columns.append(("ensemble", "everyone's own", ensemble))
-    return Picture(figure, alt, sentence(fused, alone, blocks), table(columns))
+    each = [(f"{network}, {k}", *rest) for network, k, *rest in rows]
+    each += [("ensemble", "everyone's own", ensemble)] if ensemble else []
+    words = ((*names, mean_percent(of), band_words(band(of)), seed_words(of)) for *names, of in each)
+    table = tabled("network | classifier | accuracy | ± 95 % band | seeds", words)
+    return Picture(figure, alt, sentence(fused, alone, blocks), table)
 
 
 def column(ax: Axes, x: float, accuracies: Accuracies | None, hue: str) -> None:
@@ -93,11 +93,9 @@ def sentence(fused: Heads, alone: Heads, blocks: int) -> str:
 def _adds(a: Accuracies, b: Accuracies) -> str:
     """'adds 56 ± 8 points', 'takes 20 ± 1 points', 'changes the accuracy by −1 ± 2 points, within the noise'."""
     of = difference(a, b)
-    if of.verdict == "one seed":
-        return f"changes the accuracy by {signed(of.mean)} points (one seed: nobody can tell noise from more)"
-    if of.is_noise:
-        return f"changes the accuracy by {change(a, b)}"
-    return f"{'adds' if of.mean > 0 else 'takes'} {abs(100 * of.mean):.0f} ± {100 * of.half_width:.0f} points"
+    one = f"changes the accuracy by {signed(of.mean)} points (one seed: nobody can tell noise from more)"
+    clear = f"{'adds' if of.mean > 0 else 'takes'} {abs(100 * of.mean):.0f} ± {100 * of.half_width:.0f} points"
+    return significance(of, noise=f"changes the accuracy by {change(a, b)}", clear=clear, one_seed=one)
 
 
 def change(a: Accuracies, b: Accuracies) -> str:
@@ -111,13 +109,3 @@ def signed(difference: float) -> str:
     """A difference of accuracies in points with its sign: '+3', '−1', '0'."""
     text = f"{100 * difference:+.0f}".replace("-", "−")
     return "0" if text in ("+0", "−0") else text
-
-
-def table(rows: Iterable[tuple[str, str, Accuracies]]) -> list[dict]:
-    return [
-        {
-            "network": network, "classifier": classifier, "accuracy": mean_percent(accuracies),
-            "± 95 % band": band_words(band(accuracies)), "seeds": seed_words(accuracies),
-        }
-        for network, classifier, accuracies in rows
-    ]  # fmt: skip

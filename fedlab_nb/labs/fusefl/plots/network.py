@@ -11,14 +11,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
 from ....plots.axes import no_spines, percent_axis
-from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, SECOND, Picture, dress, heading, new_figure
-from ....plots.words import data_size, percent
+from ....plots.style import ACCENT, FAINT, INK, QUIET, RULE, SECOND, Picture, drawing, dress, heading
+from ....plots.words import data_size, percent, tabled
 from .steps import ADAPT, AVERAGE, CALIBRATE, SEND, START, TRAIN, Replay, Step, steps
 
 COLUMNS = 8  # more clients than this are not drawn one by one
 FROZEN, IDLE = "#c3cad1", "#ffffff"
 STATES = (("training", SECOND), ("being sent", ACCENT), ("frozen", FROZEN), ("waiting", IDLE))
-Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
 def network(replay: Replay, step: int | None = None, *, client: int | None = None) -> Picture:
@@ -33,15 +32,14 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
         step = max(i for i, s in enumerate(every) if s.kind in kinds and s.block == min(block, replay.blocks))
         every[step] = replace(every[step], up=up, down=down)
     now = every[min(step, len(every) - 1)]
-    with LOCK:
-        figure = new_figure(fixed=True)  # nothing jumps from step to step
+    with drawing(fixed=True) as (figure, _):  # nothing jumps from step to step
         columns(figure.add_axes((0.01, 0.02, 0.6, 0.9)), replay, now, client)
         traffic(figure.add_axes((0.69, 0.71, 0.18, 0.21)), now, every[-1])
         progress(figure.add_axes((0.69, 0.22, 0.29, 0.36)), replay, now, client)
     where = f"Step {every.index(now) + 1} of {len(every)}, {now.title.lower()}"
+    sent = f"{data_size(now.up)} up and {data_size(now.down)} down so far"
     alt = f"FuseFL step by step ({replay.setting}). {where}: {replay.clients} clients' networks as columns of "
-    alt += f"{replay.blocks} blocks, {now.frozen} of them frozen; {data_size(now.up)} up and {data_size(now.down)} "
-    alt += "down so far."
+    alt += f"{replay.blocks} blocks, {now.frozen} of them frozen; {sent}."
     return Picture(figure, alt, f"{where}. {now.text}{_of_client(replay, now, client)}", table(replay, every))
 
 
@@ -109,6 +107,11 @@ def box(ax: Axes, x: float, y: float, colour: str, wide: float = 0.62, high: flo
     ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, zorder=3, **style))
 
 
+def lines(ax: Axes, segments: list) -> None:
+    """Thin lines of who reads whom, [((x, y), (x, y)), …]."""
+    ax.add_collection(LineCollection(segments, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
+
+
 def join(ax: Axes, replay: Replay, step: Step, row: int, places: Sequence[int], middle: float) -> None:
     """Everybody's outputs of the row below go to every adaptor in front of `row`, or into one mean."""
     low, high = row - 1.22, row - 0.9
@@ -121,10 +124,6 @@ def join(ax: Axes, replay: Replay, step: Step, row: int, places: Sequence[int], 
         lines(ax, [((x, low), (middle, high)) for x in places])
         lines(ax, [((middle, high), (x, row - 0.78)) for x in places])
         ax.plot([middle], [high], marker="o", color="white", ms=9, **mark)
-
-
-def lines(ax: Axes, segments: list[Segment]) -> None:
-    ax.add_collection(LineCollection(segments, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
 
 
 def arrows(ax: Axes, step: Step, places: Sequence[int]) -> None:
@@ -174,13 +173,12 @@ def progress(ax: Axes, replay: Replay, now: Step, client: int | None) -> None:
     for x, value in enumerate(_fused(replay, now), replay.blocks):
         ax.bar(x, value, width=0.5, color=SECOND if x > replay.blocks else "#e8b48d")
         ax.text(x, value + 0.02, f"{100 * value:.0f}", ha="center", fontsize=9, color=INK)
-    few = replay.blocks <= 4
-    every = max(1, replay.blocks // 6)
+    few, every = replay.blocks <= 4, max(1, replay.blocks // 6)
     names = [f"{k + 1}" if k % every == 0 else "" for k in range(replay.blocks)]
     if few:
         names = [f"round\n{names[0]}", *(f"\n{name}" for name in names[1:])]
-    averaged, calibrated = ("aver-\naged", "cali-\nbrated") if few else ("av.", "cal.")
-    names += {"own": ["own"], "average": [averaged], "ccvr": [averaged, calibrated]}[replay.options["head"]]
+    heads = ["aver-\naged", "cali-\nbrated"] if few else ["av.", "cal."]
+    names += {"own": ["own"], "average": heads[:1], "ccvr": heads}[replay.options["head"]]
     ax.set_xticks(range(len(names)), names, fontsize=9)
     ax.set_xlim(-0.5, len(names) - 0.5)
     percent_axis(ax, top=1.08, ticks=(0, 0.25, 0.5, 0.75, 1))
@@ -212,10 +210,9 @@ def _of_client(replay: Replay, now: Step, client: int | None) -> str:
 
 def table(replay: Replay, every: Sequence[Step]) -> list[dict]:
     rows = []
-    for i, step in enumerate(every):
-        row = {"step": i + 1, "what": step.title, "up so far": data_size(step.up), "down so far": data_size(step.down)}
+    for i, step in enumerate(every, 1):
         known = replay.rounds[step.block - 1] if step.kind == TRAIN and replay.rounds else ()
-        row["at home"], row["test samples"] = (percent(mean(values)) for values in known) if known else ("", "")
-        row["fused network"] = "".join(percent(value) for value in _fused(replay, step)[-1:])
-        rows.append(row)
-    return rows
+        home, outside = (percent(mean(values)) for values in known) if known else ("", "")
+        fused = "".join(percent(value) for value in _fused(replay, step)[-1:])
+        rows.append((i, step.title, data_size(step.up), data_size(step.down), home, outside, fused))
+    return tabled("step | what | up so far | down so far | at home | test samples | fused network", rows)

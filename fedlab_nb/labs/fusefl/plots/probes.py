@@ -8,9 +8,11 @@ from statistics import mean
 
 from matplotlib.ticker import MaxNLocator
 
-from ....plots.axes import percent_axis
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure
-from ....plots.words import percent, plural
+from ....plots.axes import few_ticks, percent_axis
+from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
+from ....plots.words import percent, plural, tabled
+
+UPWARDS = "layer, from the image upwards"
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,8 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
     """Lines over the layers: each client's, their mean, and that of the fused blocks."""
     alone, means = data.alone, data.means
     layers = max(*data.places, len(means))
-    with LOCK:
-        figure = new_figure()
-        ax = dress(figure.subplots(), title="What a linear probe reads off each layer", y="probe accuracy", grid="y")
-        ax.set_xlabel("layer, from the image upwards", fontsize=10, color=QUIET)
+    with drawing() as (figure, ax):
+        dress(ax, title="What a linear probe reads off each layer", y="probe accuracy", grid="y", x=UPWARDS)
         x = range(1, len(means) + 1)
         for k, row in enumerate(alone):
             mine = {"color": INK, "lw": 1.8, "zorder": 3}
@@ -57,7 +57,7 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
         percent_axis(ax, top=1.01, low=max(0, 0.1 * int(10 * low - 0.5)))
         ax.set_xlim(0.7, layers + (0.6 if client is not None else 0.3))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
-        ax.xaxis.set_major_locator(MaxNLocator(min(layers, 13), integer=True))
+        few_ticks(ax, "x", min(layers, 13), whole=True)
         ax.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="lower left")
     own = ", ".join(f"layer {i + 1} {percent(v)}" for i, v in enumerate(means)) or "none"
     fused = ", ".join(f"layer {p} {percent(v)}" for p, v in zip(data.places, data.fused, strict=True))
@@ -83,11 +83,9 @@ def sentence(data: Probed, client: int | None) -> str:
 
 
 def table(data: Probed) -> list[dict]:
-    fused, means = dict(zip(data.places, data.fused, strict=True)), data.means
+    fused, layers = dict(zip(data.places, map(percent, data.fused), strict=True)), list(zip(*data.alone, strict=True))
     rows = []
-    for i in range(max(*data.places, len(means))):
-        layer = [row[i] for row in data.alone] if i < len(means) else []
-        numbers = [percent(number(layer)) for number in (mean, min, max)] if layer else ["", "", ""]
-        row = {"layer": i + 1, **dict(zip(("alone, mean", "alone, from", "alone, to"), numbers, strict=True))}
-        rows.append(row | {"fused": percent(fused[i + 1]) if i + 1 in fused else ""})
-    return rows
+    for i in range(max(*data.places, len(layers))):
+        alone = [percent(number(layers[i])) for number in (mean, min, max)] if i < len(layers) else ["", "", ""]
+        rows.append((i + 1, *alone, fused.get(i + 1, "")))
+    return tabled("layer | alone, mean | alone, from | alone, to | fused", rows)
