@@ -78,7 +78,7 @@ class Fens(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         demand(not 8 < self.bits < 32, "fens.bits", bits=self.bits)
-        held_out = not self.uses_proxy or self.proxy == "reused" or sum(ctx.private.sizes("held_out"))
+        held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
         demand(held_out, "fens.held_out", aggregator=self.aggregator)
         others = self.without < 0 or self.without < ctx.clients_count > 1
         demand(others, "fens.without", without=self.without, last=ctx.clients_count - 1)

@@ -78,7 +78,8 @@ def quantised_experts(
     uploaded: ClientModels, bits: int, members: Sequence[int]
 ) -> tuple[list[Mapping[str, Any]], Experts]:
     """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
-    packed = [quantise_state(uploaded.state(k), bits) if bits <= 8 else uploaded.state(k) for k in members]
+    states = [uploaded.state(k) for k in members]
+    packed: list[Mapping[str, Any]] = [quantise_state(own, bits) if bits <= 8 else own for own in states]
     architectures = ClientModels([uploaded.module(k) for k in members])
     return packed, Experts(architectures.with_states([dequantise_state(state) for state in packed]), members)
 

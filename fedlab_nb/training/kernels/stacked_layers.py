@@ -86,8 +86,8 @@ class StackedBatchNorm2d(Twin):
 
     def __init__(self, leaf: nn.BatchNorm2d) -> None:
         super().__init__()
-        plain = leaf.momentum is not None and leaf.affine and leaf.track_running_stats
-        demand(plain, "stack.batch_norm", leaf=leaf)
+        if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
+            raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
         self.eps, self.momentum = leaf.eps, leaf.momentum
         self.share: Any = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
 
