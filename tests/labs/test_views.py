@@ -1,5 +1,7 @@
 """What `lab.toml` declares: every lab's file makes its controls, and a wrong word in one is said in one sentence."""
 
+from inspect import getsource
+
 import pytest
 
 from fedlab_nb.errors import UsageError
@@ -22,6 +24,7 @@ def test_every_lab_is_declared_in_full(method):
         for name, of in controls.items():
             made = getattr(view, name)
             assert made in view.controls and made.description == of["description"] and made.tooltip == of["tooltip"]
+            assert f"self.{name}." in getsource(kind), "no view reads it"
 
 
 @pytest.fixture

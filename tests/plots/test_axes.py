@@ -120,9 +120,9 @@ def test_heat_map_writes_and_colours_its_cells(ax):
 
 
 def test_two_axes_stand_still_and_a_legend_above_takes_no_room():
-    figure, left, right = axes.two_axes((1, 2), left=0.1, between=0.3)
-    left.plot([0, 1], label="a line")
-    axes.legend_above(left, 2)
+    with axes.two_axes((1, 2), left=0.1, between=0.3) as (figure, left, right):
+        left.plot([0, 1], label="a line")
+        axes.legend_above(left, 2)
     before = left.get_position().bounds, right.get_position().bounds
     png(figure)
     assert (left.get_position().bounds, right.get_position().bounds) == before

@@ -2,7 +2,6 @@
 (`lab_reruns`) what needs FENS to be run again: one knob at several values, phase 2 without a client, one student.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -76,10 +75,9 @@ class Sample(View, name="sample"):
         answers = {"average": z.mean(1), "FENS": fens.logits(x)}
         if model is not fens:
             answers["student"] = model.logits(x)
-        return {
-            "x": x.cpu().numpy(), "y": data.y_test[points].numpy(), "points": points, "logits": z.cpu().numpy(),
-            "answers": {name: scores.cpu().numpy() for name, scores in answers.items()},
-        }  # fmt: skip
+        answers = {name: scores.cpu().numpy() for name, scores in answers.items()}
+        shown = {"x": x.cpu().numpy(), "y": data.y_test[points].numpy(), "logits": z.cpu().numpy()}
+        return {**shown, "points": points, "answers": answers}
 
     def chosen(self, state: PanelState) -> np.ndarray:
         """Which of the prepared samples are leafed through; all, where none is of the kind that is asked for."""
@@ -92,8 +90,7 @@ class Sample(View, name="sample"):
             self.KINDS[3]: (state.prepared["logits"].argmax(2) != y[:, None]).all(1),
         }[self.kind.value]
         of_class = rows & (y == state.klass)
-        if of_class.any():
-            rows = of_class
+        rows = of_class if of_class.any() else rows
         return np.flatnonzero(rows) if rows.any() else np.arange(len(y))
 
     def adapt(self, state: PanelState) -> None:
@@ -119,17 +116,13 @@ class Cost(View, name="cost"):
     """One client's bytes with this network and with the paper's, from the formula, before anything is run."""
 
     def draw(self, state: PanelState) -> Picture:
-        shape, outcome, counted = state.federation.dataset.input_shape, state.outcome, None
-        here = network(state.settings.get("model", "auto"), shape, len(state.class_names))
-
-        def terms_of(knobs: Mapping[str, Any], clients: int) -> dict[str, int]:
-            return Fens(**knobs).terms(clients, len(state.class_names), shape)
-
-        terms = PAPER
+        shape, classes = state.federation.dataset.input_shape, len(state.class_names)
+        outcome, terms, counted = state.outcome, PAPER, None
+        here = network(state.settings.get("model", "auto"), shape, classes)
         if self.whose.value != "the paper's":
-            terms = terms_of(state.knobs, state.federation.clients)
+            terms = Fens(**state.knobs).terms(state.federation.clients, classes, shape)
             same = outcome is not None and outcome.settings.dataset == state.settings["dataset"]
-            if same and terms_of(outcome.options, outcome.settings.clients) == terms:
+            if same and Fens(**outcome.options).terms(outcome.settings.clients, classes, shape) == terms:
                 counted = outcome.report.bytes["measured"]
         bills = [
             bill(f"This network: {here.d:,} numbers".replace(",", "\u202f"), here, terms, self.rounds.value),

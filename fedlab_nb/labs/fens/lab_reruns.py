@@ -60,12 +60,9 @@ class Vary(View, name="vary"):
             text = f"Press “{self.work_label}”: FENS is run with several values of “{label}”, all else as it is set."
             return blank(text, setting=state.setting)
         outcomes, failures, then = state.worked[key]
-        points = [
-            point(value_of(choice), runs, state.class_names, state.client, state.klass)
-            for choice, runs in outcomes.items()
-        ]
-        usual: Any = 0.1 if key == "holdout" else ""
-        now = str(state.knobs.get(key, state.settings.get(key, usual)))
+        look = state.class_names, state.client, state.klass
+        points = [point(value_of(choice), runs, *look) for choice, runs in outcomes.items()]
+        now = str(state.knobs.get(key, state.settings.get(key, 0.1 if key == "holdout" else "")))
         picture = vary(points, label, setting=words(then), now=now, ordered=ordered)
         picture.sentence += "".join(f" {label} {value_of(choice)} failed: {e}" for choice, e in failures.items())
         picture.sentence += moved({**then, setting: None}, {**state.settings, setting: None})

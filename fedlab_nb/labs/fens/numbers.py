@@ -126,8 +126,8 @@ def point(
         home = {s: o.per_client[client] for s, o in outcomes.items() if client < len(o.per_client)}
         lines[f"client {client}'s mix"] = home
     first = next(iter(outcomes.values()))
-    traffic = {k: sum(both) for k, both in first.ledger.by_client().items()}
-    busiest = max(traffic, key=traffic.__getitem__)
+    traffic = first.ledger.by_client()
+    busiest = max(traffic, key=lambda k: sum(traffic[k]))
     return Point(label, lines, bytes_by_part(first.ledger, busiest), first.report.bytes["ratio"])
 
 
@@ -167,11 +167,9 @@ def bill(what: str, size: Size, terms: Mapping[str, int], rounds: int) -> Bill:
     """The three bars for a network; `terms`: `Fens.terms`; `rounds`: of FedAvg."""
     own = formulas.one_shot_bytes(size.d)
     small = 2 * formulas.state_bytes(terms["q"]) * terms["rounds"]
-    ensemble = client_bytes(size, **terms) - own - small
-    fedavg = f"{plural(rounds, 'round')} of FedAvg"
-    fens = {OWN: own, ENSEMBLE: ensemble, ROUNDS: small}
-    bars = {"one-shot": {OWN: own}, FENS: fens, fedavg: {"rounds": formulas.iterative_bytes(size.d, rounds)}}
-    return Bill(what, bars)
+    fens = {OWN: own, ENSEMBLE: client_bytes(size, **terms) - own - small, ROUNDS: small}
+    fedavg = {f"{plural(rounds, 'round')} of FedAvg": {"rounds": formulas.iterative_bytes(size.d, rounds)}}
+    return Bill(what, {"one-shot": {OWN: own}, FENS: fens, **fedavg})
 
 
 def distillation(outcome: Outcome) -> tuple[dict[str, float], dict[str, int]]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....plots.axes import level_line
-from ....plots.style import INK, LOCK, SECOND, SERIES, Picture, dress, legend, new_figure
-from ....plots.words import percent
+from ....plots.style import INK, SECOND, SERIES, Picture, drawing, dress, legend
+from ....plots.words import percent, tabled
 
 NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "(iii) skew"}
 HATCHES = ("", "////", "....")
@@ -18,9 +18,8 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
     own}. Term (iv) needs labelled target data and is left out."""
     alphas = sorted(terms)
     place, sums = np.arange(len(alphas)), {a: sum(terms[a].values()) for a in alphas}
-    with LOCK:
-        figure = new_figure()
-        ax = dress(figure.subplots(), title="Three of the bound's four terms", y="Brier loss", grid="y")
+    with drawing() as (figure, ax):
+        dress(ax, title="Three of the bound's four terms", y="Brier loss", grid="y")
         floor = np.zeros(len(alphas))
         for (name, label), hue, hatch in zip(NAMES.items(), SERIES, HATCHES, strict=False):
             values = np.array([terms[a][name] for a in alphas])
@@ -34,18 +33,11 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
         ax.set(xlim=(-0.6, len(alphas) - 0.4), ylim=(0, max(1.15, float(floor.max()) * 1.08)))
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncol=3)
     first = alphas[0]
-    sentence = (
-        f"At α = {first:g} the terms add up to {sums[first]:.2f}, of which skew is "
-        f"{percent(terms[first]['skew'] / sums[first])}; the loss is {loss[first]:.2f}. Every client alone would lose "
-        f"{alone[first]:.2f} on average."
-    )
-    each = "; ".join(
-        f"α = {a:g}: {', '.join(f'{NAMES[n]} {v:.2f}' for n, v in terms[a].items())}, loss {loss[a]:.2f}"
-        for a in alphas
-    )
-    table = [
-        {"α": f"{a:g}", **{NAMES[n]: f"{v:.2f}" for n, v in terms[a].items()}, "sum": f"{sums[a]:.2f}",
-         "loss of the mean": f"{loss[a]:.2f}", "mean loss": f"{alone[a]:.2f}"}
-        for a in alphas
-    ]  # fmt: skip
+    skew = percent(terms[first]["skew"] / sums[first])
+    sentence = f"At α = {first:g} the terms add up to {sums[first]:.2f}, of which skew is {skew}; the loss is "
+    sentence += f"{loss[first]:.2f}. Every client alone would lose {alone[first]:.2f} on average."
+    parts = {a: ", ".join(f"{NAMES[n]} {v:.2f}" for n, v in terms[a].items()) for a in alphas}
+    each = "; ".join(f"α = {a:g}: {parts[a]}, loss {loss[a]:.2f}" for a in alphas)
+    rows = ((f"{a:g}", *(f"{v:.2f}" for v in (*terms[a].values(), sums[a], loss[a], alone[a]))) for a in alphas)
+    table = tabled(["α", *(NAMES[n] for n in terms[first]), "sum", "loss of the mean", "mean loss"], rows)
     return Picture(figure, f"Stacked bars of the bound's terms ({setting}): {each}.", sentence, table)

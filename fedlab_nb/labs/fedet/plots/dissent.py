@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....plots.axes import FIFTHS, level_line, percent_axis, two_axes
-from ....plots.style import ACCENT, INK, LOCK, SECOND, Picture, dress, legend
-from ....plots.words import percent, plural, seeds_of
+from ....plots.style import ACCENT, INK, SECOND, Picture, dress, legend
+from ....plots.words import percent, plural, seeds_of, tabled
 from ..numbers import answered, ranked, thirds
 
 THIRDS = ("least dissent", "middle", "most dissent")
@@ -27,8 +27,7 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
     share = float(chosen.mean())
     accuracy = float(right[chosen].mean()) if chosen.any() else None
     areas = [area for area in (ranked(*run[:2]) for run in runs.values()) if not np.isnan(area)]
-    with LOCK:
-        figure, left, ax = two_axes((1, 1.1), between=0.24, bottom=0.15)
+    with two_axes((1, 1.1), between=0.24, bottom=0.15) as (figure, left, ax):
         for i, (name, (colour, hatch, written)) in enumerate(BARS.items()):
             places, heights = np.arange(3) + 0.38 * i - 0.19, shares[name].mean(0)
             left.bar(places, heights, 0.36, color=colour, hatch=hatch, ec="white", lw=0, label=name)
@@ -53,28 +52,19 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
         percent_axis(ax, "x")
         percent_axis(ax, "y", 1.03, low=min(0.5, float(curve[1].min()) - 0.1))
     area = f" (AUC {np.mean(areas):.2f})" if areas else ""
-    sentence = (
-        f"The consensus is right for {percent(consensus[0])} of the third with the least dissent and "
-        f"{percent(consensus[2])} of the third with the most{area}. "
-    )
-    sentence += (
-        f"Answering only at ρ ≤ {threshold:.2f}: {percent(share)} answered, {percent(accuracy)} of them right."
-        if accuracy is not None
-        else f"No sample has ρ ≤ {threshold:.2f}."
-    )
-    alt = (
-        f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): "
-        + ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
-        + f"; and accuracy against the share of samples answered, {percent(share)} at the threshold {threshold:.2f}."
-    )
-    table = [
-        {
-            "third": name,
-            **{f"{who} right": percent(of.mean(0)[i]) for who, of in shares.items()},
-            "consensus by seed": ", ".join(
-                f"{seed}: {percent(v)}" for seed, v in zip(runs, shares["consensus"][:, i], strict=True)
-            ),
-        }
-        for i, name in enumerate(THIRDS)
-    ]
+    sentence = f"The consensus is right for {percent(consensus[0])} of the third with the least dissent and "
+    sentence += f"{percent(consensus[2])} of the third with the most{area}. "
+    if accuracy is None:
+        sentence += f"No sample has ρ ≤ {threshold:.2f}."
+    else:
+        sentence += (
+            f"Answering only at ρ ≤ {threshold:.2f}: {percent(share)} answered, {percent(accuracy)} of them right."
+        )
+    each = ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
+    alt = f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): {each}; and "
+    alt += f"accuracy against the share of samples answered, {percent(share)} at the threshold {threshold:.2f}."
+    means = ([percent(v) for v in of.mean(0)] for of in shares.values())
+    seeds = (", ".join(f"{s}: {percent(v)}" for s, v in zip(runs, of, strict=True)) for of in shares["consensus"].T)
+    columns = ["third", *(f"{who} right" for who in shares), "consensus by seed"]
+    table = tabled(columns, zip(THIRDS, *means, seeds, strict=True))
     return Picture(figure, alt, sentence, [*table, {"third": plural(len(mass), "sample")}])

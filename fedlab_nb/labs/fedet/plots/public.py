@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from ....plots.axes import level_line, no_spines, percent_axis
 from ....plots.style import ACCENT, INK, LOCK, RULE, SECOND, Picture, dress, new_figure
-from ....plots.words import band_words, mean_percent, percent, plural, points, seeds_of, significance
+from ....plots.words import band_words, mean_percent, percent, plural, points, seeds_of, significance, tabled
 from ....study.statistics import band, difference
 from ..numbers import as_image
 
@@ -48,15 +48,11 @@ class Choice:
         return self.name if "sample" in self.name else f"{self.name}\n{plural(self.samples, 'sample')}"
 
     @property
-    def row(self) -> dict[str, Any]:
-        return {
-            "public data": self.name,
-            "samples": self.samples,
-            "accuracy": percent(self.mean),
-            "± 95 % band": band_words(band(self.accuracy)),
-            "dissent": percent(self.dissent),
-            "seeds": ", ".join(f"{s}: {percent(a)}" for s, a in sorted(self.accuracy.items())),
-        }
+    def row(self) -> tuple[Any, ...]:
+        """Of the picture's table."""
+        seeds = ", ".join(f"{s}: {percent(a)}" for s, a in sorted(self.accuracy.items()))
+        right, wide = percent(self.mean), band_words(band(self.accuracy))
+        return self.name, self.samples, right, wide, percent(self.dissent), seeds
 
 
 def public(choices: Sequence[Choice], *, setting: str, title: str, chance: float, present: str = "") -> Picture:
@@ -91,7 +87,8 @@ def public(choices: Sequence[Choice], *, setting: str, title: str, chance: float
         )  # fmt: skip
     each = ", ".join(f"{c.name} {mean_percent(c.accuracy)}" for c in choices)
     alt = f"Bars of the student's accuracy by public data ({setting}; {seeds_of(best.accuracy)}): {each}."
-    return Picture(figure, alt, f"{sentence}.", [c.row for c in choices])
+    columns = "public data | samples | accuracy | ± 95 % band | dissent | seeds"
+    return Picture(figure, alt, f"{sentence}.", tabled(columns, (c.row for c in choices)))
 
 
 def _samples(ax, choices: Sequence[Choice]) -> None:

@@ -8,7 +8,7 @@ from statistics import mean
 
 from ....methods.fedet.model import FedETReport
 from ....plots.axes import DOTS, few_ticks, percent_axis, seed_lines, two_axes
-from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, new_figure
+from ....plots.style import ACCENT, QUIET, SECOND, SERIES, Picture, drawing, dress, heading, legend
 from ....plots.words import percent, seeds_of
 
 # name -> (label, colour, marker, line, hollow); the order is that of the legends
@@ -27,8 +27,7 @@ SMALL = {
 
 def rounds(curves: Mapping[str, Mapping[int, float]], *, setting: str, marked: int, total: int) -> Picture:
     """`curves`: {name of SERVER or SMALL: {round from 1: share 0–1}}; what is not known yet may be missing."""
-    with LOCK:
-        figure, left, right = two_axes(left=0.115, bottom=0.37, between=0.06, sharey=True)
+    with two_axes(left=0.115, bottom=0.37, between=0.06, sharey=True) as (figure, left, right):
         dress(left, title="The large model", x="round", y="accuracy on test samples", grid="y")
         dress(right, title="The small models", x="round", grid="y")
         before, after = (curves.get(name, {}) for name in ("server_before", "server_after"))
@@ -88,9 +87,8 @@ def one_shot(
 ) -> Picture:
     """The student's accuracy, {seed: [(server steps, accuracy)]}; its teachers' consensus and the mean single client
     are in the `reports` of the seeds that are done."""
-    with LOCK:
-        figure = new_figure()
-        ax = dress(figure.subplots(), x="steps of the server on public samples", y="accuracy on test samples", grid="y")
+    with drawing() as (figure, ax):
+        dress(ax, x="steps of the server on public samples", y="accuracy on test samples", grid="y")
         heading(ax, "One shot: the student and its teachers")
         steps, middle = seed_lines(ax, student, ACCENT, "o", label="large model at the server", faint=0.4, ms=5)
         sentence = f"After {steps[-1]} steps the student is right for {percent(middle[-1])} ({seeds_of(student)})"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....plots.axes import class_ticks, level_line, mark, percent_axis, two_axes
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, legend
-from ....plots.words import listed, percent, plural
+from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, class_colours, dress, legend
+from ....plots.words import listed, percent, plural, tabled
 
 MOST = 6  # dissenters that get a colour of their own; the others are one more part of the bar
 
@@ -30,8 +30,7 @@ def target(
     overruled = int((q.argmax(1) != labels).sum())
     y, scale = int(labels[sample]), 1 + strength * mass[sample]
     shares = [percent(v) for v in q[sample] / scale]
-    with LOCK:
-        figure, left, ax = two_axes((1.5, 1), between=0.22)
+    with two_axes((1.5, 1), between=0.22) as (figure, left, ax):
         left.bar([y], [1 / scale], color="#9aa4ae", width=0.72, label="consensus")
         _dissenters(left, strength * voices[:, sample] / scale, np.eye(classes)[y] / scale, ids, client)
         dress(left, title=f"Target of sample {sample}", x="class", y="", grid="y")
@@ -42,25 +41,20 @@ def target(
         legend(left, loc="upper right" if y < classes / 2 else "upper left")
         _shares(ax, mass, share, sample, strength)
     who = [f"“{names[c]}”" for c in np.argsort(-diversity[sample], kind="stable")[:2] if diversity[sample, c] > 0.02]
-    first = f"λ = {strength:.3g}: nobody dissents on sample {sample}, its target is “{names[y]}” alone."
+    first = f"nobody dissents on sample {sample}, its target is “{names[y]}” alone"
     if mass[sample]:
-        first = (
-            f"λ = {strength:.3g}: on sample {sample} (“{names[y]}”) the dissenters get {percent(share[sample])} of the "
-            f"target, mostly for {listed(who)}."
-        )
+        first = f"on sample {sample} (“{names[y]}”) the dissenters get {percent(share[sample])} of the target"
+        first += f", mostly for {listed(who)}"
     flips = "the consensus stays on top everywhere" + (", as it must for λ < 1" if strength < 1 else "")
     if overruled:
         flips = f"they overrule the consensus on {overruled}"
-    sentence = (
-        f"{first} Over {plural(count, 'sample')}: {percent(share.mean())} on average, {percent(share.max())} at most; "
-        f"{flips}."
-    )
-    alt = (
-        f"Soft target of public sample {sample} at λ = {strength:.3g} ({setting}): "
-        + ", ".join(f"“{names[c]}” {shares[c]}" for c in np.flatnonzero(q[sample] / scale >= 0.005))
-        + f"; and the dissenters' share over all samples, {percent(share.min())} to {percent(share.max())}."
-    )
-    return Picture(figure, alt, sentence, [{"class": n, "target": v} for n, v in zip(names, shares, strict=True)])
+    most = percent(share.max())
+    every = f"Over {plural(count, 'sample')}: {percent(share.mean())} on average, {most} at most; {flips}."
+    each = ", ".join(f"“{names[c]}” {shares[c]}" for c in np.flatnonzero(q[sample] / scale >= 0.005))
+    alt = f"Soft target of public sample {sample} at λ = {strength:.3g} ({setting}): {each}; and the dissenters' share "
+    alt += f"over all samples, {percent(share.min())} to {most}."
+    table = tabled("class | target", zip(names, shares, strict=True))
+    return Picture(figure, alt, f"λ = {strength:.3g}: {first}. {every}", table)
 
 
 def _dissenters(ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], client: int | None) -> None:

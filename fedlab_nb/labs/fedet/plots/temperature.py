@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ....plots.axes import DOTS, log_axis, percent_axis, seed_lines, two_axes
-from ....plots.style import ACCENT, LOCK, QUIET, SERIES, Picture, dress, legend
-from ....plots.words import capital, percent, seeds_of
+from ....plots.style import ACCENT, QUIET, SERIES, Picture, dress, legend
+from ....plots.words import capital, percent, seeds_of, tabled
 from ..numbers import HEATS
 
 Curves = tuple[Sequence[float], Sequence[float], Mapping[str, float]]
@@ -24,8 +24,7 @@ def temperature(
     right, count = (np.mean([run[i] for run in runs.values()], 0) for i in (0, 1))
     others = {name: float(np.mean([run[2][name] for run in runs.values()])) for name in next(iter(runs.values()))[2]}
     here, few = (float(np.interp(np.log(chosen), np.log(t), middle)) for middle in (right, count))
-    with LOCK:
-        figure, left, ax = two_axes((1.35, 1), between=0.22)
+    with two_axes((1.35, 1), between=0.22) as (figure, left, ax):
         for i, (axes, value) in enumerate(((left, here), (ax, few))):
             curves = {seed: list(zip(t, run[i], strict=True)) for seed, run in runs.items()}
             seed_lines(axes, curves, ACCENT, label="variance of softmax(z/T)")
@@ -50,11 +49,8 @@ def temperature(
         f"({seeds_of(runs)}). {capital(words)}."
     )
     rows = list(zip(t, map(percent, right), count, strict=True))
-    alt = (
-        "Accuracy of the consensus and effective number of clients against the temperature of the weights "
-        f"({setting}): "
-        + "; ".join(f"T = {a:.2g} {b}, {c:.1f} clients" for a, b, c in rows)
-        + f". Without a temperature: {words}."
-    )
-    table = [{"T": f"{a:.3g}", "consensus right": b, "effective clients": f"{c:.1f}"} for a, b, c in rows]
+    each = "; ".join(f"T = {a:.2g} {b}, {c:.1f} clients" for a, b, c in rows)
+    alt = "Accuracy of the consensus and effective number of clients against the temperature of the weights "
+    alt += f"({setting}): {each}. Without a temperature: {words}."
+    table = tabled("T | consensus right | effective clients", ((f"{a:.3g}", b, f"{c:.1f}") for a, b, c in rows))
     return Picture(figure, alt, sentence, table + [{"T": n, "consensus right": percent(v)} for n, v in others.items()])

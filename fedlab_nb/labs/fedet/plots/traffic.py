@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axes
-from ....plots.style import INK, LOCK, MARKERS, SERIES, Picture, dress, legend
-from ....plots.words import percent, seeds_of
+from ....plots.style import INK, MARKERS, SERIES, Picture, dress, legend
+from ....plots.words import percent, seeds_of, tabled
 from ..numbers import Traffic, first_reached
 
 Lines = Mapping[str, Mapping[int, Traffic]]
@@ -17,8 +17,7 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
     model parameters up and down, all clients; `target`: the accuracy to be reached."""
     reached = {name: first_reached(of, target) for name, of in lines.items()}
     middle = {name: _mean(of) for name, of in lines.items()}
-    with LOCK:
-        figure, left, right = two_axes(left=0.115, between=0.06, sharey=True)
+    with two_axes(left=0.115, between=0.06, sharey=True) as (figure, left, right):
         for ax, column in ((left, 1), (right, 0)):
             for (name, of), hue, mark in zip(lines.items(), SERIES, MARKERS, strict=False):
                 for points in of.values() if len(of) > 1 else ():
@@ -43,17 +42,13 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
         numbers, times = first[1] / second[1], first[0] / second[0]
         sentence += f" {own} needs {numbers:.2g} times the numbers and {times:.2g} times the rounds of {other}."
     alt = f"Accuracy against numbers sent and against rounds ({setting}). {sentence}"
-    table = [
-        {
-            "method": name,
-            f"numbers to {percent(target)}": amount(reached[name][1]) if reached[name] else "not reached",
-            "rounds": short(reached[name][0]) if reached[name] else "",
-            "best accuracy": percent(max(p[2] for points in of.values() for p in points)),
-            "numbers in all": amount(middle[name][-1, 1]),
-        }
-        for name, of in lines.items()
-    ]
-    return Picture(figure, alt, sentence, table)
+    rows = []
+    for name, of in lines.items():
+        first = (amount(reached[name][1]), short(reached[name][0])) if reached[name] else ("not reached", "")
+        best = percent(max(p[2] for points in of.values() for p in points))
+        rows.append((name, *first, best, amount(middle[name][-1, 1])))
+    columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
+    return Picture(figure, alt, sentence, tabled(columns, rows))
 
 
 def _mean(of: Mapping[int, Traffic]) -> np.ndarray:

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ....plots.axes import FIFTHS, log_axis, percent_axis, two_axes
-from ....plots.style import ACCENT, FAINT, INK, LOCK, SERIES, Picture, dress, legend
-from ....plots.words import listed, percent
+from ....plots.style import ACCENT, FAINT, INK, SERIES, Picture, dress, legend
+from ....plots.words import listed, percent, tabled
 from ..numbers import DampingSweep
 from .factors import SUPERSCRIPT, power
 
@@ -26,25 +26,20 @@ POWER = FuncFormatter(lambda v, _: "10" + str(round(np.log10(v))).translate(SUPE
 def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = None) -> Picture:
     """Every use of the uploads under a `rule` for π; λ number `chosen` and a `client` are marked."""
     dampings, accuracies, added = sweep.dampings, sweep.accuracies[rule], sweep.added(rule, chosen)
-    with LOCK:
-        figure, left, right = two_axes((1.4, 1), left=0.085, right=0.975, bottom=0.125, between=0.36)
+    with two_axes((1.4, 1), left=0.085, right=0.975, bottom=0.125, between=0.36) as (figure, left, right):
         curves(left, dampings, accuracies, chosen)
         sizes(right, sweep, added, client)
     here = ", ".join(f"{USES[name][0]} {percent(shares[chosen])}" for name, shares in accuracies.items())
-    ends = "; ".join(
-        f"{USES[name][0]} {percent(shares[0])} at the left end, {percent(shares[-1])} at the right"
-        for name, shares in accuracies.items()
-    )
+    ends = [(USES[name][0], percent(shares[0]), percent(shares[-1])) for name, shares in accuracies.items()]
+    ends = "; ".join(f"{words} {first} at the left end, {last} at the right" for words, first, last in ends)
+    rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
     return Picture(
         figure,
         alt=f"Lines of test accuracy against the damping λ from {power(dampings[0])} to {power(dampings[-1])} with the "
         f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. Beside them, for each layer, dots for the "
         "mean diagonals of the factors A and B of each client and bars for what λ adds to them.",
         sentence=f"At λ = {power(dampings[chosen])}: {here}. {taken_over(sweep, added)}",
-        table=[
-            {"λ": power(value), **{USES[name][0]: percent(shares[i]) for name, shares in accuracies.items()}}
-            for i, value in enumerate(dampings)
-        ],
+        table=tabled(["λ", *(USES[name][0] for name in accuracies)], rows),
     )
 
 

@@ -83,8 +83,7 @@ def power(value: float) -> str:
 def mean_input(ax: Axes, layer: LayerFactors) -> None:
     """The mean image or patch, dark ink on white where it has one channel; else a bar for each input unit."""
     if layer.shape is None:
-        dress(ax, grid="x")
-        frame(ax, "Mean activation", "the last column of A")
+        frame(dress(ax, grid="x"), "Mean activation", "the last column of A")
         ax.barh(range(len(layer.mean)), layer.mean, height=0.9, color="#9aa4ae")
         ax.set(ylim=(len(layer.mean) - 0.5, -0.5), box_aspect=1)
         few_ticks(ax, "y", 5, whole=True)
@@ -137,7 +136,7 @@ def holdings(counts: np.ndarray, names: Sequence[str]) -> str:
 
 def table(layer: LayerFactors, names: Sequence[str]) -> list[dict]:
     """The diagonal of B, and of the last column of A the first entries."""
-    outputs = names or [str(i) for i in range(len(layer.b))]
+    outputs = names or map(str, range(len(layer.b)))
     rows = [{"output": n, "diagonal of B": float(f"{v:.3g}")} for n, v in zip(outputs, layer.b.diagonal(), strict=True)]
     for i, (row, value) in enumerate(zip(rows, layer.mean if layer.kind else (), strict=False)):
         row |= {"input": i, "mean input": float(f"{value:.3g}")}

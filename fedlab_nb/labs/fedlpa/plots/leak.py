@@ -9,7 +9,7 @@ from ....plots.axes import FIFTHS, class_ticks, few_ticks, mark, percent_axis
 from ....plots.heat import heat_map
 from ....plots.partition import LIMIT
 from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, new_figure
-from ....plots.words import listed, percent, plural
+from ....plots.words import listed, percent, plural, tabled
 from ..numbers import NoiseSweep
 
 PLACES = {"left": 0.075, "right": 0.975, "top": 0.93, "bottom": 0.115, "wspace": 0.3, "hspace": 0.42}
@@ -89,16 +89,8 @@ def trade(ax: Axes, sweep: NoiseSweep, what: str, chosen: int) -> None:
 
 
 def table(sweep: NoiseSweep, what: str, chosen: int, names: Sequence[str]) -> list[dict]:
-    def joined(classes: Sequence[int]) -> str:
-        return ", ".join(names[c] for c in classes)
-
-    rows = zip(sweep.counts, sweep.guesses(what, chosen), sweep.sent[what][chosen], strict=True)
-    return [
-        {
-            "client": k,
-            "holds": joined(np.flatnonzero(own)),
-            "guessed": joined(guess),
-            "largest": joined(np.argsort(-sent, kind="stable")[:5]),
-        }
-        for k, (own, guess, sent) in enumerate(rows)
-    ]
+    held = map(np.flatnonzero, sweep.counts)
+    largest = np.argsort(-sweep.sent[what][chosen], kind="stable")[:, :5]
+    rows = enumerate(zip(held, sweep.guesses(what, chosen), largest, strict=True))
+    cells = ((k, *(", ".join(names[c] for c in classes) for classes in row)) for k, row in rows)
+    return tabled("client | holds | guessed | largest", cells)

@@ -8,6 +8,7 @@ from matplotlib.patheffects import withStroke
 
 from ....plots.axes import no_spines
 from ....plots.style import INK, LOCK, QUIET, SERIES, Picture, dress, new_figure
+from ....plots.words import tabled
 from ..two_weights import TwoWeights
 
 LIMITS = (-1.3, 5.3)
@@ -54,8 +55,9 @@ class Plane:
         one, other, ring = (place(point) for point in (*weights.means, weights.pooled))
         where = ", ".join(f"{ANSWERS[name][0]} {place(point)}" for name, point in points.items())
         away = {n: "which is the same" if far < SAME else f"{far:.2f} away" for n, far in distances.items()}
-        rows = [(ANSWERS[n][0], points[n], distances[n]) for n in ANSWERS]
-        rows.append(("both clients' data", weights.pooled, 0.0))
+        shown = [(ANSWERS[n][0], points[n], distances[n]) for n in ANSWERS]
+        shown.append(("both clients' data", weights.pooled, 0.0))
+        rows = ((name, tidy(x, 3), tidy(y, 3), round(far, 3)) for name, (x, y), far in shown)
         return Picture(
             self.figure,
             alt=f"A plane of two weights ({setting}): client 1 at {one} and client 2 at {other} with the ellipses of "
@@ -65,10 +67,7 @@ class Plane:
             f"FedLPA lies at {place(points['aggregate'])}, {away['aggregate']}; "
             f"the average at {place(points['average'])}, {away['average']}; "
             f"the diagonal alone at {place(points['diagonal'])}, {away['diagonal']}.",
-            table=[
-                {"answer": name, "weight 1": tidy(x, 3), "weight 2": tidy(y, 3), "distance": round(far, 3)}
-                for name, (x, y), far in rows
-            ],
+            table=tabled("answer | weight 1 | weight 2 | distance", rows),
         )
 
     def _build(self, ax: Axes) -> None:

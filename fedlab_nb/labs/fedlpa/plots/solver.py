@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, log_axis, percent_axis, two_axes
-from ....plots.style import ACCENT, INK, LOCK, MARKERS, QUIET, SERIES, Picture, dress, legend
+from ....plots.style import ACCENT, INK, MARKERS, QUIET, SERIES, Picture, dress, legend
 from ....plots.words import capital, percent, plural
 from ..numbers import Solutions
 from .damping import POWER
@@ -27,8 +27,7 @@ def solver(solutions: Solutions, step: int | None = None) -> Picture:
     """Every solver's residuals, layer by layer, and its accuracy on the way; `step` is marked, where given."""
     curves, points, running = solutions.curves, solutions.points, solutions.outcome is None
     last = {name: max(map(len, by_layer.values())) - 1 for name, by_layer in curves.items()}
-    with LOCK:
-        figure, left, right = two_axes((1.15, 1), left=0.095, right=0.975, bottom=0.125, between=0.3)
+    with two_axes((1.15, 1), left=0.095, right=0.975, bottom=0.125, between=0.3) as (figure, left, right):
         residuals(left, solutions)
         accuracies(right, points)
         for ax in (left, right):

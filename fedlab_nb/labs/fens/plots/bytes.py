@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from ....plots.axes import SIZES, few_ticks, rows_axis
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
 from ....plots.words import data_size
 from ..numbers import ENSEMBLE, FENS, OTHER, OWN, PAPER_RATIO, ROUNDS, Bill
 
@@ -16,9 +16,8 @@ def bytes_at_two_sizes(bills: Sequence[Bill], *, setting: str, measured: float |
     """`bills` side by side: here, then at the paper's size. measured: what the ledger counted for the client with the
     most bytes
     """
-    with LOCK:
-        figure = new_figure()
-        for ax, bill in zip(figure.subplots(1, len(bills), sharey=True), bills, strict=True):
+    with drawing(1, len(bills), sharey=True) as (figure, places):
+        for ax, bill in zip(places, bills, strict=True):
             bars(ax, bill)
         figure.legend(
             *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
@@ -28,7 +27,7 @@ def bytes_at_two_sizes(bills: Sequence[Bill], *, setting: str, measured: float |
 
 
 def bars(ax: Axes, bill: Bill) -> None:
-    dress(ax, title=bill.what, grid="x")
+    dress(ax, title=bill.what, x="one client, down and up", grid="x")
     totals = [bill.total(name) for name in bill.bars]
     longest = max(totals) or 1
     stacked(ax.barh, list(bill.bars.values()), "left", 0.58)
@@ -41,7 +40,6 @@ def bars(ax: Axes, bill: Bill) -> None:
     rows_axis(ax, list(bill.bars))
     ax.set_xlim(0, 1.04 * longest)
     few_ticks(ax, "x", 4, form=SIZES)
-    ax.set_xlabel("one client, down and up", fontsize=10, color=QUIET)
 
 
 def stacked(bars: Callable, columns: Sequence[Mapping[str, float]], start: str, thick: float) -> list[float]:
@@ -63,11 +61,8 @@ def sentence(bills: Sequence[Bill], measured: float | None) -> str:
     if measured is not None:
         same = abs(measured - here.total(FENS)) < 1
         counted = f" (the ledger counted {'the same' if same else data_size(measured)})"
-    less_here, less_there = (bill.total(FENS) < bill.total(rounds) for bill in bills)
-    if less_here == less_there:
-        than = "less than" if less_here else "more than"
-    else:
-        than = "less here, more there than" if less_here else "more here, less there than"
+    first, second = ("less" if bill.total(FENS) < bill.total(rounds) else "more" for bill in bills)
+    than = f"{first} than" if first == second else f"{first} here, {second} there than"
     return (
         f"FENS costs a client {here.ratio(FENS):.3g}× one-shot learning here{counted} and {there.ratio(FENS):.3g}× "
         f"with the paper's network, {than} {rounds}. The paper's own setting: {PAPER_RATIO:.4f}×."

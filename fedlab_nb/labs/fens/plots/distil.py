@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 
 from ....plots.axes import level_line, percent_axis, rows_axis
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure
+from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
 from ....plots.words import percent
 from ....study import Outcome
 from ..numbers import ALONE, AVERAGE, FENS, STUDENT, distillation
@@ -18,9 +18,7 @@ def distilled(outcome: Outcome, *, setting: str) -> Picture:
     accuracies, sizes = distillation(outcome)
     steps, report = outcome.options["distil_steps"], outcome.report
     curve = [p["accuracy"] for p in outcome.history if p["phase"] == "distillation"]
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         bars(left, accuracies, sizes)
         dress(right, title="The student learns", x=f"distillation step (of {steps})", grid="y")
         x = [steps * (i + 1) / len(curve) for i in range(len(curve))]
@@ -45,10 +43,9 @@ def distilled(outcome: Outcome, *, setting: str) -> Picture:
 
 
 def bars(ax: Axes, accuracies: Mapping[str, float], sizes: Mapping[str, int]) -> None:
-    dress(ax, title="Test accuracy", grid="x")
+    dress(ax, title="Test accuracy", x="accuracy, one seed", grid="x", size=9)
     ax.barh(range(len(accuracies)), accuracies.values(), height=0.55, color=[HUES[n] for n in accuracies], alpha=0.85)
     for i, value in enumerate(accuracies.values()):
         ax.text(value + 0.015, i, f"{100 * value:.0f}", va="center", fontsize=10, color=INK, fontweight="bold")
     rows_axis(ax, [f"{name}\n{sizes[name]:,} numbers".replace(",", "\u202f") for name in accuracies], size=9.5)
     percent_axis(ax, "x")
-    ax.set_xlabel("accuracy, one seed", fontsize=9, color=QUIET)

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from ....plots.axes import HALVES, class_ticks, legend_above, mark, percent_axis
 from ....plots.heat import Heat
-from ....plots.style import ACCENT, FAINT, LOCK, SECOND, Picture, dress, new_figure
-from ....plots.words import percent
+from ....plots.style import ACCENT, FAINT, SECOND, Picture, drawing, dress
+from ....plots.words import percent, tabled
 from ..numbers import Forgotten
 
 
@@ -18,9 +18,7 @@ def forget_one(
 ) -> Picture:
     """Accuracy by class with everybody and without client `gone`, and its share of each class."""
     before, after, share = forgotten.per_class(), forgotten.per_class(gone), forgotten.shares[gone]
-    with LOCK:
-        figure = new_figure()
-        upper, lower = figure.subplots(2, 1, height_ratios=[2.6, 1], sharex=True)
+    with drawing(2, 1, height_ratios=[2.6, 1], sharex=True) as (figure, (upper, lower)):
         dumbbells(upper, before, after, gone)
         dress(lower, x=f"class, and how much of its training samples client {gone} holds", y="its share", grid="y")
         lower.bar(range(len(share)), share, width=0.55, color="#9aa4ae")
@@ -31,8 +29,8 @@ def forget_one(
             mark(ax, klass, len(share), colour=SECOND)
     totals = f"from {percent(forgotten.whole.accuracy)} to {percent(forgotten.without[gone].accuracy)}"
     columns = [["" if np.isnan(v) else percent(v) for v in values] for values in (before, after, share)]
-    keys = ("class", "with all", f"without client {gone}", "its share of the samples")
-    table = [dict(zip(keys, row, strict=True)) for row in zip(names, *columns, strict=True)]
+    keys = f"class | with all | without client {gone} | its share of the samples"
+    table = tabled(keys, zip(names, *columns, strict=True))
     alt = f"Accuracy by class with all clients and without client {gone} ({setting}): {totals} over all classes. "
     alt += "Below, the client's share of each class."
     sentence = f"Without client {gone}, accuracy goes {totals}{of_classes(forgotten, gone, names, klass)}."
@@ -72,18 +70,15 @@ def forget_each(
 ) -> Picture:
     """What each client's leaving changes, class by class, beside who holds what."""
     counts, change = forgotten.whole.label_counts, forgotten.change
-    with LOCK:
-        figure = new_figure()
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1.14])
+    with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         marks = {"client": client, "klass": klass}
         held = Heat(left, len(counts), names, signed=False)
         held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
         lost = Heat(right, len(counts), names, signed=True, first=False)
         lost.show(100 * change, "Change without the client", 100, ring=False, **marks)
         lost.scale("accuracy of the class, points")
-    columns = [f"class {n}" for n in names]
-    cells = [["" if np.isnan(v) else f"{100 * v:+.0f}" for v in row] for row in change]
-    table = [{"without client": k, **dict(zip(columns, row, strict=True))} for k, row in enumerate(cells)]
+    rows = ((k, *("" if np.isnan(v) else f"{100 * v:+.0f}" for v in row)) for k, row in enumerate(change))
+    table = tabled(["without client", *(f"class {n}" for n in names)], rows)
     alt = f"Two heat-maps ({setting}), clients across, classes down: training samples, and by how many points the "
     alt += f"accuracy of a class changes when a client is forgotten, from {100 * np.nanmin(change):.0f} to "
     alt += f"{100 * np.nanmax(change):+.0f}."

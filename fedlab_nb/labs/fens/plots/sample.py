@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ....plots.axes import class_ticks, few_ticks, mark, no_spines
 from ....plots.heat import colours
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure, shorten
-from ....plots.words import capital, listed, percent, plural
+from ....plots.words import capital, listed, percent, plural, tabled
 
 MANY = 14  # more clients than this, and their rows are neither all named nor filled with numbers
 
@@ -69,12 +69,10 @@ class OneSample:
 
     @property
     def table(self) -> list[dict]:
-        rows = {
-            f"client {k}": [round(float(v), 1) for v in row] for k, row in zip(self.clients, self.logits, strict=True)
-        }
-        rows |= {name: [percent(v) for v in row] for name, row in self.shares.items()}
-        columns = [f"class {n}" for n in self.names]
-        return [{"who": who, **dict(zip(columns, row, strict=True))} for who, row in rows.items()]
+        logits = zip(self.clients, self.logits, strict=True)
+        rows = [(f"client {k}", *(round(float(v), 1) for v in row)) for k, row in logits]
+        rows += [(name, *map(percent, row)) for name, row in self.shares.items()]
+        return tabled(["who", *(f"class {n}" for n in self.names)], rows)
 
 
 def one_sample(of: OneSample) -> Picture:
@@ -96,10 +94,8 @@ def one_sample(of: OneSample) -> Picture:
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     """Scores `[C]` as shares of 1; a rule may forbid a class with minus infinity."""
-    scores = np.asarray(scores, dtype=float)
-    if not np.isfinite(scores).any():
-        return np.full(len(scores), 1 / len(scores))
-    raised = np.exp(scores - scores[np.isfinite(scores)].max())
+    scores = np.nan_to_num(np.asarray(scores, dtype=float), neginf=-1e300)
+    raised = np.exp(scores - scores.max())
     return raised / raised.sum()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ....plots.heat import Heat
 from ....plots.style import LOCK, Picture, new_figure
-from ....plots.words import percent
+from ....plots.words import percent, tabled
 from ..numbers import likeness
 
 # What the numbers of the right table are, rule by rule: (title, unit, can be negative)
@@ -89,12 +89,11 @@ class Trusted:
 
     @property
     def table(self) -> list[dict]:
-        rows, columns = [], [f"class {n}" for n in self.names]
+        rows = []
         for k, (held, row) in enumerate(zip(self.counts, self.weights, strict=True)):
-            cells = ["forgotten" if np.isnan(v) else round(float(v), 3) for v in row]
-            for what, values in (("samples", map(int, held)), (KINDS[self.rule][1], cells)):
-                rows.append({"client": k, "what": what, **dict(zip(columns, values, strict=True))})
-        return rows
+            cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
+            rows += [(k, "samples", *map(int, held)), (k, KINDS[self.rule][1], *cells)]
+        return tabled(["client", "what", *(f"class {n}" for n in self.names)], rows)
 
 
 class TrustPicture:

@@ -6,7 +6,7 @@ from statistics import mean
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, SIZES, few_ticks, legend_above, percent_axis
-from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, new_figure, shorten
+from ....plots.style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, shorten
 from ....plots.words import band_words, data_size, mean_percent, seeds_of, significance
 from ....plots.words import points as in_points
 from ....study.statistics import band, difference
@@ -22,18 +22,15 @@ def vary(points: Sequence[Point], knob: str, *, setting: str, now: str | None = 
     now: the label of its present value;   ordered: whether lines join the points
     """
     labels = [p.label for p in points]
-    with LOCK:
-        figure = new_figure()
-        upper, lower = figure.subplots(2, 1, height_ratios=[2.1, 1], sharex=True)
+    with drawing(2, 1, height_ratios=[2.1, 1], sharex=True) as (figure, (upper, lower)):
         accuracies(upper, points, ordered)
-        bars(lower, points)
+        bars(lower, points, knob)
         if now in labels:
             at = labels.index(now)
             for ax in (upper, lower):
                 ax.axvspan(at - 0.45, at + 0.45, color=FAINT, lw=0, zorder=0)
         lower.set_xticks(range(len(points)), shorten(labels, 12))
         lower.set_xlim(-0.5, len(points) - 0.5)
-        lower.set_xlabel(knob, fontsize=10, color=QUIET)
     return Picture(figure, alt_text(points, knob, setting), sentence(points, knob), table(points, knob))
 
 
@@ -57,8 +54,8 @@ def accuracies(ax: Axes, points: Sequence[Point], ordered: bool) -> None:
     legend_above(ax, len(names))
 
 
-def bars(ax: Axes, points: Sequence[Point]) -> None:
-    dress(ax, title="One client's bytes", grid="y")
+def bars(ax: Axes, points: Sequence[Point], knob: str) -> None:
+    dress(ax, title="One client's bytes", x=knob, grid="y")
     ends = stacked(ax.bar, [p.parts for p in points], "bottom", 0.6)
     top = max(ends) or 1
     for i, p in enumerate(points):
@@ -87,21 +84,16 @@ def sentence(points: Sequence[Point], knob: str) -> str:
 
 
 def alt_text(points: Sequence[Point], knob: str, setting: str) -> str:
-    values = []
-    for p in points:
-        parts = ", ".join(f"{name} {mean_percent(line)}" for name, line in p.lines.items() if line)
-        values.append(f"{p.label}: {parts}, {data_size(p.bytes)}")
+    lines = [", ".join(f"{name} {mean_percent(line)}" for name, line in p.lines.items() if line) for p in points]
+    values = (f"{p.label}: {parts}, {data_size(p.bytes)}" for p, parts in zip(points, lines, strict=True))
     return f"Accuracy above and bytes of one client below, by {knob} ({setting}): {'; '.join(values)}."
 
 
 def table(points: Sequence[Point], knob: str) -> list[dict]:
     rows = []
     for p in points:
-        row: dict = {knob: p.label}
-        for name, line in p.lines.items():
-            if line:
-                wide = "" if len(line) < 2 else f" ± {band_words(band(line))}"
-                row[name] = mean_percent(line) + wide
-        row |= {"seeds": seeds_of(p.lines[FENS]), "bytes of one client": round(p.bytes)}
-        rows.append(row | {"× one-shot": round(p.ratio, 2)})
+        wide = {name: f" ± {band_words(band(line))}" if len(line) > 1 else "" for name, line in p.lines.items()}
+        lines = {name: mean_percent(line) + wide[name] for name, line in p.lines.items() if line}
+        sizes = {"bytes of one client": round(p.bytes), "× one-shot": round(p.ratio, 2)}
+        rows.append({knob: p.label, **lines, "seeds": seeds_of(p.lines[FENS]), **sizes})
     return rows

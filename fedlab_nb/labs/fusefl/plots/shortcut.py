@@ -5,7 +5,7 @@ exactly, from a small table of probabilities.
 from matplotlib.axes import Axes
 
 from ....plots.axes import two_axes
-from ....plots.style import ACCENT, INK, LOCK, QUIET, SECOND, SERIES, Picture, dress
+from ....plots.style import ACCENT, INK, QUIET, SECOND, SERIES, Picture, dress
 from ....plots.words import tabled
 from ..two_cues import Bits, two_cues
 
@@ -23,8 +23,7 @@ def shortcut(classes: int, real: float, spurious: float) -> Picture:
     The shortcut of all clients together agrees with the label by chance alone.
     """
     here, everywhere = two_cues(classes, real, spurious), two_cues(classes, real, 0)
-    with LOCK:
-        figure, left, right = two_axes(left=0.09, right=0.98, bottom=0.27, top=0.89, between=0.05 / 0.42)
+    with two_axes(left=0.09, right=0.98, bottom=0.27, top=0.89, between=0.05 / 0.42) as (figure, left, right):
         panel(left, here, "Inside this client")
         panel(right, everywhere, "Over all clients")
         left.set_ylabel("mutual information, bits", fontsize=10, color=QUIET)
