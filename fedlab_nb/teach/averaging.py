@@ -19,7 +19,7 @@ from ..training.distill import kl_each
 from .claims import ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, title, versus
+from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
 from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
@@ -29,9 +29,9 @@ MARGIN = 0.02  # a student that copies an ensemble is not expected above it by m
 # ------------------------------------------------------------------------------------------------------ worked numbers
 def three_ways(alpha: float = 0.3) -> Card:
     """Accuracy, upload and what must be kept for predicting, of the three ways to use ten uploaded networks."""
-    outcomes = runs(("fedavg", "ensemble", "feddf"), alpha)
-    lines = []
-    for method, words in (("fedavg", "average weights"), ("ensemble", "average predictions"), ("feddf", "distil")):
+    ways, lines = {"fedavg": "average weights", "ensemble": "average predictions", "feddf": "distil"}, []
+    outcomes = runs(tuple(ways), alpha)
+    for method, words in ways.items():
         first = by_seed(outcomes, method)[0]
         lines.append(
             f"{words} ({title(method)}): {percent(outcomes, method):.0f} % correct; {data_size(first.bytes_up)} "
@@ -76,12 +76,8 @@ def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
 
 def without_data(alpha: float = 0.3) -> Card:
     """What the ensemble can pass on with real public images and with made ones."""
-    outcomes = runs(("ensemble", "feddf", "dense"), alpha)
-    return worked(
-        f"α = {alpha:g}: teacher {percent(outcomes, 'ensemble'):.0f} %, student on real public images "
-        f"{percent(outcomes, 'feddf'):.0f} %, student on made images {percent(outcomes, 'dense'):.0f} % "
-        f"(means of {SEEDS} seeds).",
-    )
+    names = {"ensemble": "teacher", "feddf": "student on real public images", "dense": "student on made images"}
+    return worked(f"α = {alpha:g}: {said(runs(tuple(names), alpha), names)} (means of {SEEDS} seeds).")
 
 
 def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
@@ -91,41 +87,30 @@ def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
 
 def reality(alpha: float = 0.1) -> Card:
     """Are the data-free methods told apart here? Gaps to DENSE with their bands."""
-    methods = ("ensemble", *STUDENTS)
-    outcomes = runs(methods, alpha)
-    return worked(
-        ", ".join(f"{title(m)} {percent(outcomes, m):.0f} %" for m in methods),
-        *(
-            f"DENSE − {title(m)}: {versus(outcomes, 'dense', m, clear='more than the noise')}"
-            for m in ("fadi", "fdafl")
-        ),
-        f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.",
-    )
+    names = {method: title(method) for method in ("ensemble", *STUDENTS)}
+    outcomes = runs(tuple(names), alpha)
+    gaps = {m: versus(outcomes, "dense", m, clear="more than the noise") for m in ("fadi", "fdafl")}
+    lines = [said(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
+    return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-
-
 def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: at two α or more, no student is on average above its teacher by more than MARGIN."""
-    seen, above = [], []
+    seen, above, alphas = [], [], set()
     for alpha, methods in sorted(alike(outcomes, lambda o: (o.settings.alpha, o.method)).items()):
         for method in STUDENTS:
             points = Gap("", methods[method], methods["ensemble"]).points
             if len(points) >= ENOUGH:
-                text = f"{title(method)} at α = {alpha:g}: {mean(points):+.0f} points"
-                seen.append((alpha, text))
-                above += [text] * (mean(points) > 100 * MARGIN)
+                seen.append(f"{title(method)} at α = {alpha:g}: {mean(points):+.0f} points")
+                above += seen[-1:] * (mean(points) > 100 * MARGIN)
+                alphas.add(alpha)
     if above:
         return Verdict("wrong", f"Your record speaks against it: {listed(above)}. These runs are worth telling.")
-    alphas = {alpha for alpha, _ in seen}
     if len(alphas) < 2:
-        done = listed([text for _, text in seen]) or "nothing yet"
-        return Verdict(
-            "wrong",
-            f"Still too little: run ensemble and student together at two α or more, 3 seeds each. So far: {done}.",
-        )
-    return Verdict("right", f"Supported by your runs. Student minus teacher: {listed([text for _, text in seen])}.")
+        wanted = "run ensemble and student together at two α or more, 3 seeds each"
+        return Verdict("wrong", f"Still too little: {wanted}. So far: {listed(seen) or 'nothing yet'}.")
+    return Verdict("right", f"Supported by your runs. Student minus teacher: {listed(seen)}.")
 
 
 def solution_runs() -> Outcomes:

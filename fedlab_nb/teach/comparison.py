@@ -12,7 +12,7 @@ from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes
 from .exercises import exercises
 from .problem import Verdict
-from .runs import ALPHA, MANY, SEEDS, runs, title, versus
+from .runs import ALPHA, MANY, SEEDS, by_seed, runs, title, versus
 from .view import Card, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
@@ -43,21 +43,20 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     points = by_method([o for o in outcomes if o.method not in ("local", "centralized")])
     best = front(points)
     lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %" for m in best]
-    return worked(
-        "Not beaten, cheapest first:", *lines, f"Beaten: {listed([title(m) for m in points if m not in best])}."
-    )
+    beaten = listed([title(m) for m in points if m not in best])
+    return worked("Not beaten, cheapest first:", *lines, f"Beaten: {beaten}.")
 
 
 def fens_bytes(clients: int, rounds: int = 50) -> Card:
     """FENS' bytes of one client, term by term, at the digits' network and per-class weights."""
     model, rule = 26280, 4 * clients * 10
-    terms = (
-        ("initial model down and own model up", 2 * model),
-        (f"{clients} models of 8 bits down, about", clients * model // 4),
-        (f"{rounds} rounds of the rule, both ways", 2 * rule * rounds),
-    )
-    total = sum(size for _, size in terms)
-    lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms]
+    terms = {
+        "initial model down and own model up": 2 * model,
+        f"{clients} models of 8 bits down, about": clients * model // 4,
+        f"{rounds} rounds of the rule, both ways": 2 * rule * rounds,
+    }
+    total = sum(terms.values())
+    lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms.items()]
     return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} a client.")
 
 
@@ -89,10 +88,8 @@ def rounds_needed(target: str = "fedlpa") -> Card:
     lines = [f"{title(target)}: {100 * goal.accuracy:.0f} % for {data_size(goal.bytes_up + goal.bytes_down)}"]
     for o in others:
         passed = overtaking(o, goal.accuracy)
-        if passed is None:
-            lines.append(f"{title(o.method)}: not within its rounds")
-        else:
-            lines.append(f"{title(o.method)}: overtakes it in round {passed[0]}, after {data_size(passed[1])}")
+        when = f"overtakes it in round {passed[0]}, after {data_size(passed[1])}" if passed else "not within its rounds"
+        lines.append(f"{title(o.method)}: {when}")
     return worked(*lines, f"α = {ALPHA:g}, seed 0.")
 
 
@@ -117,8 +114,6 @@ def leak(seed: int = 0) -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-
-
 def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: in one setting, 3 seeds, at least three methods are on the front."""
     settings: dict[tuple, list[Outcome]] = defaultdict(list)
@@ -128,11 +123,7 @@ def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
             settings[s.alpha, s.dataset, s.clients, s.partition].append(o)
     seen = []
     for (alpha, *_), group in settings.items():
-        seeds = defaultdict(set)
-        for o in group:
-            seeds[o.method].add(o.settings.seed)
-        group = [o for o in group if len(seeds[o.method]) >= SEEDS]
-        points = by_method(group)
+        points = by_method([o for o in group if len(by_seed(group, o.method)) >= SEEDS])
         names = front(points)
         words = ", ".join(f"{title(m)} ({data_size(points[m][1])}, {100 * points[m][0]:.0f} %)" for m in names)
         if len(names) >= 3:

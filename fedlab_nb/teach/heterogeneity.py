@@ -16,7 +16,7 @@ from ..study import Outcome, Outcomes
 from .claims import Gap, two_kinds
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs
+from .runs import DATASET, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs, said
 from .view import Card, Sheet, worked
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
@@ -73,9 +73,8 @@ def two_units() -> Card:
 def averages(alpha: float, **settings: Any) -> Card:
     """Local, FedAvg and ensemble at one α, as a sentence."""
     outcomes = runs(list(NAMES), alpha, **settings)
-    parts = [f"{text} {percent(outcomes, method):.0f} %" for method, text in NAMES.items()]
     start = ", every client from its own random start" if settings.get("init") == "different" else ""
-    return worked(f"α = {alpha:g}{start}: {', '.join(parts)} (means of {SEEDS} seeds).")
+    return worked(f"α = {alpha:g}{start}: {said(outcomes, NAMES)} (means of {SEEDS} seeds).")
 
 
 def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> Card:
@@ -116,8 +115,6 @@ def reality() -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-
-
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise."""
     return two_kinds(

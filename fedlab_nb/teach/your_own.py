@@ -14,7 +14,7 @@ from ..study import Outcome, Outcomes, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import MANY, accuracies, alike, percent, runs, title
+from .runs import MANY, accuracies, alike, runs, said, title
 from .view import Card, worked
 
 
@@ -29,11 +29,10 @@ def what_is_missing(path: str, methods: Sequence[str] = ("feddf", "fusefl")) -> 
     lines = []
     for method in methods:
         try:
-            outcome = run(method, dataset=path, clients=5, alpha=0.3)
+            accuracy = run(method, dataset=path, clients=5, alpha=0.3).accuracy
+            lines.append(f"{title(method)} runs on it: {100 * accuracy:.0f} %.")
         except UsageError as error:
             lines.append(str(error))
-        else:
-            lines.append(f"{title(method)} runs on it: {100 * outcome.accuracy:.0f} %.")
     return worked(*lines)
 
 
@@ -43,10 +42,8 @@ def models(names: Sequence[str], dataset: str = "digits", alpha: float = 0.3) ->
     for name in names:
         size = parameter_count(build_specified(name, shape, 10))
         outcomes = runs(["local", "ensemble"], alpha, dataset=dataset, model=name, seeds=1)
-        lines.append(
-            f"{name}: {size:,} parameters; one client alone {percent(outcomes, 'local'):.0f} %, "
-            f"ensemble {percent(outcomes, 'ensemble'):.0f} %".replace(",", " ", 1)
-        )
+        reached = said(outcomes, {"local": "one client alone", "ensemble": "ensemble"})
+        lines.append(f"{name}: {size:,} parameters; ".replace(",", " ") + reached)
     return worked(*lines, f"{dataset}, α = {alpha:g}, ten clients, one seed.")
 
 
@@ -82,14 +79,11 @@ def _gap_words(method: str, other: str, alpha: float) -> str:
 
 def reality(method: str = "counted") -> Card:
     """Where the gain of lesson 09's method is, and where it isn't."""
-    return worked(
-        *(_gap_words(method, "ensemble", alpha) for alpha in (0.05, 0.1, 1, 10)), _gap_words(method, "fens", 0.1)
-    )
+    gaps = [_gap_words(method, "ensemble", alpha) for alpha in (0.05, 0.1, 1, 10)]
+    return worked(*gaps, _gap_words(method, "fens", 0.1))
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
-
-
 def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: a method that is not the package's own is clearly better than the ensemble somewhere."""
     own = sorted({o.method for o in outcomes if is_own(o.method)})
@@ -117,8 +111,7 @@ def is_own(method: str) -> bool:
 
 def example_runs() -> Outcomes:
     """Runs of the first method of the learner's own that there is."""
-    own = [name for name in METHODS if is_own(name)]
-    return runs([*own[:1], "ensemble"], 1, seeds=MANY)
+    return runs([*filter(is_own, METHODS)][:1] + ["ensemble"], 1, seeds=MANY)
 
 
 q1, q2, q3 = exercises(__name__, q3=(beats_the_ensemble, example_runs))
