@@ -6,6 +6,7 @@ ten clients, the classroom preset) or from formulas with small numbers.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import mean
 from typing import Any
 
@@ -105,29 +106,26 @@ def one_step() -> Card:
 
 def two_images() -> Card:
     """GHS: an easy and a hard image in the generator's loss."""
-    rows, losses = [], []
+    rows, plain, weighted = [], [], []
     for name, p in (("easy", 0.95), ("hard", 0.2)):
-        losses.append(((1 - p) * -math.log(p), -math.log(p)))
-        rows.append(f"{name}: p = {p:g}, CE = {losses[-1][1]:.2f}, d = {1 - p:.2f}, d · CE = {losses[-1][0]:.3g}")
-    (easy, plain), (hard, plain_hard) = losses
+        plain.append(-math.log(p))
+        weighted.append((1 - p) * plain[-1])
+        rows.append(f"{name}: p = {p:g}, CE = {plain[-1]:.2f}, d = {1 - p:.2f}, d · CE = {weighted[-1]:.3g}")
+    times, times_ghs = (f"{hard / easy:.0f} times" for easy, hard in (plain, weighted))
     return worked(
-        *rows,
-        f"The hard image counts {plain_hard / plain:.0f} times as much as the easy one with plain "
-        f"cross-entropy, {hard / easy:.0f} times with GHS.",
+        *rows, f"The hard image counts {times} as much as the easy one with plain cross-entropy, {times_ghs} with GHS."
     )
 
 
 def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int = 11) -> np.ndarray:
     """Weights `[M]` that were good on client logits `[N, M, C]`: slider by slider, the best of `levels` places each."""
     w, best = np.full(logits.shape[1], 0.5), -1.0
-    for _ in range(sweeps):
-        for k in range(len(w)):
-            for level in np.linspace(0, 1, levels):
-                moved = w.copy()
-                moved[k] = level
-                accuracy = float((correct(logits, moved) == labels).mean())
-                if accuracy > best:
-                    w, best = moved, accuracy
+    for _, k, level in product(range(sweeps), range(len(w)), np.linspace(0, 1, levels)):
+        moved = w.copy()
+        moved[k] = level
+        accuracy = float((correct(logits, moved) == labels).mean())
+        if accuracy > best:
+            w, best = moved, accuracy
     return w
 
 

@@ -9,6 +9,7 @@ from statistics import mean
 from ...comm.formulas import MIB, fusefl_adaptor_floats
 from ...data import load
 from ...plots import Picture
+from ...plots.words import mean_percent
 from ...study.statistics import difference
 from ...teach.runs import MANY, SEEDS, accuracies, percent
 from ...teach.view import Card, worked
@@ -18,10 +19,7 @@ from .run import CLIENTS, runs, with_and_without_cue
 from .traffic import PAPER, TABLE_4, bill
 from .two_cues import two_cues
 
-__all__ = [
-    "EFFECTS", "both_directions", "cue_in_bits", "fusing", "lost", "networks", "q1", "q2", "q3", "random_cues",
-    "storage", "table_4", "toy_storage", "without_fusion",
-]  # fmt: skip
+__all__ = ["q1", "q2", "q3"]
 
 
 # ------------------------------------------------------------------------------------------------------ the shortcut
@@ -126,12 +124,12 @@ def random_cues() -> Card:
     for spurious, words in (("", "No client has the cue"), ("0,1", "Clients 0 and 1 have it")):
         parts = []
         for label, options in systems.items():
-            outcomes = runs(alpha=0.5, spurious=spurious, **options)
-            untied = []
-            for outcome in outcomes:
-                x = with_and_without_cue(data, outcome.settings.tint, outcome.settings.seed)["untied"]
-                untied.append(float((outcome.predict(x) == data.y_test.numpy()).mean()))
-            parts.append(f"{label} {100 * mean(o.accuracy for o in outcomes):.0f} % → {100 * mean(untied):.0f} %")
+            clean, untied = [], []
+            for o in runs(alpha=0.5, spurious=spurious, **options):
+                x = with_and_without_cue(data, o.settings.tint, o.settings.seed)["untied"]
+                clean.append(o.accuracy)
+                untied.append(float((o.predict(x) == data.y_test.numpy()).mean()))
+            parts.append(f"{label} {mean_percent(clean)} → {mean_percent(untied)}")
         lines.append(f"{words}: {', '.join(parts)}")
     return worked("Test images without a cue → with a random cue.", *lines, f"({SEEDS} seeds.)")
 
