@@ -5,8 +5,9 @@
     guess.reveal(29)                                                          # names the gap
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
 
-`problem.py` decides, `view.py` shows, `prediction.py` records a guess; each lesson has a file with its problems and its
-worked numbers. Left out: scores, accounts and anything that leaves the machine.
+`problem.py` decides, `view.py` shows, `prediction.py` records a guess. Each lesson has a file with its worked numbers
+and what judges its exercises; their texts stand beside it in a TOML file, which `exercises.py` reads. Left out: scores,
+accounts and anything that leaves the machine.
 """
 
 from .prediction import Prediction, predict

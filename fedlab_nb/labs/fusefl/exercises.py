@@ -62,14 +62,12 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
         adds, changes = adds + good, changes + beside
         others += [gap.words() for gap in calibration if gap.kind != CLEAR]
         others += [gap.words() for gap in fusion if gap.kind == SHORT]
-    missing = []
-    if not adds:
-        missing.append("a setting where the calibrated classifier is clearly better than one without calibration")
-    if not changes:
-        missing.append("Blocks = 1 and Blocks = 2 under one setting, both calibrated")
-    if adds and changes:
-        missing.append("both comparisons under the same setting")
-    return still(missing, [*adds, *changes, *others], NOTHING)
+    lacking = {
+        "a setting where the calibrated classifier is clearly better than one without calibration": not adds,
+        "Blocks = 1 and Blocks = 2 under one setting, both calibrated": not changes,
+        "both comparisons under the same setting": adds and changes,
+    }
+    return still([words for words, lacks in lacking.items() if lacks], [*adds, *changes, *others], NOTHING)
 
 
 def halves_runs() -> Outcomes:
