@@ -6,7 +6,8 @@
     [views.trust.controls.round]        a control, then the view's attribute `round`
     kind = "SelectionSlider"            a class of ipywidgets; all that is not named here are its arguments
     description = "Round"               the label in front;   tooltip: what it is for
-    width = 250                         of all of it, in pixels;   label_width: of the description (else by its words)
+    width = 250                         of all of it, in pixels or "auto";   label_width: of its description alone
+    boxed = true                        it is no control of the view itself: it moves others, which redraw
     options = [["one", 1], ["two", 2]]  words and values, or values alone
     play = { interval = 450, … }        arguments of a `Play` that replays the slider, then the view's attribute `play`
 
@@ -58,9 +59,12 @@ class View(LabView):
                 text = f"The control {name!r} of {self.place} cannot be made: {error}."
                 raise UsageError(f"{text} See labs/views.py for what it may say.") from None
 
-    def _add(self, name: str, kind: str, width: int = 0, label_width: int = 0, play: Any = None, **traits: Any) -> None:
-        label = f"{label_width}px" if label_width else "initial"
-        traits["layout"] = {"width": f"{width}px"} if width else {}
+    def _add(
+        self, name: str, kind: str, width: Any = None, label_width: Any = "initial", boxed: bool = False,
+        play: Any = None, **traits: Any,
+    ) -> None:  # fmt: skip
+        wide, label = (f"{size}px" if isinstance(size, int) else size for size in (width, label_width))
+        traits["layout"] = {"width": wide}
         traits["style"] = {"description_width": label, **traits.get("style", {})}
         if "options" in traits:
             traits["options"] = [tuple(o) if isinstance(o, list) else o for o in traits["options"]]
@@ -73,6 +77,5 @@ class View(LabView):
             ends = {"min": getattr(control, "min", 0), "max": getattr(control, "max", 0)}
             self.play = widgets.Play(value=getattr(control, trait), **ends, **play)
             widgets.jslink((self.play, "value"), (control, trait))
-            # In a box of its own Play is no control of the view: the slider that it moves redraws.
-            self.controls.append(widgets.HBox([self.play]))
-        self.controls.append(control)
+            self.controls.append(widgets.HBox([self.play]))  # boxed: the slider that it moves redraws
+        self.controls.append(widgets.HBox([control]) if boxed else control)

@@ -23,7 +23,11 @@ def test_every_lab_is_declared_in_full(method):
         assert view.title and (view.empty or view.work_label)
         for name, of in controls.items():
             made = getattr(view, name)
-            assert made in view.controls and made.description == of["description"] and made.tooltip == of["tooltip"]
+            assert (
+                made in (view.controls if not of.get("boxed") else view.controls[1].children)
+                and made.description == of["description"]
+                and made.tooltip == of["tooltip"]
+            )
             assert f"self.{name}." in getsource(kind), "no view reads it"
 
 
@@ -43,6 +47,12 @@ def test_a_slider_is_replayed(view):
     assert (made.play.min, made.play.max, made.play.interval) == (1, 4, 100)
     assert made.controls[0].children == (made.play,) and made.controls[1] is made.round
     assert made.round.layout.width == "90px" and made.round.style.description_width == "initial"
+
+
+def test_what_moves_other_controls_stands_in_a_box(view):
+    made = view(**GOOD, boxed=True)()
+    (box,) = made.controls
+    assert box.children == (made.round,) and not hasattr(box, "value")
 
 
 def test_choices_that_the_code_knows(view):

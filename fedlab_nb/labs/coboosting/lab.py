@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 
 from ...methods import METHODS
@@ -34,10 +33,6 @@ def planned(state: PanelState) -> int:
     return state.knobs["epochs"] if state.outcome is None else 0
 
 
-def toggle(label: str, tooltip: str) -> widgets.ToggleButton:
-    return widgets.ToggleButton(False, description=label, tooltip=tooltip, layout={"width": "auto"})
-
-
 class Hand(View, name="hand"):
     """Drag the weights, try to beat equal ones; then show Co-Boosting's, and let the other half judge.
 
@@ -46,14 +41,9 @@ class Hand(View, name="hand"):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.sliders = Sliders()
-        look = {"style": {"description_width": "initial"}, "layout": {"width": "190px"}}
-        look |= {"description": "Set to", "tooltip": "Set all sliders at once"}
-        self.start = widgets.Dropdown(options=[("…", OWN)], **look)
-        self.learnt = toggle("Show Co-Boosting's", "Show the weights that Co-Boosting has found, and its score")
-        self.judge = toggle("Show the judge half", "Accuracy on the images that nobody has tuned on")
-        # In a box of its own the dropdown is no view control: what it changes are the sliders, which redraw.
-        self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
+        self.controls.insert(0, self.sliders)
         self.start.observe(self._set, "value")
         self.sliders.observe(self._moved, "value")
         self.picture, self._outcome, self._presets, self._spoilt = ByHand(), None, {}, False

@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...declared import declared
 from ...methods.fedet.consensus import Consensus, consensus
 from ...methods.fedet.model import FedETReport
 from ...study import Outcome, Outcomes
 from ...teach import runs as lesson_runs
 
-SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of the lesson, dealt out in turn; the lab's are in lab.toml
+SIZES = declared("labs/fedet/lab.toml")["settings"]["model"]  # the small models of lab and lesson, dealt out in turn
 OTHERS = {"equal weights": "uniform", "variance of raw logits": "logit-variance", "raw logits summed": "logits"}
 HEATS = tuple(float(t) for t in np.geomspace(0.1, 100, 19))
 Points = Sequence[Mapping[str, Any]]  # of a curve: dicts with phase, progress, accuracy, bytes
