@@ -8,5 +8,5 @@ _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
 os.environ["FEDLAB_NB_STORE"] = _store.name  # notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-pytest_plugins = ["panel_fixtures"]  # a stand-in for `study.job`, and panels on it
+pytest_plugins = ["panel_fixtures", "measured_outputs"]  # panels on a stand-in for `study.job`; what nbval compares
 collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them
