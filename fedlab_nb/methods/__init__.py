@@ -12,7 +12,6 @@ import pkgutil
 from .base import (
     METHODS,
     PRESETS,
-    WORDS,
     EnsembleModel,
     GlobalModel,
     Info,
@@ -25,7 +24,13 @@ from .base import (
     register,
 )
 
-ORDER = tuple(WORDS)
+# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
+# upper bound.
+ORDER = tuple(
+    "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
+    "feddf fedkd fadi fdafl dense fisher_merge regmean fedcvae fedov "
+    "fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
+)
 for _found in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_found.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:

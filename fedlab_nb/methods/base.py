@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..declared import declared
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..training import Recipe
 from .context import Context
@@ -137,14 +136,12 @@ class Method:
 
 PRESETS = ("classroom", "paper")
 METHODS: dict[str, type[Method]] = {}
-# What the tables say of the package's own methods, in the order in which people meet them.
-WORDS = declared("methods/methods.toml")
 
 
 def register(name: str, **words: Any):
     """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS under `name`.
 
-    `words`: the fields of `Info`, of which `title` and `paper` must be given, here or in `methods.toml`; `help` is the
+    `words`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the
     first line of the docstring unless it is. UsageError if `name` is one of the package's own and the class is not.
     """
     own = __name__.partition(".")[0] + "."
@@ -152,7 +149,7 @@ def register(name: str, **words: Any):
     def put(cls: type[Method]) -> type[Method]:
         if name in METHODS and METHODS[name].__module__.startswith(own) and not cls.__module__.startswith(own):
             raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
-        info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **WORDS.get(name, {}), **words}
+        info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
         cls.info = Info(name, **info | {"needs": frozenset(info.get("needs", ()))})
         assert cls.info.needs <= set(NEEDS), cls.info.needs
         METHODS[name] = cls if "__dataclass_fields__" in vars(cls) else dataclass(frozen=True)(cls)

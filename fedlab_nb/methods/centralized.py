@@ -12,7 +12,15 @@ from .base import GlobalModel, Method, NetworkModel, Steps, register, reported
 from .context import Context
 
 
-@register("centralized")
+@register(
+    "centralized",
+    title="Centralized",
+    paper="upper bound",
+    rounds="none",
+    traffic="the samples themselves",
+    needs=["one architecture"],
+    leaks="everything",
+)
 class Centralized(Method):
     """All samples in one place, one model: the upper bound."""
 

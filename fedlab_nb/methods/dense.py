@@ -48,7 +48,7 @@ def boundary_loss(teacher: Tensor, student: Tensor) -> Tensor:
     return -(differ * kl_each(teacher, student)).mean()
 
 
-@register("dense")
+@register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
 class Dense(GeneratorKnobs):
     """Data-free: a generator makes images against the averaged ensemble, one network is distilled on them."""
 

@@ -39,7 +39,16 @@ from .fedet.method import FedET
 from .parts.rounds import PHASE, check_finite
 
 
-@register("dsfl")
+@register(
+    "dsfl",
+    title="DS-FL",
+    paper="Itahara et al., IEEE TMC 2023",
+    rounds="R rounds",
+    traffic="4 N C (2R - 1) + public images",
+    needs=["public"],
+    extra="N unlabelled public images, at the clients too",
+    leaks="each client's predictions on public images, every round",
+)
 class DSFL(Method):
     """Clients and server teach each other by sharpened mean predictions on public images."""
 

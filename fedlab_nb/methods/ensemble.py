@@ -40,7 +40,7 @@ class RuledEnsemble(EnsembleModel):
         return combine(logits, self.weights, normalise=False)
 
 
-@register("ensemble")
+@register("ensemble", title="Ensemble (FedENS)", paper="Allouah et al., NeurIPS 2024", leaks="each client's model")
 class Ensemble(Method):
     """Upload once, keep all M models, average their outputs."""
 

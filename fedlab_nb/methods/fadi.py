@@ -53,7 +53,7 @@ def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
 
-@register("fadi")
+@register("fadi", title="F-ADI", paper="Yin et al., CVPR 2020", needs=["images"], leaks="each client's model")
 class FAdi(ServerKnobs):
     """Data-free: images are optimised pixel by pixel against the averaged ensemble, one network is distilled."""
 

@@ -44,7 +44,7 @@ def activation_loss(features: list[Tensor]) -> Tensor:
     return -torch.stack([own.abs().mean() for own in features]).mean()
 
 
-@register("fdafl")
+@register("fdafl", title="F-DAFL", paper="Chen et al., ICCV 2019", leaks="each client's model")
 class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
 

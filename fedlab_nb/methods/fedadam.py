@@ -11,10 +11,10 @@ One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the c
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
 from .parts import server_optimizers
-from .parts.rounds import Iterative, Rounds, State
+from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 
-@register("fedadam")
+@register("fedadam", **ROUNDS, title="FedAdam", paper="Reddi et al., ICLR 2021")
 class FedAdam(Iterative):
     """FedAvg whose server steps by Adam instead of taking the plain average."""
 

@@ -8,7 +8,13 @@ from .base import GlobalModel, Method, NetworkModel, Steps, client_weights_knob,
 from .context import Context
 
 
-@register("fedavg")
+@register(
+    "fedavg",
+    title="FedAvg, one round",
+    paper="McMahan et al., AISTATS 2017",
+    needs=["one architecture"],
+    leaks="each client's model and sample count",
+)
 class FedAvg(Method):
     """Upload once, average the weights."""
 

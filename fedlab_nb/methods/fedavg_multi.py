@@ -26,10 +26,10 @@ import torch
 from ..comm.ternary import Sparsifier, restore
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 
 
-@register("fedavg_multi")
+@register("fedavg_multi", **ROUNDS, title="FedAvg, R rounds", paper="McMahan et al., AISTATS 2017")
 class FedAvgMulti(Iterative):
     """Average the weights again and again: R rounds of short local training."""
 

@@ -43,7 +43,13 @@ class FedCvaeReport(Report):
     vae_loss: np.ndarray | None = None
 
 
-@register("fedcvae")
+@register(
+    "fedcvae",
+    title="FedCVAE-Ens",
+    paper="Heinbaugh et al., ICLR 2023",
+    traffic="S_decoder + 4 C, up only",
+    leaks="a generator of each client's samples, and its class counts",
+)
 class FedCVAE(Method):
     """Upload a decoder that dreams up samples; the server trains on the dreams."""
 

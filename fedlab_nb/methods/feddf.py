@@ -22,7 +22,14 @@ from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe, weights_knob
 
 
-@register("feddf")
+@register(
+    "feddf",
+    title="FedDF, one shot",
+    paper="Lin et al., NeurIPS 2020",
+    needs=["public"],
+    extra="unlabelled public samples at the server",
+    leaks="each client's model",
+)
 class FedDF(Method):
     """Distil the averaged ensemble on real, unlabelled public images: the data-free methods' point of reference."""
 

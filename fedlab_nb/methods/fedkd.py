@@ -30,7 +30,15 @@ from .parts.rounds import PHASE, Rounds, State
 from .parts.synthesis import new_student, snapshot
 
 
-@register("fedkd")
+@register(
+    "fedkd",
+    title="FedKD",
+    paper="Gong et al., AAAI 2022",
+    traffic="2 S_θ + 4 C",
+    needs=["public"],
+    extra="unlabelled public samples at the server",
+    leaks="each client's model and class counts",
+)
 class FedKD(Method):
     """Distil an ensemble weighted by class counts on unlabelled public samples."""
 

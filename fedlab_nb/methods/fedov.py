@@ -61,7 +61,14 @@ class OpenSetVote(EnsembleModel):
         return self.clients.logits(x).softmax(-1)[..., -1]
 
 
-@register("fedov")
+@register(
+    "fedov",
+    title="FedOV",
+    paper="Diao et al., ICLR 2023",
+    traffic="2 S_θ (one output more)",
+    extra="local training with outliers made from the client's own samples",
+    leaks="each client's model",
+)
 class FedOV(Method):
     """Clients learn an "unknown" class; those who know a sample vote."""
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.rounds import Iterative, Rounds, State
+from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 
-@register("fedprox")
+@register("fedprox", **ROUNDS, title="FedProx", paper="Li et al., MLSys 2020")
 class FedProx(Iterative):
     """FedAvg with a spring: local training is pulled back to the model of the round."""
 

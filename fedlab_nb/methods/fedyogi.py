@@ -6,8 +6,9 @@ FedAdam's step grows back fast, FedYogi's slowly. Everything else is `fedadam`.
 
 from .base import register
 from .fedadam import FedAdam
+from .parts.rounds import ROUNDS
 
 
-@register("fedyogi")
+@register("fedyogi", **ROUNDS, title="FedYogi", paper="Reddi et al., ICLR 2021")
 class FedYogi(FedAdam):
     """FedAdam with steps that grow back more slowly after large changes."""

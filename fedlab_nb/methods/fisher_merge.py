@@ -30,7 +30,15 @@ from .parts.kronecker import input_rows, join, output_rows, with_layers
 from .parts.layer_io import inputs_and_gradients
 
 
-@register("fisher_merge")
+@register(
+    "fisher_merge",
+    title="Fisher merging",
+    paper="Matena & Raffel, NeurIPS 2022",
+    traffic="3 S_θ",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, its mean squared gradients and sample count",
+)
 class FisherMerge(Method):
     """Average the weights, each number by how sure its client is of it."""
 

@@ -45,7 +45,14 @@ class LocalModels(NetworkModel):
         return sum(each) / len(each)
 
 
-@register("local")
+@register(
+    "local",
+    title="Local only",
+    paper="lower bound",
+    rounds="none",
+    traffic="S_θ (the initial model)",
+    leaks="nothing leaves a client",
+)
 class Local(Method):
     """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
 

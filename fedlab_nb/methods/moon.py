@@ -24,10 +24,10 @@ from torch import Tensor
 from ..training.loop import Loss
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds
 
 
-@register("moon")
+@register("moon", **ROUNDS, title="MOON", paper="Li et al., CVPR 2021")
 class Moon(Iterative):
     """FedAvg with a contrastive loss between local, global and previous features."""
 

@@ -33,7 +33,15 @@ from .parts.kronecker import input_factors, layer_matrix, with_layers
 from .parts.posterior import inverse
 
 
-@register("regmean")
+@register(
+    "regmean",
+    title="RegMean",
+    paper="Jin et al., ICLR 2023",
+    traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, sample count, and the mean and second moments of its inputs",
+)
 class RegMean(Method):
     """Merge each layer by least squares on its inputs' second moments."""
 

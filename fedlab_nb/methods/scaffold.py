@@ -28,10 +28,17 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference, effective_steps
 
 
-@register("scaffold")
+@register(
+    "scaffold",
+    **ROUNDS,
+    title="SCAFFOLD",
+    paper="Karimireddy et al., ICML 2020",
+    traffic="4 S_θ R",
+    leaks="each client's model and mean gradient, every round",
+)
 class Scaffold(Iterative):
     """FedAvg whose local gradients are corrected towards everyone's mean gradient."""
 

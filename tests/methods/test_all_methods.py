@@ -11,10 +11,9 @@ import torch
 
 from fedlab_nb.comm import Ledger, Link, serialise, size
 from fedlab_nb.data import Dataset, Federation, federate
-from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import NEEDS, Info
+from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fens import method as fens
 from fedlab_nb.methods.results import typed
@@ -260,12 +259,6 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 
 
 # ------------------------------------------------------------------------------------------------ knobs
-def test_the_table_of_words_has_a_row_for_each_method_of_the_package_and_no_other_field():
-    table = declared("methods/methods.toml")
-    assert list(table) == [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]
-    assert set().union(*table.values()) <= {field.name for field in dataclasses.fields(Info)} - {"name"}
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_knobs_presets_and_words(name):
     cls = METHODS[name]

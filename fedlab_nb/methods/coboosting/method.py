@@ -49,7 +49,7 @@ from .model import BoostedModel, CoBoostingReport, WeightedEnsemble
 MU_DECAY = 0.99  # of EE's step, an epoch
 
 
-@register("coboosting")
+@register("coboosting", title="Co-Boosting", paper="Dai et al., ICLR 2024", leaks="each client's model")
 class CoBoosting(GeneratorKnobs):
     """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
 

@@ -43,7 +43,16 @@ VOTES = 256  # public samples that the teachers label before Stop can act
 TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (False, True), "none": (False, False)}
 
 
-@register("fedet")
+@register(
+    "fedet",
+    title="Fed-ET",
+    paper="Cho et al., IJCAI 2022",
+    rounds="one-shot, or T rounds with m clients",
+    traffic="2 S_θk (T rounds: each time it is chosen)",
+    needs=["public"],
+    extra="unlabelled public samples, at the server alone",
+    leaks="each chosen client's model, every round",
+)
 class FedET(Method):
     """Small client models label public data, each trusted by how sure it is, and a larger model learns from that."""
 

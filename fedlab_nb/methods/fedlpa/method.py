@@ -44,7 +44,16 @@ from .server import layer_systems
 from .solvers import CG_LIMIT, SOLVERS, solve_layers
 
 
-@register("fedlpa")
+@register(
+    "fedlpa",
+    title="FedLPA",
+    paper="Liu et al., NeurIPS 2024",
+    rounds="one-shot (then R of FedAvg, if wanted)",
+    traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
+)
 class FedLPA(Method):
     """Upload each layer with a Gaussian around it, multiply the Gaussians."""
 

@@ -38,7 +38,15 @@ from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, clien
 from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
 
 
-@register("fens")
+@register(
+    "fens",
+    title="FENS",
+    paper="Allouah et al., NeurIPS 2024",
+    rounds="one-shot, then T tiny rounds",
+    traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
+    extra="labelled samples that each client held out",
+    leaks="each client's model, to every other client",
+)
 class Fens(Method):
     """Keep all client models and train, federatedly, a small function that combines their logits."""
 

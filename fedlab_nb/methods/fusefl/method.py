@@ -42,7 +42,14 @@ from .network import MERGES, FusedNetwork, Inputs, Stage, Uppers, loaded
 HEADS = ("ccvr", "average", "own")
 
 
-@register("fusefl")
+@register(
+    "fusefl",
+    title="FuseFL",
+    paper="Tang et al., NeurIPS 2024",
+    rounds="K rounds, one block in each",
+    traffic="S_θ + (S + S_Λ + statistics) up + (M - 1) S down, S: a client's blocks",
+    leaks="each client's blocks, to every other client; its class counts, mean features and their covariances",
+)
 class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 

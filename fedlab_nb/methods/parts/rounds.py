@@ -33,6 +33,9 @@ from ..base import Method, NetworkModel, Progress, Steps, knob, weighted_mean
 from ..context import Context
 
 PHASE = "rounds"
+# What the tables say of a method of R rounds with one architecture, in `register`.
+ROUNDS: dict[str, Any] = {"rounds": "R rounds", "traffic": "2 S_θ R", "leaks": "each client's model, every round"}
+ROUNDS["needs"] = ["one architecture"]
 FRAMES = 20  # about so many snapshots over the rounds
 
 State = dict[str, Tensor]
