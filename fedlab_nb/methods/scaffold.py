@@ -28,12 +28,13 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference, effective_steps
+from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps
 
 
 @register(
     "scaffold",
-    **ROUNDS,
+    rounds="R rounds",
+    needs=["one architecture"],
     title="SCAFFOLD",
     paper="Karimireddy et al., ICML 2020",
     traffic="4 S_θ R",

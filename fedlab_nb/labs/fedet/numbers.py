@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...declared import declared
 from ...methods.fedet.consensus import Consensus, consensus
-from ...methods.fedet.model import FedETReport
+from ...methods.fedet.report import FedETReport
 from ...study import Outcome, Outcomes
 from ...teach import runs as lesson_runs
 

@@ -16,7 +16,8 @@ from ...comm import from_upper_triangle
 from ...data import load
 from ...errors import RunError
 from ...methods.fedlpa.label_leak import classes_read_off, label_leak
-from ...methods.fedlpa.model import LIMIT, FedLPAReport
+from ...methods.fedlpa.model import LIMIT
+from ...methods.fedlpa.report import FedLPAReport
 from ...methods.fedlpa.server_replay import USES, ServerReplay
 from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...comm import Ledger, formulas
 from ...methods.fens.cost import PAPER, PAPER_D, Size, client_bytes
-from ...methods.fens.model import FensReport
+from ...methods.fens.report import FensReport
 from ...models import build_specified, model_state
 from ...plots.words import plural
 from ...study import Outcome

@@ -44,7 +44,8 @@ from ..context import Context
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server
 from . import boosting
-from .model import BoostedModel, CoBoostingReport, WeightedEnsemble
+from .model import BoostedModel, WeightedEnsemble
+from .report import CoBoostingReport
 
 MU_DECAY = 0.99  # of EE's step, an epoch
 

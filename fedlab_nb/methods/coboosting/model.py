@@ -1,35 +1,17 @@
-"""What predicts after Co-Boosting: the weighted ensemble, or the server model with its teacher beside it.
-
-And what a run leaves behind.
-"""
+"""What predicts after Co-Boosting: the weighted ensemble, or the server model with its teacher beside it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import demand
+from ...errors import UsageError
 from ...models import Network
 from ...training import ClientModels
 from ..base import EnsembleModel, NetworkModel
 from ..parts.frozen_ensemble import combine
-from ..parts.synthesis_trace import SynthesisReport
-
-
-@dataclass(frozen=True, eq=False)
-class CoBoostingReport(SynthesisReport):
-    """The images and series of a synthesis, and of the ensemble:
-
-    ensemble_weights: `[M]`, w / Σ w at the end (of a snapshot: as it is now)
-    ensemble_curve:   `[T]`, test accuracy of A_w with each epoch's w; None while the method runs
-    weights:          `[T, M]`, w after each epoch, in [0, 1]; their sum need not be 1
-    """
-
-    ensemble_weights: list[float] | None = None
-    ensemble_curve: list[float] | None = None
-    weights: np.ndarray | None = None
+from .report import CoBoostingReport
 
 
 class WeightedEnsemble(EnsembleModel):
@@ -53,8 +35,11 @@ class WeightedEnsemble(EnsembleModel):
         self.report = report or CoBoostingReport()
         reference = next(clients.module(0).parameters())
         w = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device).detach().clone()
-        usable = w.shape == (len(clients),) and bool((w >= 0).all()) and 0 < float(w.sum()) < torch.inf
-        demand(usable, "coboosting.weights", weights=w.tolist(), clients=len(clients))
+        if w.shape != (len(clients),) or not bool((w >= 0).all()) or not 0 < float(w.sum()) < torch.inf:
+            raise UsageError(
+                f"The ensemble's weights are {w.tolist()}, but {len(clients)} clients need as many numbers, none "
+                "negative and not all of them 0."
+            )
         self.weights, self.normalise = w, normalise
 
     def logits(self, x: Tensor) -> Tensor:

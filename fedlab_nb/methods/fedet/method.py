@@ -34,8 +34,9 @@ from ..context import Context, check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.public import SOURCES, check_source, half_the_classes, public_samples
 from .consensus import NORMALISERS, WEIGHTINGS, Consensus, consensus, ensemble_loss
-from .model import FedETReport, LargeModel, PastRound, Student, with_room
+from .model import LargeModel, PastRound, Student, with_room
 from .participation import POOLS, chosen_clients, client_architectures, larger, local_training, spelled
+from .report import FedETReport
 from .representation import HEADS, Represented, State, group_means, head_of, mean_head, with_head
 
 FRAMES = 20  # about so many snapshots over a run

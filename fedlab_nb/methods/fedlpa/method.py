@@ -39,7 +39,8 @@ from ..context import Context
 from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
 from ..parts.rounds import Rounds
 from .client import LocalPosterior
-from .model import FedLPAModel, FedLPAReport
+from .model import FedLPAModel
+from .report import FedLPAReport
 from .server import layer_systems
 from .solvers import CG_LIMIT, SOLVERS, solve_layers
 

@@ -33,8 +33,9 @@ from .aggregators import AGGREGATORS, TRAINED, Aggregator, trained_aggregator
 from .cost import byte_numbers
 from .fixed_rules import fixed_rule
 from .influence import watched
-from .model import FensModel, FensReport, distilled, quantised_experts, send_ensemble
+from .model import FensModel, distilled, quantised_experts, send_ensemble
 from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, client_weights, draw_batches
+from .report import FensReport
 from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
 
 

@@ -1,8 +1,7 @@
-"""What FENS predicts with: the frozen client models and the rule that combines their logits, or one student; and what a
-run leaves behind."""
+"""What FENS predicts with: the frozen client models and the rule that combines their logits; or one student."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,43 +13,13 @@ from ...models import Network
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import accuracy
-from ..base import GlobalModel, NetworkModel, Report, Steps, reported
+from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
 from .aggregators import Aggregator
+from .report import FensReport
 
 CHUNK = 2048  # samples that a rule sees at once
 TEMPERATURE, DISTIL_BATCH = 3.0, 64
-
-
-@dataclass(frozen=True, eq=False)
-class FensReport(Report):
-    """M: the clients that take part, `members [M]`; q, T: numbers of the aggregator, and rounds; C classes.
-
-    weights `[M, C]`: the rule's table of weights, where it has one;   competency `[M, C, C]`: voting's share of class
-    r's samples for which client i votes c
-    frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds `frame_rounds [F]`;
-    contribution `[M, C]`: what each client adds on average to the score of the true class
-    losses `[T]`: before each round;   bytes: of one client, see `cost.byte_numbers`
-    average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the plain average, and each
-    member alone;   teacher_accuracy: of FENS, where one student was taught on `public_images` images, on `agreement`
-    (a share) of which it answers as FENS does
-    """
-
-    aggregator_parameters: int | None = None  # q
-    proxy_samples: int | None = None
-    bytes: dict[str, Any] | None = None
-    public_images: int | None = None
-    agreement: float | None = None
-    average_accuracy: float | None = None
-    member_accuracy: list[float] | None = None
-    teacher_accuracy: float | None = None
-    members: np.ndarray | None = None
-    weights: np.ndarray | None = None
-    competency: np.ndarray | None = None
-    frames: np.ndarray | None = None
-    frame_rounds: np.ndarray | None = None
-    contribution: np.ndarray | None = None
-    losses: np.ndarray | None = None
 
 
 class Experts:

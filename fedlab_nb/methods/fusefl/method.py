@@ -36,8 +36,9 @@ from ..base import ClientsAlone, Method, Progress, Steps, knob, register, weight
 from ..context import Context
 from . import ccvr
 from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
-from .model import FusedModel, FuseFLReport, Rounds
+from .model import FusedModel, Rounds
 from .network import MERGES, FusedNetwork, Inputs, Stage, Uppers, loaded
+from .report import FuseFLReport
 
 HEADS = ("ccvr", "average", "own")
 

@@ -7,7 +7,7 @@ from toy_outcomes import toy
 
 from fedlab_nb.labs.coboosting import lesson
 from fedlab_nb.methods.coboosting.boosting import perturb, sign_step
-from fedlab_nb.methods.coboosting.model import CoBoostingReport
+from fedlab_nb.methods.coboosting.report import CoBoostingReport
 
 
 def run(method, alpha, seed, accuracy, curve=None, **options):

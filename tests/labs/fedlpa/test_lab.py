@@ -6,7 +6,7 @@ import pytest
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedlpa import numbers
-from fedlab_nb.methods.fedlpa.model import FedLPAReport
+from fedlab_nb.methods.fedlpa.report import FedLPAReport
 from fedlab_nb.study import job
 
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}

@@ -8,7 +8,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedet import model as fedet_model
 from fedlab_nb.methods.fedet.consensus import consensus
 from fedlab_nb.methods.fedet.method import FedET
-from fedlab_nb.methods.fedet.model import room
+from fedlab_nb.methods.fedet.report import room
 from fedlab_nb.training import Recipe
 
 QUICK = {"one_shot_steps": 4, "server_steps": 3, "local_steps": 2, "server_width": 8}

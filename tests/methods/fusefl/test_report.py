@@ -9,7 +9,7 @@ from fedlab_nb.comm import size
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.fusefl import model as fused_model
 from fedlab_nb.methods.fusefl.method import FuseFL
-from fedlab_nb.methods.fusefl.model import FuseFLReport
+from fedlab_nb.methods.fusefl.report import FuseFLReport
 
 
 # ------------------------------------------------------------------------------------------------------- clients ----
