@@ -96,3 +96,12 @@ def test_a_lesson_has_every_part():
             goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
             recap = re.findall(r"^\d\. ", text.split("What you have learned")[1], re.MULTILINE)
             assert goals == recap  # the recap mirrors the goals
+
+
+@pytest.mark.parametrize("source", SOURCES[1:], ids=lambda source: source.stem)
+def test_a_lesson_has_every_name_that_its_pages_use(source):
+    text = source.read_text() + (FOLDER / "instructor" / source.name).read_text()
+    room, name = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", text).groups()
+    lesson = importlib.import_module(f"{room}.{name}")
+    used = set(re.findall(r"\blesson\.(\w+)", text))
+    assert len(used) >= 5 and [name for name in used if not hasattr(lesson, name)] == []

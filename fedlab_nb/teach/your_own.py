@@ -14,8 +14,10 @@ from ..study import Outcome, Outcomes, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import MANY, accuracies, alike, runs, said, title
+from .runs import MANY, accuracies, alike, percent, runs, said, title
 from .view import Card, worked
+
+__all__ = ["percent"]  # used by the notebook, made elsewhere
 
 
 def scratch(name: str) -> str:
