@@ -31,8 +31,6 @@ def against_alpha(
         for label, points in accuracies.items()
     ]
     rows = "; ".join(f"{row['method']}: " + ", ".join(f"{row[a]} at {a}" for a in list(row)[1:]) for row in table)
-    ends = "; ".join(
-        f"{label} " + ", ".join(f"{mean_percent(points[a])} at α = {a:g}" for a in (alphas[0], alphas[-1]))
-        for label, points in accuracies.items()
-    )
+    low, high = (f"α = {a:g}" for a in (alphas[0], alphas[-1]))
+    ends = "; ".join(f"{row['method']} {row[low]} at {low}, {row[high]} at {high}" for row in table)
     return Picture(figure, f"Lines of test accuracy against α ({setting}): {rows}.", f"{ends}.", table)

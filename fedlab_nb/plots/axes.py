@@ -26,7 +26,7 @@ from .words import data_size, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
 Form = Callable[[float], str]  # how an axis writes a value
-FIFTHS, HALVES = (0, 0.2, 0.4, 0.6, 0.8, 1), (0, 0.5, 1)
+FIFTHS, QUARTERS, HALVES = (0, 0.2, 0.4, 0.6, 0.8, 1), (0, 0.25, 0.5, 0.75, 1), (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
 Points = Sequence[tuple[float, float]]
 

@@ -62,10 +62,6 @@ class Heat:
         self.klass = Rectangle((-0.5, 0), clients, 1, fill=False, edgecolor=SECOND, lw=2.2, clip_on=False)
         for patch in (*self.rings, self.client, self.klass):
             ax.add_patch(patch)
-        self._axes(names, first)
-
-    def _axes(self, names: Sequence[str], first: bool) -> None:
-        ax = self.ax
         ax.set_xlabel("client", fontsize=10, color=QUIET)
         client_ticks(ax, self.clients, few=12)
         class_ticks(ax, names if first else [""] * len(names), "y", length=9, few=26)

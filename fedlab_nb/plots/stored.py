@@ -62,12 +62,9 @@ class Stored:
             self._foot.set_text(f"{source}; digits, {plural(clients, 'client')}; 95 % bands of Student's t")
         values = listed([f"{s.label} {percent(s.mean)}" for s in done]) or "no result"
         about = f"{source} ({where}{near}, {done[0].seeds if done else 'no seed'})"
-        return Picture(
-            self.figure,
-            alt=f"Bars of test accuracy, and lines of it against α; {about}: {values}. {self._fall}".strip(),
-            sentence=f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip(),
-            table=self._table,
-        )
+        alt = f"Bars of test accuracy, and lines of it against α; {about}: {values}. {self._fall}"
+        sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}"
+        return Picture(self.figure, alt.strip(), sentence.strip(), self._table)
 
     def _read(self, results: Results, bounds: Collection[str]) -> None:
         alphas = tuple(sorted({a for points in results.values() for a, seeds in points.items() if seeds}))

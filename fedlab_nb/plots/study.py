@@ -34,14 +34,12 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     """
     if not results.points():
         raise UsageError("The study has no finished cell, so there is nothing to draw.")
-    if against == "bytes":
-        return against_bytes(results, **options)
-    if against == "differences":
-        return differences(results, **options)
+    named = {"bytes": against_bytes, "differences": differences}
+    if against in named:
+        return named[against](results, **options)
     if " x " in against:
         return heat(results, *against.split(" x ", 1), **options)
-    choose("axis to draw against", against, [*results.shared_axes, "bytes", "differences"])
-    return against_axis(results, against, **options)
+    return against_axis(results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options)
 
 
 def at_values(results: Results, axis: str) -> Bands:

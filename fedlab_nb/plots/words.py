@@ -33,9 +33,9 @@ def data_size(count: float) -> str:
     """Bytes in decimal units: 26280 -> '26.3 kB'."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(count) < 1000 or unit == "TB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+            break
         count /= 1000
-    raise AssertionError
+    return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
 
 
 def listed(words: Sequence[str]) -> str:

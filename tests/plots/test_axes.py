@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb.plots import axes, heat
-from fedlab_nb.plots.style import Picture, class_colours, new_figure, png
+from fedlab_nb.plots.style import Picture, class_colours, drawing, dress, new_figure, png
 
 
 @pytest.fixture
@@ -140,3 +140,12 @@ def test_a_picture_of_numbers_that_have_words():
 def test_every_class_has_a_colour_of_its_own():
     assert class_colours(3) == ["#3f90da", "#ffa90e", "#bd1f01"]
     assert len(set(class_colours(10))) == 10 and len(set(class_colours(30))) == 30
+
+
+def test_a_drawing_has_its_axes_or_none_where_they_are_put_by_hand():
+    with drawing(1, 2, size=(4, 2), width_ratios=[3, 1]) as (figure, (left, right)):
+        dress(left, x="bytes", size=9)
+    assert figure.axes == [left, right] and figure.get_size_inches().tolist() == [4, 2]
+    assert left.xaxis.label.get_fontsize() == 9 and figure.get_layout_engine() is not None
+    with drawing(fixed=True) as (figure, axes):
+        assert axes is None and not figure.axes and figure.get_layout_engine() is None

@@ -31,6 +31,16 @@ def test_small_words():
     assert words.setting_of({**setting, "partition": "iid"}) == "mine.npz, partition iid, 1 client"
 
 
+def test_a_table_has_a_dict_a_row():
+    assert words.tabled("client | share", [(0, "5 %"), (1, "")]) == [
+        {"client": 0, "share": "5 %"},
+        {"client": 1, "share": ""},
+    ]
+    assert words.tabled(["a | b"], iter([(1,)])) == [{"a | b": 1}]  # a name is kept whole
+    with pytest.raises(ValueError):
+        words.tabled("a | b", [(1,)])
+
+
 @pytest.mark.parametrize("seeds", [2, 3, 5, 10])
 def test_bands_of_a_series_are_scipy_s(seeds):
     values = np.random.default_rng(seeds).uniform(0.4, 0.6, seeds)

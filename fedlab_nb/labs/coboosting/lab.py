@@ -64,11 +64,10 @@ class Hand(View, name="hand"):
 
     def _offer(self, state: PanelState) -> None:
         """What all sliders can be set to."""
-        counts, real = state.outcome.label_counts, self._real(state)
-        self._presets = {EQUAL: np.ones(len(counts)), "by sample counts": counts.sum(1)}
-        self._presets[LEARNT] = np.asarray(state.report.ensemble_weights)
-        if real is not None:
-            self._presets[REAL] = real
+        counts = state.outcome.label_counts
+        weights = {EQUAL: np.ones(len(counts)), "by sample counts": counts.sum(1)}
+        weights |= {LEARNT: np.asarray(state.report.ensemble_weights), REAL: self._real(state)}
+        self._presets = {name: w for name, w in weights.items() if w is not None}
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
     def _real(self, state: PanelState) -> np.ndarray | None:

@@ -20,9 +20,9 @@ FROM_REAL = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, 
 # ------------------------------------------------------------------------------------------------------ runs
 def settings_for(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `settings` that a run of `method` alone takes: not those of a method beside it."""
-    own = (*(f.name for f in fields(Settings) if f.name != "overrides"), *(f.name for f in METHODS[method].fields()))
-    own = {*RECIPE_FIELDS, *own, "seeds", "cache"}
-    return {k: v for k, v in settings.items() if k.removeprefix(f"{method}.") in own}
+    own = {*RECIPE_FIELDS, *(f.name for f in fields(Settings)), *(knob.name for knob in METHODS[method].fields())}
+    own |= {"seeds", "cache"}
+    return {k: v for k, v in settings.items() if k.removeprefix(f"{method}.") in own - {"overrides"}}
 
 
 def beside(outcome: Any, method: str, words: str, **changes: Any) -> Steps:

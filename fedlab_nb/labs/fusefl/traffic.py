@@ -71,9 +71,8 @@ class Bill:
 def bill(architecture: tuple, clients: int, blocks: int, adaptor: str = "conv", calibrated: bool = True) -> Bill:
     """The bill of FuseFL for M `clients` whose ordinary network is `architecture` (name, shape, classes, width)."""
     own, whole = parts(narrow(architecture, clients), blocks), parts(architecture, 1)
-    adaptors = [0] * blocks  # nothing stands in front of block 1
-    if adaptor == "conv":
-        adaptors[1:] = [formulas.fusefl_adaptor_floats([channels], clients) for channels in own.channels]
+    each = [formulas.fusefl_adaptor_floats([c], clients) if adaptor == "conv" else 0 for c in own.channels]
+    adaptors = [0, *each]  # nothing stands in front of block 1
     numbers = [block + extra for block, extra in zip(own.blocks, adaptors, strict=True)]
     received = numbers if calibrated else [*numbers[:-1], 0]
     classes = architecture[2]

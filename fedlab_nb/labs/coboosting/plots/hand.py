@@ -134,8 +134,7 @@ def sentence(tried: Tried, spoilt: bool) -> str:
 
 def alt_text(tried: Tried, setting: str, client: int | None, klass: int | None) -> str:
     yours = tried.shares[YOURS]
-    heaviest = [int(k) for k in np.argsort(-yours, kind="stable")[:3]]
-    most = ", ".join(f"client {k} {percent(yours[k])}" for k in heaviest)
+    most = ", ".join(f"client {k} {percent(yours[k])}" for k in np.argsort(-yours, kind="stable")[:3])
     halves = halves_of(tried).items()
     scores = "; ".join(f"{name}: " + ", ".join(f"{who} {percent(v)}" for who, v in h.items()) for name, h in halves)
     return (

@@ -18,10 +18,8 @@ BLOCKS, ADAPTORS, HEAD, STATISTICS, MODEL = "#56B4E9", SECOND, "#009E73", "#CC79
 KEY = {"blocks": BLOCKS, "adaptors": ADAPTORS, "classifier": HEAD, "class statistics": STATISTICS, "whole model": MODEL}
 
 
-TABLE = (
-    "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble | one client up | "
-    "of it statistics | one client down"
-)
+COLUMNS = "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble"
+COLUMNS += " | one client up | of it statistics | one client down"
 
 
 def arithmetic(
@@ -46,7 +44,7 @@ def arithmetic(
         f"{size(here.single)}."
     )
     shown = {clients, bills[0].clients, bills[-1].clients, 5, 10, 20, 50}
-    return Picture(figure, alt, sentence(here, printed), tabled(TABLE, (row(b) for b in bills if b.clients in shown)))
+    return Picture(figure, alt, sentence(here, printed), tabled(COLUMNS, (row(b) for b in bills if b.clients in shown)))
 
 
 def storage(ax: Axes, bills: Sequence[Bill], here: Bill) -> None:

@@ -9,13 +9,12 @@ from statistics import mean
 import numpy as np
 from matplotlib.axes import Axes
 
-from ....plots.axes import client_ticks, mark, percent_axis
+from ....plots.axes import QUARTERS, client_ticks, mark, percent_axis
 from ....plots.style import ACCENT, INK, QUIET, RULE, SECOND, SERIES, Picture, drawing, dress, heading, legend, shorten
 from ....plots.words import listed, mean_percent, percent, plural, tabled
 
 TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
 STRIP = 6  # images of the client that is shown
-QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
-from ....plots.axes import no_spines, percent_axis
+from ....plots.axes import QUARTERS, no_spines, percent_axis
 from ....plots.style import ACCENT, FAINT, INK, QUIET, RULE, SECOND, Picture, drawing, dress, heading
 from ....plots.words import data_size, percent, tabled
 from .steps import ADAPT, AVERAGE, CALIBRATE, SEND, START, TRAIN, Replay, Step, steps
@@ -181,7 +181,7 @@ def progress(ax: Axes, replay: Replay, now: Step, client: int | None) -> None:
     names += {"own": ["own"], "average": heads[:1], "ccvr": heads}[replay.options["head"]]
     ax.set_xticks(range(len(names)), names, fontsize=9)
     ax.set_xlim(-0.5, len(names) - 0.5)
-    percent_axis(ax, top=1.08, ticks=(0, 0.25, 0.5, 0.75, 1))
+    percent_axis(ax, top=1.08, ticks=QUARTERS)
     ax.tick_params(axis="x", length=0)
     for x, name, hue in ((-0.1, "● at home", QUIET), (0.38, "● on test samples", ACCENT)):
         ax.text(x, -0.5, name, transform=ax.transAxes, fontsize=9, color=hue)

@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 
 from ....plots.axes import two_axes
 from ....plots.style import ACCENT, INK, QUIET, SECOND, SERIES, Picture, dress
-from ....plots.words import tabled
 from ..two_cues import Bits, two_cues
 
 CUES = ("real cue", "shortcut")
@@ -29,18 +28,17 @@ def shortcut(classes: int, real: float, spurious: float) -> Picture:
         left.set_ylabel("mutual information, bits", fontsize=10, color=QUIET)
         for x, y, hue, text in KEY:
             figure.text(x, y, f"■ {text}", fontsize=9.5, color=hue)
-    worlds = (("in this client", here), ("over all clients", everywhere))
-    of = [(where, name, bits) for where, cues in worlds for name, bits in zip(CUES, cues, strict=True)]
-    numbers = "; ".join(
-        f"{where.removesuffix(' clients')}, H the {name}: label {b.label:.2f}, nuisance {b.nuisance:.2f}, "
-        f"bound {b.bound:.2f}"
-        for where, name, b in of
-    )
-    rows = ((*names, *(f"{v:.3f}" for v in (b.label, b.image, b.nuisance, b.bound))) for *names, b in of)
-    table = tabled("where | feature H | I(H;Y) | I(H;X) | I(H;R) | I(H;X) − I(H;Y)", rows)
+    numbers, rows = [], []
+    for where, cues in (("in this client", here), ("over all", everywhere)):
+        for name, b in zip(CUES, cues, strict=True):
+            words = f"label {b.label:.2f}, nuisance {b.nuisance:.2f}, bound {b.bound:.2f}"
+            numbers.append(f"{where}, H the {name}: {words}")
+            bits = {"I(H;Y)": b.label, "I(H;X)": b.image, "I(H;R)": b.nuisance, "I(H;X) − I(H;Y)": b.bound}
+            row = {"where": where.replace("all", "all clients"), "feature H": name}
+            rows.append(row | {term: f"{value:.3f}" for term, value in bits.items()})
     setting = f"{classes} classes, real cue {real:.0%}, shortcut {spurious:.0%}"
-    alt = f"Bars of mutual information in bits ({setting}): {numbers}."
-    return Picture(figure, alt, sentence(here, everywhere[1]), table)
+    alt = f"Bars of mutual information in bits ({setting}): {'; '.join(numbers)}."
+    return Picture(figure, alt, sentence(here, everywhere[1]), rows)
 
 
 def panel(ax: Axes, cues: tuple[Bits, Bits], title: str) -> None:
