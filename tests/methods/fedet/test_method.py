@@ -3,9 +3,11 @@
 import dataclasses
 
 import byte_formulas
+import fedet_runs
 import pytest
 import torch
 import torch.nn.functional as F
+from fedet_runs import QUICK, finish
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
@@ -18,8 +20,6 @@ from fedlab_nb.methods.parts.public import SOURCES
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
 
-QUICK = {"one_shot_steps": 4, "server_steps": 3, "local_steps": 2, "server_width": 8}
-
 
 def context(clients=4, models=("mlp:8",), epochs=1, dataset=None, **options):
     federation = federate(dataset or "digits", alpha=0.5, clients=clients, seed=0)
@@ -31,17 +31,8 @@ def context(clients=4, models=("mlp:8",), epochs=1, dataset=None, **options):
     )
 
 
-def finish(run):
-    progress = []
-    while True:
-        try:
-            progress.append(next(run))
-        except StopIteration as end:
-            return end.value, progress
-
-
 def run(ctx=None, **values):
-    return finish(FedET(**{**QUICK, **values}).run(ctx or context()))[0]
+    return fedet_runs.run(ctx or context(), **values)
 
 
 def labels_of(out):

@@ -1,7 +1,9 @@
 """What Fed-ET leaves behind: logits of the last round, past models until they are measured; and while it runs."""
 
+import fedet_runs
 import pytest
 import torch
+from fedet_runs import QUICK, finish
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
@@ -10,8 +12,6 @@ from fedlab_nb.methods.fedet.consensus import consensus
 from fedlab_nb.methods.fedet.method import FedET
 from fedlab_nb.methods.fedet.report import room
 from fedlab_nb.training import Recipe
-
-QUICK = {"one_shot_steps": 4, "server_steps": 3, "local_steps": 2, "server_width": 8}
 
 
 def federation():
@@ -23,17 +23,8 @@ def context(epochs=1):
     return Context(federation(), architectures=kinds, recipe=Recipe(epochs=epochs), seed=0)
 
 
-def finish(run):
-    progress = []
-    while True:
-        try:
-            progress.append(next(run))
-        except StopIteration as end:
-            return end.value, progress
-
-
 def run(ctx=None, **values):
-    return finish(FedET(**{**QUICK, **values}).run(ctx or context()))[0]
+    return fedet_runs.run(ctx or context(), **values)
 
 
 def test_what_a_run_leaves_behind():
