@@ -16,8 +16,9 @@ Choices where the paper is open, and departures:
   and 4 in (c).
 - The released code's batch-norm loss is silently 0 (its ensemble hides the clients from the search for batch norm).
   Here every layer of every client is watched, and counted.
-- Server optimizer: weight decay 1e-4, cosine, gradients clipped at 10, as Co-Boosting's code runs DENSE. The last
-  epoch counts, not the best one on the test set. The student starts from fresh weights.
+- Server optimizer: weight decay 1e-4, cosine, gradients clipped at 10, as Co-Boosting's code runs DENSE. Generator and
+  z are clipped together (`images.search`), there the generator alone. The last epoch counts, not the best one on the
+  test set. The student starts from fresh weights.
 - augment: the released code crops and mirrors the images inside (a), by an eighth of the side; off in the classroom.
 - Classroom: one generator is kept through all epochs (reset=false, not in the paper): 15 steps are too few from fresh
   weights. On a validation part of the digits, five partitions, 0.33 against 0.23, where FedDF on real images gets

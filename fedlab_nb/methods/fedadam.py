@@ -5,7 +5,10 @@ For t = 1…R: θ_t down, E local epochs, θ_k up; Δ_t = Σ_k (n_k/N) (θ_k - �
 its aggregator, has τ = 10⁻³). Momenta live at the server, so the traffic is FedAvg's, 2 S_θ R. Batch norm's
 statistics are averaged, not stepped.
 
-One round moves every number by about η_s · 0.1/√0.01 = η_s, whatever the clients found: of little use alone.
+Departure: v starts at 0, where Reddi et al. start it at τ² or more.
+
+So the first round moves every number whose change is much larger than τ by about η_s · 0.1/√0.01 = η_s, whatever the
+clients found: of little use alone.
 """
 
 from .base import GlobalModel, Steps, knob, register

@@ -6,7 +6,7 @@ afresh each round. With R = 1 and the local epochs of the one-shot recipe this i
 
 Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
 change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
-(`sparse.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
+(`comm/ternary.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
 clients could decode.
 - ternary: STC, every kept entry as ±μ. The paper keeps 1/400 to 1/25; 1/25 is the default, and the best of 0.01, 0.04,
   0.1 and 0.5 on a validation part of the digits' training images too (0.44, 0.63, 0.53, 0.35; seeds 100-103, α = 0.1).

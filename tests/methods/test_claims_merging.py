@@ -15,6 +15,11 @@ def test_fedlpa_beats_the_diagonal_fisher_by_20_points(damping):
     assert compare(["fedlpa"], alpha=0.1, **SETTING).mean("fedlpa") > diagonal + 0.20
 
 
+def test_fedlpa_needs_a_common_start_where_there_is_hardly_any_skew():
+    same, different = (compare(["fedlpa"], alpha=100, seeds=3, init=init) for init in ("same", "different"))
+    assert different.mean("fedlpa") < same.mean("fedlpa") - 0.1
+
+
 def test_the_last_factor_reveals_the_classes_after_5_epochs():
     outcomes = compare(["fedlpa"], alpha=0.3, **(SETTING | {"epochs": 5}))
     leaks = [outcome.report.label_leak for outcome in outcomes]

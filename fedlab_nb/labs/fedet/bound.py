@@ -9,8 +9,8 @@ What to keep in mind: the derivation gives √(log(2/δ) / 2n_i) in (ii), less t
 both are here. Hoeffding's inequality is applied to a model chosen on the same samples, and δ is not shared out over
 clients. The weights of the algorithm change with the sample, these do not. Nothing is said of the distilled model or
 of λ. The sum is linear in α, so it is least with all weight on one client: it can justify distrust in bad clients,
-never why ensembles help. And 0-1 loss is not convex: measure with `brier`. Usually the bound is far above
-the loss, and (iii) is most of it.
+never why ensembles help. And 0-1 loss is not convex: measure with `brier`. ½ d in (iii) cannot be computed: what
+`label_distance` gives is an upper bound of it, so a pile with it says how loose that is, not how loose the theorem.
 """
 
 import math

@@ -138,7 +138,8 @@ def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
 
 # ------------------------------------------------------------------------------------------------- theory and reality
 def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
-    """Three terms of Theorem 1 with equal weights, and the Brier losses, for one seed at each α."""
+    """Terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses; one seed at
+    each α."""
     terms, loss, alone = {}, {}, {}
     for alpha in alphas:
         outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]

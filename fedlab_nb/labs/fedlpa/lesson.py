@@ -107,7 +107,7 @@ def upload() -> Card:
 # ------------------------------------------------------------------------------------------------ what is worth what
 LADDER = {
     "fedavg": "none of it, the average (FedAvg)",
-    "fisher_merge": "its diagonal (Fisher merging)",
+    "fisher_merge": "a diagonal alone (Fisher merging)",
     "regmean": "A alone (RegMean)",
     "fedlpa": "A and B (FedLPA)",
 }
@@ -156,7 +156,7 @@ def leak(epochs: Sequence[int] = (1, 5, 40)) -> Card:
             f"after {plural(count, 'epoch')}: {right:.0f} % of the classes read off are really there "
             f"(blind guess {blind:.0f} %)"
         )
-    return worked(*lines, f"(means of {SEEDS} seeds)")
+    return worked(*lines, f"(whoever reads is told how many classes each client has; means of {SEEDS} seeds)")
 
 
 def reality() -> Card:

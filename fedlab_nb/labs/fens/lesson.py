@@ -99,7 +99,7 @@ def after_forgetting(panel: Panel) -> str:
 
 # ------------------------------------------------------------------------------------------------------ reality
 def reality() -> Card:
-    """Three statements of the paper at this size, with their numbers."""
+    """Three findings of the paper (sections 3.1, 3.3 and 3.6) beside the same comparison at this size."""
     changes = {
         "held": (["fens"], 0.1, {}),
         "equal": (["fens"], 0.1, {"fens.proxy": "reused-equal"}),
@@ -113,12 +113,12 @@ def reality() -> Card:
     held, equal, reused, adam, level, counts = (mean_percent(values) for values in score.values())
     sent, spent = (data_size(max(map(sum, outcomes[n][0].ledger.by_client().values()))) for n in ("held", "adam"))
     return worked(
-        f"“Samples that were held out are better than training samples used again”: held out {held}, as many used "
+        f"Samples held out (better in the paper) against training samples used again: held out {held}, as many used "
         f"again {equal}, all used again {reused} (used again, as many, minus held out: "
         f"{apart(score['equal'], score['held'])}).",
-        f"“Accuracy comes near iterative learning”: FENS {held} for {sent} a client, FedAdam with 20 rounds {adam} for "
-        f"{spent} ({apart(score['adam'], score['held'])}).",
-        f"“Every trained rule beats the fixed ones”, at α = 1: trained per-class weights {level}, class counts "
-        f"{counts} ({apart(score['counts'], score['level'])}).",
+        f"Iterative learning (paper, CIFAR-10, α = 0.1: FedAdam 79 %, FENS 76 %): FENS {held} for {sent} a client, "
+        f"FedAdam with 20 rounds {adam} for {spent} ({apart(score['adam'], score['held'])}).",
+        "Trained against fixed rules (the paper compares them at α ≤ 0.1, where the trained ones lead), here at α = 1: "
+        f"per-class weights {level}, class counts {counts} ({apart(score['counts'], score['level'])}).",
         f"(Digits, 10 clients, α = 0.1 unless said, means of seeds 0 to {MANY - 1}.)",
     )

@@ -32,7 +32,7 @@ def lost(picture: Picture) -> int:
 def cue_in_bits(real: float = 0.6, spurious: float = 0.9, classes: int = 10) -> Card:
     """The inequality with its numbers, inside one client and over all of them, for H = the shortcut."""
     lines = []
-    for where, rho in (("Inside the client", spurious), ("Over all clients", 0.0)):
+    for where, rho in (("Inside the client", spurious), ("Over clients with cues of their own", 0.0)):
         cue, short = two_cues(classes, real, rho)
         lines.append(
             f"{where}: the shortcut tells {short.label:.2f} bits of the label, the real cue {cue.label:.2f}. For H = "

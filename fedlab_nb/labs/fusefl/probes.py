@@ -5,6 +5,9 @@
 
 A probe is a fresh linear classifier on frozen, flattened features. It is trained on the *whole* training set: a
 measurement from outside, which no party of the federation could make, and never a part of a method.
+
+The two are not like with like: a mean over M clients' features can be more separable than one client's without any
+fusing. It is what the authors' code measures.
 """
 
 from collections.abc import Iterator

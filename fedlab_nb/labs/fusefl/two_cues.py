@@ -3,10 +3,10 @@
     Y uniform over C classes;   V, the real cue, and R, the spurious one, independent given Y;   X = (V, R)
     V = Y with probability s, else uniform: in every client alike
     R = Y with probability rho, else uniform: in one client. Every client has its own assignment of R to the classes,
-    so that over all clients R and Y are independent.
+    so that over all clients R and Y are independent. That is a premise: clients that share one assignment break it.
 
 Lemma 3.1 in the form that needs no sufficient H: I(H; R) <= I(H; X) - I(H; Y) wherever Y and R are independent. Inside
-the client they are not, and H = R breaks it by exactly I(R; Y).
+the client they are not, and H = R breaks it by exactly I(R; Y). The paper has no theorem about FuseFL itself.
 """
 
 import math

@@ -13,9 +13,11 @@ Choices where paper and released code differ; taken is the code's, with the pape
 - weighted=mean divides by Σ w (sum: Eq. 2 to the letter, its weights climb together). To be shown is w / Σ w.
 - perturbation=sign (Eq. 10 to the letter moves no pixel visibly), fresh in every batch; the pool stays clean. ε is
   in units of [0, 1] pixels, given in grey levels of 255: 8, as the paper says. (The code's 8 lie in [-1, 1]: 4 here.)
+  The gradient is that of the softmax at `temperature`, which is distillation's, too; in the code it is a constant 4.
 - updates=batches: EE steps once a mini-batch of the old pool, so from the second epoch on ("once": one step on all of
   it; "new": one on the new batch), by μ 0.99^t, μ = 0.1/M. It reads cached logits: exact, since nothing augments x.
-- τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer as in dense.py. The last epoch counts, not the best.
+- τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer, and clipping of generator and z
+  together, as in dense.py. The last epoch counts, not the best.
 - ghs=false: L_H is plain cross-entropy. dhs=false: x̃ = x. ee=false: w stays where it starts (start=samples: DW-X).
 - reset=false keeps one generator for all epochs, which is not in the paper.
 - Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32, μ
@@ -24,12 +26,12 @@ References: ee_data=real learns w by the same rule on the clients' training imag
 `model.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with A_w and not with the server model.
 
 Findings (digits, five clients, α = 0.1, seeds 0-9, means): equal weights 0.48, EE's 0.64, weights from real images
-0.70; server 0.51, DENSE's 0.43 (+9 ± 16 points, within the noise). EE helps where equal weights are bad; where they
-were above 0.5 it gave -6 to +7 points. Ten clients: equal 0.37, EE's 0.60 (+22 ± 11 points, never less), real 0.68;
-server 0.45, DENSE's 0.33 (+12 ± 8, never less); DHS gives it 3 ± 2 points, GHS 0 ± 2. At α = 10 EE gives -2 ± 2, and
-the server is 4 ± 2 below equal weights (seeds 0-2). Nor is EE a law: on cluttered letters (`glyphs` as 28x28 grey
-images, cnn, ten clients, seed 0, μ = 0.1/M) it took the ensemble from 0.55 to 0.42, and the server, at its old rate
-of 0.05, stayed at chance.
+0.70; server 0.51, DENSE's 0.43 (+9 ± 16 points, within the noise; DENSE has its own T, batch, steps and rate). EE helps
+where equal weights are bad; where they were above 0.5 it gave -6 to +7 points. Ten clients: equal 0.37, EE's 0.60 (+22
+± 11 points, never less), real 0.68; server 0.45, DENSE's 0.33 (+12 ± 8, never less); DHS gives it 3 ± 2 points, GHS 0 ±
+2. At α = 10 EE gives -2 ± 2, and the server is 4 ± 2 below equal weights (seeds 0-2). Nor is EE a law: on cluttered
+letters (`glyphs` as 28x28 grey images, cnn, ten clients, seed 0, μ = 0.1/M) it took the ensemble from 0.55 to 0.42, and
+the server, at its old rate of 0.05, stayed at chance.
 """
 
 import copy

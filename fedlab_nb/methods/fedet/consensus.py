@@ -29,10 +29,10 @@ from torch import Tensor
 from ...errors import choose
 
 # What α and s are made from: the paper; raw logits' variance as weight of probabilities; raw logits weighted and summed
-# (as public code has it); equal weights.
+# (a re-implementation by others does nearly that); equal weights.
 WEIGHTINGS = ("softmax", "logit-variance", "logits", "uniform")
 # s_div normalised over all clients (as printed), over the dissenters (without any: no term), or over the dissenters and
-# uniform where nobody dissents (as public code has it).
+# uniform where nobody dissents (near what that re-implementation does, whose answers can still differ).
 NORMALISERS = ("all", "dissenters", "dissenters-or-uniform")
 
 

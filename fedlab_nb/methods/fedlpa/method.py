@@ -8,12 +8,13 @@ multiplies the Gaussians. The mean of the product solves, layer by layer,
 
 Implemented: Eq. 10 (`client.py`, `parts/kronecker.py`), Eqs. 11-14 and 16 (`server.py`, `solvers.py`,
 `parts/posterior.py`). One upload a client; of the symmetric factors only the upper triangles travel. No public data, no
-distillation. With less of the precision this is `fedavg` (none of it), `fisher_merge` (the diagonal) or `regmean` (A
-alone).
+distillation. With less of the precision this is `fedavg` (none of it) or `regmean` (A alone);
+`fisher_merge` has a diagonal too, that of the Fisher matrix and not of A and B.
 
 Departures, and why:
-- The default solver is conjugate gradients: on the digits 5-7 steps reach a residual of 1e-6, where the paper's 10,000
-  of gradient descent ("gd") reach 5e-3. Its step is 1/L, not the authors' fixed one, which diverges when L is large.
+- The default solver is conjugate gradients: on the digits 5-7 steps reach a residual of 1e-6, where 10,000 of
+  gradient descent ("gd") reach 5e-3. Its step is 1/L and ours: the paper gives none, and the authors' fixed 2/N (N
+  numbers in a layer) is far shorter in wide layers and diverges where L > N. So "gd" is not what the authors ran.
 - w_k = n_k/N as in the authors' code, not 1 as in Eq. 7; with weights that sum to 1 the prior counts about once. Linear
   regression is then exact. "uniform" follows the equations up to a factor that cancels.
 - The paper has no formula for pi: 1 as in the authors' code ("one", the default), or K-FAC's ratio of traces
@@ -26,7 +27,7 @@ Departures, and why:
 - The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
 - `rounds` are of FedAvg, from FedLPA's model: the paper recommends this, and does not say how FedLPA itself goes on.
   On the digits the first such round is as likely to lose as to gain (5 clients, seeds 0-2: 90 to 83).
-- `noise` is a test of tolerance (`noise.py`), not the privacy mechanism that the paper makes of it. Same setting:
+- `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it. Same setting:
   89.7 without, 88.6 at 0.03, 85.7 at 0.1, 73.5 at 0.3.
 - The paper says that the upload has no label information; `label_leak` in the report measures that it has.
 - All in float32: against a float64 solve (digits, 32x32 letters; λ down to 1e-6) accuracy moved by one sample at most.
@@ -77,7 +78,7 @@ class FedLPA(Method):
     solver: str = knob(
         "cg",
         "Solver",
-        "Conjugate gradients (exact), gradient descent (the paper's), or the closed-form shortcut EA (biased).",
+        "Conjugate gradients (exact), gradient descent (with our own step), or the closed-form shortcut EA (biased).",
         options=SOLVERS,
         paper="gd",
     )

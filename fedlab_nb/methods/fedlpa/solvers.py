@@ -1,8 +1,8 @@
 """Three solvers of FedLPA's linear system `S M = Z`, which `posterior` sets up for a layer.
 
-The closed form of the expectation approximation (biased, Eq. 16), the paper's gradient descent on the squared residual
-(Eq. 14), and conjugate gradients, which solve the same system exactly. Each is a sequence of `Step`s, so that a caller
-can watch it and stop.
+The closed form of the expectation approximation (biased, Eq. 16), gradient descent on the squared residual (Eq. 14),
+and conjugate gradients, which solve the same system exactly. Each is a sequence of `Step`s, so that a caller can watch
+it and stop.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ..parts.posterior import Posterior
 
-# Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut: the paper's; expectation
-# approximation: the closed form that the paper rejects as biased.
+# Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut, by a step of
+# our own; expectation approximation: the closed form that the paper rejects as biased.
 SOLVERS = ("cg", "gd", "ea")
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
@@ -39,9 +39,10 @@ def steps(system: Posterior, solver: str = "cg", iterations: int = 1000) -> Iter
 
 
 def gradient_descent(system: Posterior, start: Tensor, iterations: int) -> Iterator[Step]:
-    """The paper's solver: plain gradient descent on Eq. 14 with the step 1/L. Yields `iterations + 1` steps.
+    """Plain gradient descent on Eq. 14, as in the paper, with a step of our own, 1/L. Yields `iterations + 1` steps.
 
-    The step 1/L takes the place of the authors' fixed step, which diverges once L exceeds half the number of weights.
+    The paper gives no step. The authors' code has 2/N for a layer of N numbers, which in wide layers is far shorter
+    than 1/L and diverges once L exceeds N; it is not available here.
     """
     matrix = start
     smoothness = system.smoothness() if iterations else 1.0

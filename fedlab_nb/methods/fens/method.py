@@ -76,7 +76,9 @@ class Fens(Method):
     skip_own: bool = knob(False, "Leave out own model", "Send a client only the models of the others.")
     without: int = knob(-1, "Forget client", "Leave its model and samples out of phase 2; -1: nobody.", low=-1)
     distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
-    distil_steps: int = knob(800, "Distillation steps", "Batches of 64.", low=1, high=1_000_000, log=True, paper=80_000)
+    distil_steps: int = knob(
+        800, "Distillation steps", "Batches of 64; not in the paper.", low=1, high=1_000_000, log=True, paper=80_000
+    )
 
     report = FensReport
     paper_recipe = Recipe(

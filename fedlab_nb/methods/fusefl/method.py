@@ -12,13 +12,15 @@ clients' blocks: most of the traffic, which the paper compares with the uploads 
 batch norm's statistics and CCVR's, which are sent and counted here.
 
 Where the paper leaves a choice: round k trains with the blocks below k fused and k...K local (its pseudo-code slips by
-one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last; last
+one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last (with
+E < K the first rounds train nothing, and their blocks are sent as they are); last
 features are added up; frozen batch norm keeps its owner's running statistics. In the authors' code frozen blocks stay
 in train mode and share statistics across clients; frozen_norm=batch is as much of that as a federation can do: each
 client's own copy takes the statistics of its batches. Without a published cut, networks are cut evenly.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
 convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,
-as adaptors without batch norm diverge at that of local training. The paper preset undoes the last two.
+as adaptors without batch norm diverge at that of local training. The paper preset undoes the last two;
+its calibration rate stays 0.01, the code's follows the clients'.
 
 Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 10, alpha = 0.1,
 mean of seeds 0-2, clients' own heads / calibrated: blocks=1 47.6 / 85.9 %, blocks=2 38.6 / 85.4 %; ensemble of wide

@@ -182,8 +182,9 @@ def test_probes_say_which_side_is_more_separable():
     picture = probes(Probed(alone, [0.97], [2], SETTING, "A note."), client=1)
     assert plots.png(picture).startswith(PNG) and "layer 2 88 %; fused layer 2 97 %" in picture.alt
     assert picture.sentence == (
-        "At the top the fused features are 9 points more separable than those of clients trained alone (97 % against "
-        "88 %); after the first layer these have 98 %. Client 1: 97 % after its first layer, 86 % at the top. A note."
+        "At the top the mean over the clients' fused features is 9 points more separable than the features of single "
+        "clients trained alone (97 % against 88 %); after the first layer these have 98 %. Client 1: 97 % after its "
+        "first layer, 86 % at the top. A note."
     )
     assert "as separable as" in probes(Probed(alone, [0.88], [2], SETTING)).sentence
     assert "1 point less" in probes(Probed(alone, [0.87], [2], SETTING)).sentence

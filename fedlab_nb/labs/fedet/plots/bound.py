@@ -8,14 +8,14 @@ from ....plots.axes import level_line
 from ....plots.style import INK, SECOND, SERIES, Picture, drawing, dress, legend
 from ....plots.words import percent, tabled
 
-NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "(iii) skew"}
+NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "(iii) skew, at most"}
 HATCHES = ("", "////", "....")
 Loss = Mapping[float, float]
 
 
 def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *, setting: str) -> Picture:
     """terms {α: {name of NAMES: value}}; loss {α: Brier test loss of the mean output}; alone {α: mean of the clients'
-    own}. Term (iv) needs labelled target data and is left out."""
+    own}. "skew" is an upper bound of term (iii); term (iv) needs labelled target data and is left out."""
     alphas = sorted(terms)
     place, sums = np.arange(len(alphas)), {a: sum(terms[a].values()) for a in alphas}
     with drawing() as (figure, ax):
@@ -35,7 +35,7 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
     first = alphas[0]
     skew = percent(terms[first]["skew"] / sums[first])
     sentence = f"At α = {first:g} the terms add up to {sums[first]:.2f}, of which skew is {skew}; the loss is "
-    sentence += f"{loss[first]:.2f}. Every client alone would lose {alone[first]:.2f} on average."
+    sentence += f"{loss[first]:.2f}. The skew is an upper bound. A client alone loses {alone[first]:.2f} on average."
     parts = {a: ", ".join(f"{NAMES[n]} {v:.2f}" for n, v in terms[a].items()) for a in alphas}
     each = "; ".join(f"α = {a:g}: {parts[a]}, loss {loss[a]:.2f}" for a in alphas)
     rows = ((f"{a:g}", *(f"{v:.2f}" for v in (*terms[a].values(), sums[a], loss[a], alone[a]))) for a in alphas)

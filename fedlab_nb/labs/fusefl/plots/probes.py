@@ -1,5 +1,5 @@
-"""Linear probes: what a straight line can still read off the features, layer by layer, of clients trained alone and of
-the fused network.
+"""Linear probes: what a straight line can still read off the features, layer by layer, of single clients trained alone,
+and off the mean over the clients of each fused block's features.
 """
 
 from collections.abc import Sequence
@@ -68,13 +68,13 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
 def sentence(data: Probed, client: int | None) -> str:
     fused, means = data.fused[-1], data.means
     if not means:
-        return f"The fused features of the last block are separable to {percent(fused)}."
+        return f"The mean over the clients of the last block's fused features is separable to {percent(fused)}."
     size = f"{abs(100 * (fused - means[-1])):.0f}"
     side = "more" if fused > means[-1] else "less"
     more = "as separable as" if size == "0" else f"{size} point{'s' * (size != '1')} {side} separable than"
     text = (
-        f"At the top the fused features are {more} those of clients trained alone ({percent(fused)} against "
-        f"{percent(means[-1])}); after the first layer these have {percent(means[0])}."
+        f"At the top the mean over the clients' fused features is {more} the features of single clients trained alone "
+        f"({percent(fused)} against {percent(means[-1])}); after the first layer these have {percent(means[0])}."
     )
     if client is not None and client < len(data.alone):
         first, top = data.alone[client][0], data.alone[client][-1]
