@@ -27,18 +27,10 @@ import torch
 
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.rounds import Iterative, Rounds, State, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, effective_steps
 
 
-@register(
-    "fednova",
-    rounds="R rounds",
-    traffic="2 S_θ R",
-    needs=["one architecture"],
-    title="FedNova",
-    paper="Wang et al., NeurIPS 2020",
-    leaks="each client's model and sample count, every round",
-)
+@register("fednova", **ROUNDS, title="FedNova", paper="Wang et al., NeurIPS 2020")
 class FedNova(Iterative):
     """FedAvg of changes that are first divided by each client's number of steps."""
 

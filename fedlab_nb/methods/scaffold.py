@@ -38,7 +38,7 @@ from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective
     title="SCAFFOLD",
     paper="Karimireddy et al., ICML 2020",
     traffic="4 S_θ R",
-    leaks="each client's model and mean gradient, every round",
+    leaks="each client's model, sample count and mean gradient, every round",
 )
 class Scaffold(Iterative):
     """FedAvg whose local gradients are corrected towards everyone's mean gradient."""

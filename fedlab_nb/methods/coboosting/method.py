@@ -52,7 +52,12 @@ from .report import CoBoostingReport
 MU_DECAY = 0.99  # of EE's step, an epoch
 
 
-@register("coboosting", title="Co-Boosting", paper="Dai et al., ICLR 2024", leaks="each client's model")
+@register(
+    "coboosting",
+    title="Co-Boosting",
+    paper="Dai et al., ICLR 2024",
+    leaks="each client's model (ee_data=real: its training samples)",
+)
 class CoBoosting(GeneratorKnobs):
     """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
 

@@ -52,7 +52,7 @@ TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (F
     traffic="2 S_θk (T rounds: each time it is chosen)",
     needs=["public"],
     extra="unlabelled public samples, at the server alone",
-    leaks="each chosen client's model, every round",
+    leaks="each chosen client's model, every round; where clients are drawn, all sample counts",
 )
 class FedET(Method):
     """Small client models label public data, each trusted by how sure it is, and a larger model learns from that."""

@@ -46,7 +46,7 @@ from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
     rounds="one-shot, then T tiny rounds",
     traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
     extra="labelled samples that each client held out",
-    leaks="each client's model, to every other client",
+    leaks="each client's model, to every other client (proxy=server: its held-out samples, to the server)",
 )
 class Fens(Method):
     """Keep all client models and train, federatedly, a small function that combines their logits."""

@@ -34,8 +34,12 @@ from ..context import Context
 
 PHASE = "rounds"
 # What the tables say of a method of R rounds with one architecture, in `register`.
-ROUNDS: dict[str, Any] = {"rounds": "R rounds", "traffic": "2 S_θ R", "leaks": "each client's model, every round"}
-ROUNDS["needs"] = ["one architecture"]
+ROUNDS: dict[str, Any] = {
+    "rounds": "R rounds",
+    "traffic": "2 S_θ R",
+    "leaks": "each client's model and sample count, every round",
+    "needs": ["one architecture"],
+}
 FRAMES = 20  # about so many snapshots over the rounds
 
 State = dict[str, Tensor]
