@@ -10,6 +10,7 @@
     hints = ["…", "…"]                      # the mildest first
     explanation = "… {answer} …"
     slips = [[0.4, "…"]]                    # wrong answers, each with the mistake behind it
+    units = ["bytes", "B"]                  # may be absent: words behind the number; "%": it is in per cent
 
     [q3]                                    # its answer is the learner's record of runs
     question = "…"
@@ -57,7 +58,7 @@ def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Non
     """The exercise `name` of `file`, which says `table` of it."""
     place, title = f"[{name}] of {file}", f"Exercise {name[1:]}"
     if record is None:
-        fields = checked(table, OF_NUMBER, place)
+        fields = checked(table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place)
         return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
     claim, runs = record
     fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)

@@ -3,11 +3,11 @@
 The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift apart.
 """
 
-import math
-import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from .answers import readings
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Verdict:
 class Problem:
     """One exercise. `right_answer` is an answer that `check` calls right; `explanation` may hold `{answer}`.
 
-    Subclasses say how an answer is judged. An answer of None or `...` (the stub in a notebook) is "unattempted".
+    Subclasses say how an answer is judged. None, `...` (the stub in a notebook) and an empty text are "unattempted".
     """
 
     title: str
@@ -33,7 +33,7 @@ class Problem:
 
     def check(self, answer: Any) -> Verdict:
         """Judge an answer; it never raises, so that no wrong answer becomes a traceback."""
-        if answer is None or answer is ...:
+        if answer is None or answer is ... or (isinstance(answer, str) and not answer.strip()):
             return Verdict("unattempted", "No answer yet.")
         return self.judge(answer)
 
@@ -52,21 +52,27 @@ class Problem:
 
 @dataclass(frozen=True)
 class NumberProblem(Problem):
-    """The answer is a number, right within `tolerance`; `slips` pairs known wrong numbers with the mistake."""
+    """The answer is a number or a text that writes one (see `answers.readings`, also for `units`).
+
+    It is right within `tolerance`; `slips` pairs known wrong numbers with the mistake.
+    """
 
     tolerance: float = 0.01
     slips: tuple[tuple[float, str], ...] = ()
+    units: tuple[str, ...] = ()
 
     def judge(self, answer: Any) -> Verdict:
-        if isinstance(answer, bool) or not isinstance(answer, numbers.Real) or not math.isfinite(answer):
-            return Verdict("wrong", f"The answer is a number, not {answer!r}.")
-        if abs(answer - self.right_answer) <= self.tolerance:
+        values = readings(answer, self.units)
+        if not values:
+            of = f" of {self.units[0]}" if self.units else ""
+            return Verdict("wrong", f"The answer is a number{of}, not {answer!r}.")
+        given = min(values, key=lambda value: abs(value - self.right_answer))
+        if abs(given - self.right_answer) <= self.tolerance:
             return Verdict("right", f"Yes: {self.right_answer:g}.")
         for value, slip in self.slips:
-            if abs(answer - value) <= self.tolerance:
-                return Verdict("wrong", f"{answer:g} is not it: {slip}")
-        side = "too small" if answer < self.right_answer else "too large"
-        return Verdict("wrong", f"{answer:g} is {side}.")
+            if abs(given - value) <= self.tolerance:
+                return Verdict("wrong", f"{given:g} is not it: {slip}")
+        return Verdict("wrong", f"{given:g} is too {'small' if given < self.right_answer else 'large'}.")
 
 
 @dataclass(frozen=True)

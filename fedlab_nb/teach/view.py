@@ -92,7 +92,7 @@ class ProblemView:
             hints_seen += 1
             show(self.hint(hints_seen))
 
-        check.on_click(lambda _: show(self.check(_number(box.value) if record is None else record)))
+        check.on_click(lambda _: show(self.check(box.value if record is None else record)))
         hint.on_click(on_hint)
         solution.on_click(lambda _: show(self.solution()))
         answer = [box] if isinstance(self.problem, NumberProblem) else []
@@ -127,16 +127,6 @@ class Snapshot:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {mime: self._data[mime] for mime in ("image/png", "text/plain")}, self._metadata
-
-
-def _number(text: str) -> float | str | None:
-    """What was typed, as a number where it is one (a decimal comma too), None for an empty box."""
-    if not text.strip():
-        return None
-    try:
-        return float(text.strip().removesuffix("%").replace(",", "."))
-    except ValueError:
-        return text
 
 
 class Sheet:

@@ -1,0 +1,116 @@
+"""Numbers as people type them, and the lessons' questions answered in every sensible form."""
+
+import importlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fedlab_nb.teach.answers import readings
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2.8", 2.8),
+        ("2,8", 2.8),
+        (" .5 ", 0.5),
+        ("5.", 5),
+        ("-1", -1),
+        ("−1", -1),
+        ("≈ 0.19", 0.19),
+        ("1e-3", 0.001),
+        ("9/4", 2.25),
+        ("9 / 4", 2.25),
+        ("9⁄4", 2.25),
+        ("½", 0.5),
+        ("2½", 2.5),
+        ("2 ¼", 2.25),
+        ("2 1/4", 2.25),
+        ("-2 1/4", -2.25),
+        ("−½", -0.5),
+        ("2.5/2", 1.25),
+        ("16 040", 16040),
+        ("16\u202f040", 16040),
+        ("16\N{NO-BREAK SPACE}040", 16040),
+        ("16'040", 16040),
+        ("1,234,567.5", 1234567.5),
+        ("1.234.567,5", 1234567.5),
+        ("87 %", 0.87),
+        ("87%", 0.87),
+        ("87 per cent", 0.87),
+        ("½ %", 0.005),
+    ],
+)
+def test_one_reading(text, value):
+    assert readings(text) == [pytest.approx(value)]
+
+
+def test_numbers_of_any_type():
+    for number in (2, 2.0, np.float32(2), np.int64(2), Fraction(4, 2)):
+        assert readings(number) == [2.0]
+
+
+def test_a_comma_or_point_before_three_digits_has_two_readings():
+    assert sorted(readings("16,040")) == sorted(readings("16.040")) == [16.04, 16040]
+    assert sorted(readings("-2,250")) == [-2250, -2.25]
+    assert readings("0,193") == [0.193]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, ..., True, [2], "", " ", "half", "2 or 3", "two 2", "2..5", "1/0", "1/2/3", "nan", "inf", "1e999",
+        "9" * 400, 10**400, "1e29/1e-29", "12,34,5", "16 04", float("nan"), float("inf"), "%", "-", "2 1/", "/2",
+        "400 bits",
+    ],
+)  # fmt: skip
+def test_no_number(answer):
+    assert readings(answer) == []
+
+
+def test_units_are_those_of_the_question():
+    for text in ("6.25x", "6.25 X", "6.25 ×", "6,25 times"):
+        assert readings(text, ("times", "x", "×")) == [6.25] and readings(text) == []
+    for text in ("1 round", "1 rounds", "1 Rounds"):
+        assert readings(text, ("rounds",)) == [1]
+    assert readings("400 b", ("bytes", "B")) == [] and readings("400 B", ("bytes", "B")) == [400]
+
+
+def test_per_cent_asked():
+    for text in ("23 %", "23%", "23 per cent", "23 percent"):
+        assert readings(text, ("per cent", "%")) == [23]
+    assert readings("23", ("%",)) == [23, 2300] and readings(0.25, ("%",)) == [0.25, 25]
+
+
+FENS, FEDET, BOOST, FUSE, LPA = (f"labs.{x}.lesson" for x in ("fens", "fedet", "coboosting", "fusefl", "fedlpa"))
+
+
+@pytest.mark.parametrize(
+    ("lesson", "exercise", "right", "wrong"),
+    [
+        ("teach.heterogeneity", "q1", ["2.8", "2,83", "2.8 classes", "2.828"], ["3", "2.7", "2.9", "28 %", "1.5"]),
+        ("teach.averaging", "q1", ["0.19", "0,193", "0.1927", 0.19], ["0.2", "0.18", "0.223", "193"]),
+        ("teach.averaging", "q2", ["0.73", "73 %", "73.1%"], ["73", "0.98", "0.5"]),
+        (FENS, "q1", ["5/4", "1¼", "1.25", "1,25"], ["1.2", "1", "5/2", "½"]),
+        (FENS, "q2", ["8", "8 rounds"], ["7.25", "7", "8 bytes"]),
+        (FEDET, "q1", ["0.94", "16/17", "94 %", "94.1%"], ["94", "0.8", "0.5"]),
+        (FEDET, "q2", ["23", "23 %", "23.1", "3/13", 0.23], ["30 %", "0.3", "60", "77"]),
+        (BOOST, "q1", ["½", "1/2", "0.5", "50 %", "0,5"], ["50", "0.4", "0.556"]),
+        (BOOST, "q2", ["8", "8x", "8 times", "8 ×"], ["64", "8 %", "55.4"]),
+        (FUSE, "q1", ["16,040", "16 040", "16040", "16.040", "16040 numbers"], ["16,000", "16 %", "160,400", "1640"]),
+        (LPA, "q1", ["3", "27/9", "3.0"], ["3.5", "4", "27"]),
+        (LPA, "q2", ["496", "496 numbers"], ["210", "751", "500"]),
+        ("teach.comparison", "q1", ["4", "4x", "4 times"], ["2", "8", "4 %"]),
+        ("teach.comparison", "q2", ["9/4", "2.25", "2¼", "2,25", "2 1/4 rounds"], ["4.5", "2", "3", "6"]),
+        ("teach.your_own", "q1", ["400", "400 bytes", "400 B"], ["40", "3200 bits", "400 bits", "100"]),
+        ("teach.your_own", "q2", ["0.9", "9/10", "90 %"], ["90", "3/4", "0.5"]),
+    ],
+)
+def test_lessons_questions(lesson, exercise, right, wrong):
+    problem = getattr(importlib.import_module(f"fedlab_nb.{lesson}"), exercise).problem
+    for state, answers in (("unattempted", [None, ..., "", "  "]), ("right", right), ("wrong", [*wrong, "many"])):
+        for answer in answers:
+            verdict = problem.check(answer)
+            assert verdict.state == state, (answer, verdict)
+    assert "a number" in problem.check("many").message
