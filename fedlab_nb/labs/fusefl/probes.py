@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ...methods.fusefl.adaptors import fresh
+from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
 from ...models import Network
 from ...rng import generator
