@@ -32,7 +32,8 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
         text = unicodedata.normalize("NFKC", spread).replace("\N{FRACTION SLASH}", "/").replace("−", "-").strip()
         parts = TYPED.fullmatch(text)
         values, unit = (quotients(parts[1]), parts[2]) if parts else ([], None)
-    values = [float(v) for v in values if isinstance(v, numbers.Real) and not isinstance(v, bool) and abs(v) < LARGEST]
+    real: list[Any] = [v for v in values if isinstance(v, numbers.Real) and not isinstance(v, bool)]
+    values = [float(v) for v in real if abs(v) < LARGEST]
     if "%" in units:
         values += [100 * value for value in values if unit is None]
     elif unit in PER_CENT:

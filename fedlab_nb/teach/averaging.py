@@ -6,24 +6,23 @@ ten clients, the classroom preset); nothing is written into the text by hand.
 
 import math
 from collections.abc import Sequence
-from statistics import mean
 
 import torch
 
 from ..data import load
 from ..plots import Picture
 from ..plots.synthetic import gallery, one_of_each
-from ..plots.words import data_size, listed
+from ..plots.words import data_size, listed, points
 from ..study import Outcome, Outcomes, run
+from ..study.statistics import difference
 from ..training.distill import kl_each
-from .claims import ENOUGH, Gap
+from .claims import CLEAR, SHORT, Gap
 from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
 from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
-MARGIN = 0.02  # a student that copies an ensemble is not expected above it by more
 
 
 # ------------------------------------------------------------------------------------------------------ worked numbers
@@ -96,15 +95,15 @@ def reality(alpha: float = 0.1) -> Card:
 
 # ------------------------------------------------------------------------------------------------------ exercises
 def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 3: at two α or more, no student is on average above its teacher by more than MARGIN."""
+    """The claim of exercise 3: at two α or more, no student is clearly above its teacher (band of Student's t)."""
     seen, above, alphas = [], [], set()
-    for alpha, methods in sorted(alike(outcomes, lambda o: (o.settings.alpha, o.method)).items()):
+    for (settings, _), methods in sorted(alike(outcomes).items(), key=lambda group: group[0][0].alpha):
         for method in STUDENTS:
-            points = Gap("", methods[method], methods["ensemble"]).points
-            if len(points) >= ENOUGH:
-                seen.append(f"{title(method)} at α = {alpha:g}: {mean(points):+.0f} points")
-                above += seen[-1:] * (mean(points) > 100 * MARGIN)
-                alphas.add(alpha)
+            gap = Gap("", methods[method], methods["ensemble"])
+            if gap.kind != SHORT:
+                seen.append(f"{title(method)} at α = {settings.alpha:g}: {points(difference(gap.a, gap.b))}")
+                above += seen[-1:] * (gap.kind == CLEAR)
+                alphas.add(settings.alpha)
     if above:
         return Verdict("wrong", f"Your record speaks against it: {listed(above)}. These runs are worth telling.")
     if len(alphas) < 2:

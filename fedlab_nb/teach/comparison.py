@@ -7,6 +7,7 @@ the classroom preset); nothing is written into the text by hand.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import mean
+from typing import Any
 
 from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes
@@ -28,10 +29,10 @@ def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
     return {m: (mean(o.accuracy for o in os), mean(o.bytes_up + o.bytes_down for o in os)) for m, os in groups.items()}
 
 
-def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
+def front(points: Mapping[Any, tuple[float, float]]) -> list[Any]:
     """Methods that no other one beats: none is at least as accurate for no more bytes, and better in one of the two."""
 
-    def beaten(m: str) -> bool:
+    def beaten(m: Any) -> bool:
         a, b = points[m]
         return any(x >= a and y <= b and (x > a or y < b) for n, (x, y) in points.items() if n != m)
 
@@ -116,19 +117,20 @@ def leak(seed: int = 0) -> Card:
 # ------------------------------------------------------------------------------------------------------ exercises
 def unbeaten(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: in one setting, 3 seeds, at least three methods are on the front."""
-    settings: dict[tuple, list[Outcome]] = defaultdict(list)
+    groups: dict[Any, dict[Any, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for o in outcomes:
         if o.method not in ("local", "centralized"):
-            s = o.settings
-            settings[s.alpha, s.dataset, s.clients, s.partition].append(o)
+            groups[o.conditions][(o.method, *sorted(o.options.items()))].append(o)
     seen = []
-    for (alpha, *_), group in settings.items():
-        points = by_method([o for o in group if len(by_seed(group, o.method)) >= SEEDS])
-        names = front(points)
-        words = ", ".join(f"{title(m)} ({data_size(points[m][1])}, {100 * points[m][0]:.0f} %)" for m in names)
-        if len(names) >= 3:
-            return Verdict("right", f"Supported by your runs at α = {alpha:g}. Not beaten: {words}.")
-        seen.append(f"α = {alpha:g}: {words or 'no method with 3 seeds'}")
+    for (settings, recipe), variants in groups.items():
+        once = {variant: by_seed(group, variant[0]) for variant, group in variants.items()}
+        points = {v: by_method([*by.values()])[v[0]] for v, by in once.items() if len(by) >= SEEDS}
+        best = front(points)
+        words = ", ".join(f"{title(v[0])} ({data_size(points[v][1])}, {100 * points[v][0]:.0f} %)" for v in best)
+        at = f"α = {settings.alpha:g}, {settings.clients} clients, {recipe.epochs} local epochs"
+        if len({method for method, *_ in best}) >= 3:
+            return Verdict("right", f"Supported by your runs at {at}. Not beaten: {words}.")
+        seen.append(f"{at}: {words or 'no method with 3 seeds'}")
     return Verdict("wrong", f"Still fewer than three unbeaten methods in one setting. Your record: {'; '.join(seen)}.")
 
 

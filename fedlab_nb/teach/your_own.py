@@ -3,6 +3,8 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from ..data import load
 from ..errors import UsageError
@@ -10,7 +12,7 @@ from ..methods import METHODS
 from ..models import build_specified, parameter_count
 from ..plots.words import listed, significance
 from ..plots.words import points as in_points
-from ..study import Outcome, Outcomes, run, statistics
+from ..study import Outcome, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
@@ -86,18 +88,22 @@ def reality(method: str = "counted") -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
+GIVEN = "counted"  # the lesson's own example, which is no answer
+
+
 def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 3: a method that is not the package's own is clearly better than the ensemble somewhere."""
+    """The claim of exercise 3: a method that the learner wrote is clearly better than the ensemble somewhere."""
     own = sorted({o.method for o in outcomes if is_own(o.method)})
     if not own:
-        return Verdict("wrong", "No run of a method of your own is in the record: register one, tick it and press Run.")
+        wanted = f"register one under a new name ({GIVEN!r} is the lesson's), make the panel again, tick it, press Run"
+        return Verdict("wrong", f"No run of a method of your own is in the record: {wanted}.")
     seen = []
-    for alpha, methods in sorted(alike(outcomes, lambda o: (o.settings.alpha, o.method)).items()):
+    for (settings, _), methods in sorted(alike(outcomes).items(), key=lambda group: group[0][0].alpha):
         for method in own:
             ahead = Gap("", methods[method], methods["ensemble"])
             if len(ahead.points) < ENOUGH:
                 continue
-            text = f"{method} at α = {alpha:g}: {in_points(statistics.difference(ahead.a, ahead.b))}"
+            text = f"{method} at α = {settings.alpha:g}: {in_points(statistics.difference(ahead.a, ahead.b))}"
             if ahead.kind == CLEAR:
                 return Verdict("right", f"Supported by your runs: {text}.")
             seen.append(text)
@@ -107,13 +113,22 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
 
 
 def is_own(method: str) -> bool:
-    """Whether a method was written by the learner."""
-    return method in METHODS and not METHODS[method].__module__.startswith("fedlab_nb.")
+    """Whether a method was written by the learner: it is neither the package's nor the lesson's."""
+    package = method in METHODS and METHODS[method].__module__.startswith("fedlab_nb.")
+    return method != GIVEN and not package
 
 
-def example_runs() -> Outcomes:
-    """Runs of the first method of the learner's own that there is."""
-    return runs([*filter(is_own, METHODS)][:1] + ["ensemble"], 1, seeds=MANY)
+def example_runs() -> list[Any]:
+    """Runs of the solution, `counted` with p = 0.5 under a new name; without it, of the ensemble alone."""
+    methods = ["ensemble", *filter(METHODS.__contains__, [GIVEN])]
+    outcomes = runs(methods, 1, seeds=MANY, **{f"{method}.power": 0.5 for method in methods[1:]})
+    return [
+        SimpleNamespace(
+            method="rooted" if o.method == GIVEN else o.method,
+            **{name: getattr(o, name) for name in ("accuracy", "settings", "conditions", "options")},
+        )
+        for o in outcomes
+    ]
 
 
 q1, q2, q3 = exercises(__name__, q3=(beats_the_ensemble, example_runs))

@@ -7,11 +7,11 @@ from toy_outcomes import toy
 from fedlab_nb.teach import averaging as lesson
 
 
-def record(alpha, gaps, method="feddf"):
+def record(alpha, gaps, method="feddf", first=0, **other):
     """Runs of the ensemble and one student, a pair a seed; `gaps` in points."""
     outcomes = []
-    for seed, gap in enumerate(gaps):
-        settings = {"alpha": alpha, "seed": seed}
+    for seed, gap in enumerate(gaps, first):
+        settings = {"alpha": alpha, "seed": seed, **other}
         outcomes += [toy("ensemble", 0.6, settings=settings), toy(method, 0.6 + gap / 100, settings=settings)]
     return outcomes
 
@@ -50,9 +50,14 @@ def test_exercise_2_is_torch_s_softmax():
         ([], "unattempted", "No runs"),
         (record(0.1, [-2, 0, -1]), "wrong", "two α or more"),
         (record(0.1, [-2, 0, -1]) + record(1, [0, -3]), "wrong", "two α or more"),
-        (record(0.1, [-2, 0, -1]) + record(1, [0, -3, 0]), "right", "FedDF, one shot at α = 0.1: -1 points"),
+        (record(0.1, [-2, 0, -1]) + record(1, [0, -3, 0]), "right", "FedDF, one shot at α = 0.1: -1 ± 2 points"),
         (record(0.1, [-2, 0, -1]) + record(1, [5, 4, 6]), "wrong", "speaks against it"),
-        (record(0.1, [-9, -8, -9], "dense") + record(1, [0, 1, 0]), "right", "DENSE at α = 0.1: -9 points"),
+        (record(0.1, [-9, -8, -9], "dense") + record(1, [0, 1, 0]), "right", "DENSE at α = 0.1: -9 ± 1 points"),
+        # a noisy +3 speaks neither for nor against it; a clear +1 does
+        (record(0.1, [-2, 0, -1]) + record(1, [12, -4, 1]), "right", "at α = 1: +3 ± 20 points"),
+        (record(0.1, [-2, 0, -1]) + record(1, [1.1, 1, 0.9]), "wrong", "speaks against it"),
+        # other conditions are another setting
+        (record(0.1, [1, 0]) + record(0.1, [1], first=2, classes_per_client=3), "wrong", "nothing yet"),
     ],
 )
 def test_exercise_3(runs, state, words):

@@ -1,5 +1,6 @@
 """Lesson 08: exercises in three states, the front and the overtaking on hand-made numbers."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,10 +9,17 @@ from toy_outcomes import toy
 from fedlab_nb.teach import comparison as lesson
 
 
-def outcomes(alpha, **methods):
+def outcomes(alpha, options=None, **methods):
     """{method: (accuracy, bytes)} with three seeds each."""
     return [
-        toy(method, accuracy, settings={"alpha": alpha, "seed": seed}, bytes_up=sent / 2, bytes_down=sent / 2)
+        toy(
+            method,
+            accuracy,
+            settings={"alpha": alpha, "seed": seed},
+            options=options,
+            bytes_up=sent / 2,
+            bytes_down=sent / 2,
+        )
         for method, (accuracy, sent) in methods.items()
         for seed in range(3)
     ]
@@ -47,9 +55,25 @@ def test_exercise_2(answer, state):
     assert lesson.q2.problem.check(answer).state == state
 
 
+def longer(runs):
+    """The same runs with more local epochs."""
+    for run in runs:
+        settings, recipe = run.conditions
+        run.conditions = settings, replace(recipe, epochs=recipe.epochs + 1)
+    return runs
+
+
+TWO = outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400))
+
+
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [
+        # runs with other epochs are another setting, runs with other options another point of the same method
+        (TWO + longer(outcomes(0.1, fedlpa=(0.8, 200))), "wrong", "fewer than three"),
+        (longer(outcomes(0.1, **THREE)), "right", "10 clients, 4"),
+        (TWO + outcomes(0.1, {"k": 2}, fens=(0.8, 300)), "wrong", "FENS (300 B, 80 %), FENS (400 B, 90 %)"),
+        (TWO + outcomes(0.1, {"k": 2}, fens=(0.8, 300)) + outcomes(0.1, fedlpa=(0.7, 200)), "right", "FedLPA"),
         ([], "unattempted", "No runs"),
         (outcomes(0.1, **THREE), "right", "FedLPA (200 B, 80 %)"),
         (outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400)), "wrong", "fewer than three"),

@@ -1,7 +1,9 @@
 """Lesson 09: exercises in three states; a method and a network of one's own, through store, panels and errors."""
 
+import linecache
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,12 +146,34 @@ def test_exercise_2_by_the_lesson_s_formula():
     assert lesson.q2.problem.check(float((raised / raised.sum(0))[0, 0])).state == "right"
 
 
+@pytest.mark.slow
+def test_exercise_3_solution_supports_the_claim():
+    source = (Path(__file__).parents[2] / "notebooks/source/09_your_own.md").read_text("utf-8")
+    (cell,) = (code for code in source.split("```python\n") if "class CountedModel" in code)
+    space = {"__name__": "__main__", "torch": torch}
+    code = cell.split("```")[0]
+    name = f"<{len(linecache.cache)}: Counted>"
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    try:
+        exec(compile(code, name, "exec"), space)
+        text = lesson.q3.solution().text
+        assert "Supported by your runs: rooted at α = 1: +" in text
+    finally:
+        METHODS.pop("counted", None)
+    assert "No run of a method of your own" in lesson.q3.solution().text
+
+
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [
         ([], "unattempted", "No runs"),
         (record(0.1, [9, 9, 9], "fens"), "wrong", "method of your own"),
+        # the lesson's own method, ticked or run without any code of the learner's
+        (record(1, [17, 12, 20], "counted"), "wrong", "under a new name ('counted' is the lesson's)"),
+        (record(1, [17, 12, 20], "counted") + record(0.1, [1, -9, 2], "mine"), "wrong", "Not clear yet: mine"),
         (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),
+        (record(0.1, [1, -9, 2], "mine") + record(1, [7, 8, 9], "mine"), "right", "mine at α = 1: +8"),
+        (record(1, [7, 8, 9], "of another session"), "right", "of another session at α = 1: +8"),
         (record(0.1, [17, -12, 2], "mine"), "wrong", "Not clear yet"),
         (record(0.1, [17, 12], "mine"), "wrong", "no setting has 3 seeds"),
     ],

@@ -128,7 +128,8 @@ class Cost(View, name="cost"):
             bill(f"This network: {here.d:,} numbers".replace(",", "\u202f"), here, terms, self.rounds.value),
             bill("The paper's: 4.9 million", Size(PAPER_D), terms, self.rounds.value),
         ]
-        return bytes_at_two_sizes(bills, setting=where(state), measured=counted)
+        clients = PAPER["clients"] if terms is PAPER else state.federation.clients
+        return bytes_at_two_sizes(bills, clients=clients, setting=where(state), measured=counted)
 
 
 LAB = spec(__name__, Trust, Sample, Vary, Forget, Cost, Distil)

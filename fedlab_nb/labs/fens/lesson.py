@@ -69,7 +69,8 @@ def price(panel: Panel) -> Card:
         f"{measured:,} = {measured / own:.2f} × one-shot.",
         f"The paper's CIFAR-10 setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
         f"{PAPER['rounds']} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
-        f"The paper's aggregator and rounds beside our small network: q = {nn}, T = 500 give {here:.0f} × one-shot.",
+        f"The paper's aggregator and rounds beside our small network, with {clients} clients: q = {nn}, T = 500 give "
+        f"{here:.0f} × one-shot.",
     )
 
 

@@ -171,13 +171,14 @@ def bills(small):
     [(50, "2.5×", ", less than"), (50_000, "502×", "more here, less there than"), (10**7, "1e+05×", ", more than")],
 )
 def test_the_sentence_on_bytes_compares_at_both_sizes(small, ratio, than):
-    words = right(bytes_at_two_sizes(bills(small), setting=SETTING))
-    assert ratio in words and than in words and words.endswith("The paper's own setting: 4.3566×.")
+    words = right(bytes_at_two_sizes(bills(small), clients=7, setting=SETTING))
+    assert words.startswith("With 7 clients FENS costs") and ratio in words and than in words
+    assert words.endswith("The paper's own setting: 4.3566×.")
 
 
 def test_what_the_ledger_counted_is_told_beside_the_formula():
     for measured, words in ((250, "the ledger counted the same"), (260, "the ledger counted 260 B")):
-        assert words in right(bytes_at_two_sizes(bills(50), setting=SETTING, measured=measured))
+        assert words in right(bytes_at_two_sizes(bills(50), clients=7, setting=SETTING, measured=measured))
 
 
 # ------------------------------------------------------------------------------------------------ forget and distil

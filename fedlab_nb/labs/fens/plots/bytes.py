@@ -6,15 +6,15 @@ from matplotlib.axes import Axes
 
 from ....plots.axes import SIZES, few_ticks, rows_axis
 from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
-from ....plots.words import data_size
+from ....plots.words import data_size, plural
 from ..numbers import ENSEMBLE, FENS, OTHER, OWN, PAPER_RATIO, ROUNDS, Bill
 
 HUES = {OWN: "#9aa4ae", ENSEMBLE: "#56B4E9", ROUNDS: ACCENT, OTHER: "#E69F00", "rounds": SECOND}
 
 
-def bytes_at_two_sizes(bills: Sequence[Bill], *, setting: str, measured: float | None = None) -> Picture:
-    """`bills` side by side: here, then at the paper's size. measured: what the ledger counted for the client with the
-    most bytes
+def bytes_at_two_sizes(bills: Sequence[Bill], *, clients: int, setting: str, measured: float | None = None) -> Picture:
+    """`bills` side by side: here, then at the paper's size. clients: how many there are; measured: what the ledger
+    counted for the client with the most bytes
     """
     with drawing(1, len(bills), sharey=True) as (figure, places):
         for ax, bill in zip(places, bills, strict=True):
@@ -23,7 +23,7 @@ def bytes_at_two_sizes(bills: Sequence[Bill], *, setting: str, measured: float |
             *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
             fontsize=9, labelcolor=INK, handlelength=1.3, columnspacing=1.3,
         )  # fmt: skip
-    return Picture(figure, alt_text(bills, setting), sentence(bills, measured), table(bills))
+    return Picture(figure, alt_text(bills, setting), sentence(bills, clients, measured), table(bills))
 
 
 def bars(ax: Axes, bill: Bill) -> None:
@@ -55,7 +55,7 @@ def stacked(bars: Callable, columns: Sequence[Mapping[str, float]], start: str, 
     return ends
 
 
-def sentence(bills: Sequence[Bill], measured: float | None) -> str:
+def sentence(bills: Sequence[Bill], clients: int, measured: float | None) -> str:
     here, there = bills
     rounds, counted = list(here.bars)[2], ""
     if measured is not None:
@@ -64,8 +64,9 @@ def sentence(bills: Sequence[Bill], measured: float | None) -> str:
     first, second = ("less" if bill.total(FENS) < bill.total(rounds) else "more" for bill in bills)
     than = f"{first} than" if first == second else f"{first} here, {second} there than"
     return (
-        f"FENS costs a client {here.ratio(FENS):.3g}× one-shot learning here{counted} and {there.ratio(FENS):.3g}× "
-        f"with the paper's network, {than} {rounds}. The paper's own setting: {PAPER_RATIO:.4f}×."
+        f"With {plural(clients, 'client')} FENS costs a client {here.ratio(FENS):.3g}× one-shot learning here{counted} "
+        f"and {there.ratio(FENS):.3g}× with the paper's network, {than} {rounds}. "
+        f"The paper's own setting: {PAPER_RATIO:.4f}×."
     )
 
 
