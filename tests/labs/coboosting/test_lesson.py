@@ -24,7 +24,7 @@ def pairs(alpha, gains, **options):
     return outcomes
 
 
-CLEAR, IDLE = pairs(0.1, [8, 7, 13]), pairs(10.0, [0, -2, -3])
+CLEAR, IDLE = pairs(0.3, [8, 7, 13]), pairs(3.0, [0, -2, -3])
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,18 @@ def test_exercise_2_is_what_the_method_does():
     [
         ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "where it is not"),
+        # what the lesson prints at α = 0.1 and 10 is no answer
+        (pairs(0.1, [8, 7, 13]) + pairs(10.0, [0, -2, -3]), "wrong", "no setting between α = 0.1 and 10"),
+        (pairs(1, [5, 6, 7]) + pairs(2, [-5, -6, -7]), "right", "α = 1, 10 clients: +5"),
         (IDLE, "wrong", "clearly better"),
-        (CLEAR + IDLE, "right", "α = 0.1, 10 clients: +8, +7, +13 points, mean +9 ± 8"),
-        (CLEAR + IDLE[:4], "wrong", "α = 10, 10 clients has 2 seeds"),
+        (CLEAR + IDLE, "right", "α = 0.3, 10 clients: +8, +7, +13 points, mean +9 ± 8"),
+        (CLEAR + IDLE[:4], "wrong", "α = 3, 10 clients has 2 seeds"),
         ([r for r in CLEAR + IDLE if r.method == "coboosting"], "wrong", "0 seeds"),
-        ([run("fens", 0.1, 0, 0.9)], "wrong", "no setting has runs of both"),
+        ([run("fens", 0.3, 0, 0.9)], "wrong", "no setting between"),
         # without EE nothing is re-weighted: no answer to the question
-        (CLEAR + pairs(0.1, [0, 0, 0], ee=False), "wrong", "where it is not"),
+        (CLEAR + pairs(0.3, [0, 0, 0], ee=False), "wrong", "where it is not"),
         # without GHS it is another setting of the same method, and counts
-        (pairs(0.1, [8, 7, 13], ghs=False) + IDLE, "right", "no GHS"),
+        (pairs(0.3, [8, 7, 13], ghs=False) + IDLE, "right", "no GHS"),
     ],
 )
 def test_exercise_3(record, state, words):
@@ -78,7 +81,7 @@ def test_exercise_3(record, state, words):
 
 
 def test_exercise_3_counts_a_repeated_seed_once():
-    assert "has 1 seed with" in lesson.q3.problem.check(pairs(0.1, [20]) * 3).message
+    assert "has 1 seed with" in lesson.q3.problem.check(pairs(0.3, [20]) * 3).message
 
 
 def test_one_step_by_hand():

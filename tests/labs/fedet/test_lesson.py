@@ -13,10 +13,10 @@ from fedlab_nb.labs.fedet.numbers import votes_on_test
 from fedlab_nb.methods.fedet.consensus import consensus, soft_label
 
 
-def run(source, seed, accuracy, rounds=1, size=0, **other):
+def run(source, seed, accuracy, rounds=1, size=0, alpha=1, **other):
     options = {"public": source, "public_size": size, "rounds": rounds}
-    settings = SimpleNamespace(seed=seed)
-    conditions = ("digits", 0.1, *other.items())
+    settings = SimpleNamespace(seed=seed, alpha=alpha)
+    conditions = ("digits", alpha, *other.items())
     return SimpleNamespace(method="fedet", accuracy=accuracy, options=options, settings=settings, conditions=conditions)
 
 
@@ -70,17 +70,22 @@ def test_exercise_2_is_what_the_target_says():
     ("record", "state", "words"),
     [
         ([], "unattempted", "No runs"),
+        # what the lesson prints at α = 0.1 is no answer, nor a small loss, nor a large one in the noise
+        (pairs([30, 40, 35], alpha=0.1), "wrong", "no setting with α = 1 or more"),
+        (pairs([8, 9, 8]), "wrong", "clearly more than 20 points. Your record: held-out − noise: +8"),
+        (pairs([22, 40, 35]), "wrong", "held-out − noise: +22, +40, +35"),
+        (pairs([42, 44, 43], "other-mix"), "right", "other-mix"),
         (CLEAR, "right", "held-out − noise: +30, +40, +35 points, mean +35 ± "),
         (NOISE, "wrong", "held-out − glyphs: +3, -4, +2"),
         (WORSE, "wrong", "Still to find"),
         (NOISE + CLEAR, "right", "noise"),
         (CLEAR[:4], "wrong", "noise has 2 seeds with both"),
         (pairs([30]) * 3, "wrong", "noise has 1 seed with both"),
-        ([r for r in CLEAR if r.options["public"] == "noise"], "wrong", "no setting has Fed-ET"),
+        ([r for r in CLEAR if r.options["public"] == "noise"], "wrong", "has Fed-ET with held-out"),
         # rounds and one shot are not thrown together, nor two values of α
-        (pairs([30, 40, 35])[::2] + pairs([30, 40, 35], rounds=5)[1::2], "wrong", "no setting has Fed-ET"),
-        (pairs([30, 40, 35])[::2] + pairs([30, 40, 35], alpha=1)[1::2], "wrong", "no setting has Fed-ET"),
-        ([SimpleNamespace(method="fens", accuracy=0.9)], "wrong", "no setting has Fed-ET"),
+        (pairs([30, 40, 35])[::2] + pairs([30, 40, 35], rounds=5)[1::2], "wrong", "has Fed-ET with held-out"),
+        (pairs([30, 40, 35])[::2] + pairs([30, 40, 35], alpha=2)[1::2], "wrong", "has Fed-ET with held-out"),
+        ([SimpleNamespace(method="fens", accuracy=0.9)], "wrong", "has Fed-ET with held-out"),
     ],
 )
 def test_exercise_3(record, state, words):

@@ -15,7 +15,7 @@ from fedlab_nb.teach.runs import accuracies
 
 def run(seed, accuracy, method="fusefl", blocks=2, head="ccvr", **other):
     options = {"blocks": blocks, "head": head, "adaptor": "conv"} if method == "fusefl" else {"rule": "logits"}
-    return toy(method, accuracy, options=options, settings={"clients": 5, "seed": seed, **other})
+    return toy(method, accuracy, options=options, settings={"clients": 5, "seed": seed, "alpha": 0.5, **other})
 
 
 def several(values, **more):
@@ -24,6 +24,15 @@ def several(values, **more):
 
 CALIBRATED, AVERAGED = several([0.9, 0.91, 0.92]), several([0.4, 0.3, 0.35], head="average")
 ALONE = several([0.91, 0.9, 0.92], blocks=1)
+
+
+def at(alpha):
+    """Both comparisons of exercise 2."""
+    alone = several([0.91, 0.9, 0.92], blocks=1, alpha=alpha)
+    averaged = several([0.4, 0.3, 0.35], head="average", alpha=alpha)
+    return several([0.9, 0.91, 0.92], alpha=alpha) + averaged + alone
+
+
 ENSEMBLE = several([0.89, 0.9, 0.83], method="ensemble")
 HURT = several([0.6, 0.75, 0.62], method="ensemble", spurious="0,1")
 
@@ -75,6 +84,9 @@ def test_exercise_1_is_the_layer_itself():
             "wrong",
             "under the same setting",
         ),
+        # what the lesson prints at α = 0.1 is no answer
+        (at(0.1), "wrong", "nothing that can be compared at α = 0.3 or more"),
+        (at(0.1) + at(2), "right", "adds 56 ± 14 points"),
         ([run(0, 0.9, method="fens")], "wrong", "nothing that can be compared"),
         ("everything", "wrong", "panel"),
     ],
