@@ -27,7 +27,6 @@ class Row:
     run: int
     method: str
     settings: Mapping[str, Any]
-    colour: int
     epochs: int
     classes: tuple[str, ...] = ()
     outcomes: Mapping[int, Any] = field(default_factory=dict)
@@ -70,21 +69,18 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """All rows of a panel, oldest first. `number`: of the present run, 0 before the first; `seen`: the methods in the
-    order of their colours.
-    """
+    """All rows of a panel, oldest first. `number`: of the present run, 0 before the first."""
 
     rows: tuple[Row, ...] = ()
     number: int = 0
-    seen: tuple[str, ...] = ()
 
     def begin(self, state: Any) -> Runs:
         """With the rows of the run that a `PanelState` asks for, still without results."""
-        number, seen = self.number + 1, tuple(dict.fromkeys((*self.seen, *state.methods)))
+        number = self.number + 1
         names, guesses = tuple(state.federation.dataset.class_names), dict([state.guess] if state.guess else [])
         same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
-        fresh = [Row(number, m, colour=seen.index(m), guess=guesses.get(m), **same) for m in state.methods]
-        return Runs((*self._with_results, *fresh), number, seen)
+        fresh = [Row(number, m, guess=guesses.get(m), **same) for m in state.methods]
+        return Runs((*self._with_results, *fresh), number)
 
     def changed(self, row: Row, new: Row) -> Runs:
         """With `new` in the place of `row`."""
@@ -177,7 +173,7 @@ def series(row: Row, detail: str = "") -> Series:
         per_client={seed: o.per_client for seed, o in list(row.outcomes.items())[:1]},
         features=done[0].test_features if done else None,
         labels=done[0].test_labels if done else None,
-        colour=row.colour,
+        method=row.method,
         pinned=bool(detail),
         bound=row.method in BOUNDS,
     )

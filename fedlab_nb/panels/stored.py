@@ -51,7 +51,7 @@ class StoredResults:
             return None
         _, _, clients, results = answer
         alpha = ALPHAS[nearest(ALPHAS, float(settings.get("alpha", 0.1)))]
-        rows = [Series(title, accuracies=at[alpha], colour=k) for k, (title, at) in enumerate(results.items())]
+        rows = [Series(title, accuracies=at[alpha]) for title, at in results.items()]
         return rows, f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
 
     def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, dict] | None:

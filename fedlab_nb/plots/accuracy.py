@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from ..study.statistics import difference
@@ -40,7 +41,7 @@ class Bars:
         self.parts = []
         for i, s in enumerate(rows):
             hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
-            bar = ax.barh(i, 0, height=0.62, color=s.hue, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
+            bar = ax.barh(i, 0, height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
             band = ax.plot([], [], color=INK, lw=2, solid_capstyle="butt")[0]
             ends = ax.plot([], [], "|", color=INK, ms=9, mew=1.6)[0]
             dots = ax.plot([], [], "o", ms=4.6, mfc="white", mec=INK, mew=0.9, ls="", zorder=3)[0]
@@ -62,21 +63,27 @@ class Bars:
 
 
 def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
-    """Accuracy against the progress of a run; local training, which is shared, in grey."""
+    """Accuracy against the progress of a run: every seed faintly, their mean in full; local training, which is shared,
+    in grey.
+    """
     dress(ax, title="While it trains", x="progress of the run", grid="y", size=9)
     local = False
     for s in series:
-        for i, points in enumerate(s.curves):
-            alpha = 0.5 if s.pinned else 1 if i == 0 else 0.45
+        fused, dashes = [], (0, (4, 2)) if s.pinned else s.look.line
+        for points in s.curves:
             start = sum(p["phase"] == LOCAL for p in points)
             local |= start > 0
             x, y = [p["progress"] for p in points], [p["accuracy"] for p in points]
             ax.plot(x[:start], y[:start], color="#9aa4ae", lw=1.6, zorder=1)
-            fused = max(start - 1, 0)
-            if len(x) - fused > 1 or not start:
-                dashes = (0, (4, 2)) if s.pinned else "-"
-                ax.plot(x[fused:], y[fused:], color=s.hue, alpha=alpha, lw=1.9 if i == 0 else 1.1, ls=dashes)
-                ax.plot(x[-1:], y[-1:], s.marker, color=s.hue, ms=6 if i == 0 else 4, alpha=alpha, clip_on=False)
+            first = max(start - 1, 0)
+            if x and (len(x) - first > 1 or not start):
+                fused.append((x[first:], y[first:]))
+        for x, y in fused if len(fused) > 1 else ():
+            ax.plot(x, y, color=s.look.colour, alpha=0.35, lw=0.9)
+        if fused:
+            x, y = mean_curve(fused)
+            bold = {"color": s.look.colour, "alpha": 0.5 if s.pinned else 1, "ls": dashes, "lw": 1.9, "ms": 6}
+            ax.plot(x, y, marker=s.look.marker, markevery=[-1], clip_on=False, **bold)
     if chance:
         level_line(ax, chance, "guessing")
     if local:
@@ -86,6 +93,13 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     ax.set_xlim(0, 1)
     percent_axis(ax, "y", 1.07, ticks=FIFTHS)
     ax.set_xticks([0, 0.5, 1], ["start", "half", "end"])
+
+
+def mean_curve(curves: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[list[float], np.ndarray]:
+    """x and the mean y of curves (x, y), straight between their points, as far as all of them have come."""
+    low, high = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
+    shared = sorted({v for x, _ in curves for v in x if low <= v <= high})
+    return shared, np.mean([np.interp(shared, x, y) for x, y in curves], axis=0)
 
 
 def verdict(series: Sequence[Series]) -> str:

@@ -9,17 +9,22 @@ from .words import mean_percent
 
 
 def against_alpha(
-    accuracies: Mapping[str, Mapping[float, Mapping[int, float]]], *, setting: str, chance: float | None = None
-) -> Picture:
-    """`{method: {alpha: {seed: accuracy 0–1}}}` as lines over a logarithmic α axis; `chance`: accuracy of guessing."""
+    accuracies: Mapping[str, Mapping[float, Mapping[int, float]]], *, setting: str, chance: float | None = None,
+    methods: Mapping[str, str] | None = None,
+) -> Picture:  # fmt: skip
+    """`{method: {alpha: {seed: accuracy 0–1}}}` as lines over a logarithmic α axis; `chance`: accuracy of guessing.
+
+    methods: {what a line is called: its method}, for lines with names of their own
+    """
     alphas = sorted({alpha for points in accuracies.values() for alpha in points})
     with drawing(size=(7.6, 3.6)) as (figure, ax):
         dress(ax, x="α (smaller: more skewed)", y="test accuracy", grid="y")
-        for i, (label, points) in enumerate(accuracies.items()):
-            row = [Series(label, accuracies=points[a], colour=i) for a in sorted(points)]
-            ends = [s.ends or (s.mean, s.mean) for s in row]
-            ax.fill_between(sorted(points), *zip(*ends, strict=True), color=row[0].hue, alpha=0.18, lw=0)
-            line = {"color": row[0].hue, "marker": row[0].marker, "lw": 1.9, "ms": 6, "label": label}
+        for label, points in accuracies.items():
+            method = (methods or {}).get(label, "")
+            row = [Series(label, method=method, accuracies=points[a]) for a in sorted(points)]
+            ends, (hue, marker, dashes) = [s.ends or (s.mean, s.mean) for s in row], row[0].look
+            ax.fill_between(sorted(points), *zip(*ends, strict=True), color=hue, alpha=0.18, lw=0)
+            line = {"color": hue, "marker": marker, "ls": dashes, "lw": 1.9, "ms": 6, "label": label}
             ax.plot(sorted(points), [s.mean for s in row], **line)
         log_axis(ax, ticks=alphas)
         percent_axis(ax)

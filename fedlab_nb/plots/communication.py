@@ -71,9 +71,9 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
     shown = sorted(series, key=lambda s: (s.total, s.mean))
     size = 9 if len(shown) <= 10 else 7
     for s in shown:
-        x = max(s.total, 1.0)
-        ax.plot([x] * len(s.ends), s.ends, color=s.hue, lw=1.6, alpha=0.6)
-        ax.plot([x], [s.mean], s.marker, ms=size, color=s.hue, mfc="white" if s.pinned else s.hue, mew=1.6)
+        x, (hue, marker, _) = max(s.total, 1.0), s.look
+        ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
+        ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)
     bytes_axis(ax, [s.total for s in series if s.total] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03)
     name_points(ax, shown)

@@ -17,9 +17,9 @@ def times(series: Sequence[Series], seconds: Mapping[str, tuple[float, float]]) 
     with drawing() as (figure, ax):
         dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
         for i, s in enumerate(done):
-            local, rest = seconds[s.name]
+            (local, rest), hue = seconds[s.name], s.look.colour
             ax.barh(i, local, height=0.6, color="#c3cad1", label="local training, shared" if not i else None)
-            ax.barh(i, rest, left=local, height=0.6, color=s.hue, label="the method's own part" if not i else None)
+            ax.barh(i, rest, left=local, height=0.6, color=hue, label="the method's own part" if not i else None)
             ax.text(local + rest, i, f"  {local + rest:.1f} s", va="center", fontsize=small, color=INK)
         rows_axis(ax, [s.lines for s in done], least=3, size=small, room=0.6)
         ax.margins(x=0.12)

@@ -61,8 +61,8 @@ def tracks(ax: Axes, series: Sequence[Series], budget: float) -> None:
         ax.plot(x, y, color=RULE, lw=1.3, zorder=1)
         paid = [(a, b) for a, b in zip(x, y, strict=True) if a <= budget * (1 + 1e-9)]
         if paid:
-            ax.plot(*zip(*paid, strict=True), color=s.hue, lw=2.2)
-            ax.plot(*paid[-1], s.marker, color=s.hue, ms=9, clip_on=False)
+            ax.plot(*zip(*paid, strict=True), color=s.look.colour, ls=s.look.line, lw=2.2)
+            ax.plot(*paid[-1], s.look.marker, color=s.look.colour, ms=9, clip_on=False)
     bytes_axis(ax, [p["bytes"] for s in series for p in points(s)] or [1e3, 1e6], pad=2)
     ax.axvline(budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
     percent_axis(ax, "y", 1.03)
@@ -94,7 +94,7 @@ def stages(ax: Axes, series: Sequence[Series], budget: float) -> None:
         ax.text(0, i - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
         for column, part in enumerate(share(s, budget)):
             ax.barh(i + 0.12, 0.9, left=column, height=0.3, color=FAINT)
-            ax.barh(i + 0.12, 0.9 * part, left=column, height=0.3, color=s.hue)
+            ax.barh(i + 0.12, 0.9 * part, left=column, height=0.3, color=s.look.colour)
         ax.text(4.1, i + 0.12, reached(at(s, budget), "–"), ha="right", va="center", fontsize=small)
 
 

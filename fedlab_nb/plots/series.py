@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..study.statistics import Band, band
-from .style import MARKERS, SERIES
+from .style import Look, look
 from .words import number, seeds_of
 
 
@@ -23,7 +23,7 @@ class Series:
     curves:     one list of dicts(phase, progress, accuracy, bytes) a seed, the unfinished one included
     per_class, per_client: {seed: accuracies, None where a class has no test sample}
     features, labels: of the fixed test points, for the first seed; None where there are none
-    colour:     index into the series colours;   pinned: drawn hatched or hollow, as something from before
+    method:     whose look it has, if it is not the label's;   pinned: drawn hatched or hollow, as something from before
     """
 
     label: str
@@ -38,7 +38,7 @@ class Series:
     per_client: Mapping[int, Sequence[float]] = field(default_factory=dict)
     features: np.ndarray | None = None
     labels: np.ndarray | None = None
-    colour: int = 0
+    method: str = ""
     pinned: bool = False
     bound: bool = False
 
@@ -81,12 +81,9 @@ class Series:
         return self.up + self.down
 
     @property
-    def hue(self) -> str:
-        return SERIES[self.colour % len(SERIES)]
-
-    @property
-    def marker(self) -> str:
-        return MARKERS[self.colour % len(MARKERS)]
+    def look(self) -> Look:
+        """Colour, marker and line of its method."""
+        return look(self.method or self.label)
 
 
 def finished(series: Sequence[Series]) -> list[Series]:

@@ -47,8 +47,8 @@ class Stored:
         here = f"α = {at:g}, {plural(clients, 'client')}"
         where = f"digits, {here}"
         rows = [
-            Series(title, setting=where, accuracies=points.get(at, {}), colour=k, bound=title in bounds)
-            for k, (title, points) in enumerate(results.items())
+            Series(title, setting=where, accuracies=points.get(at, {}), bound=title in bounds)
+            for title, points in results.items()
         ]
         done = finished(rows)
         near = nearness(alpha, at, clients, wanted)
@@ -97,9 +97,9 @@ class Lines:
         self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
         self.parts = []
         for s in rows[:MOST_LINES]:
-            area = ax.fill_between(alphas, 0, 0, color=s.hue, alpha=0.16, lw=0)
-            line = ax.plot([], [], color=s.hue, marker=s.marker, lw=1.9, ms=5.5)[0]
-            here = ax.plot([], [], s.marker, color=s.hue, ms=9, mec=INK, mew=1.1, zorder=3)[0]
+            area = ax.fill_between(alphas, 0, 0, color=s.look.colour, alpha=0.16, lw=0)
+            line = ax.plot([], [], color=s.look.colour, marker=s.look.marker, ls=s.look.line, lw=1.9, ms=5.5)[0]
+            here = ax.plot([], [], s.look.marker, color=s.look.colour, ms=9, mec=INK, mew=1.1, zorder=3)[0]
             self.parts.append((area, line, here))
         if chance:
             level_line(ax, chance, "guessing", lift=0.012, size=9)

@@ -8,7 +8,6 @@ plot_study(results, "differences", reference="fedavg")
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from statistics import fmean
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..study.results import Results
 from ..study.statistics import Band, band, difference
 from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .heat import heat_map
-from .style import MARKERS, QUIET, SERIES, Picture, drawing, dress
+from .style import QUIET, Picture, drawing, dress, looks
 from .words import data_size, number, percent, tabled
 
 LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
@@ -60,11 +59,12 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x=LABELS.get(axis, axis), y="test accuracy", grid="y")
         ends = []
-        for (name, points), hue, marker in zip(lines.items(), cycle(SERIES), cycle(MARKERS), strict=False):
+        for name, (hue, marker, dashes) in looks(lines).items():
+            points = lines[name]
             x, y = list(points), np.array([of.mean for of in points.values()])
             wide = np.nan_to_num([of.half_width for of in points.values()])
             ax.fill_between(x, y - wide, y + wide, color=hue, alpha=0.16, lw=0)
-            ax.plot(x, y, color=hue, marker=marker, lw=1.9, ms=5)
+            ax.plot(x, y, color=hue, marker=marker, ls=dashes, lw=1.9, ms=5)
             ends.append((y[-1], name, hue))
         if values[0] > 0 and values[-1] >= 20 * values[0]:
             log_axis(ax, ticks=values)
@@ -85,7 +85,8 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
     front = pareto({name: (sent[name], of.mean) for name, of in accuracy.items()})
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-        for (name, of), hue, marker in zip(accuracy.items(), cycle(SERIES), cycle(MARKERS), strict=False):
+        for name, (hue, marker, _) in looks(accuracy).items():
+            of = accuracy[name]
             ax.plot([sent[name]] * 2, [of.low, of.high], color=hue, lw=4, alpha=0.25)
             ax.plot(sent[name], of.mean, marker, color=hue, ms=8)
             ax.annotate(name, (sent[name], of.mean), (6, 5), textcoords="offset points", fontsize=8.5, color=hue)
@@ -155,13 +156,13 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
     if not gaps:
         raise UsageError(f"The study has no method beside {name}, so there is no difference to draw.")
-    gaps = dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
+    own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
-        for i, of in enumerate(gaps.values()):
-            hue = SERIES[0] if of.verdict == "clear" else QUIET
+        for i, (other, of) in enumerate(gaps.items()):
+            hue = own[other].colour if of.verdict == "clear" else QUIET
             ax.plot([100 * of.low, 100 * of.high], [i, i], color=hue, lw=3, alpha=0.4)
-            ax.plot(100 * of.mean, i, "o", color=hue, ms=7)
+            ax.plot(100 * of.mean, i, own[other].marker, color=hue, ms=7)
         level_line(ax, 0, axis="x")
         rows_axis(ax, list(gaps), least=3)
     rows = ((other, words(of, "points"), of.verdict, of.n) for other, of in gaps.items())

@@ -1,4 +1,5 @@
-"""What every picture has in common: `Picture`, one size, one look, and the lock round all drawing.
+"""What every picture has in common: `Picture`, one size, one style, a look for each method (made in `identity`), and
+the lock round all drawing.
 
 Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two
 threads draw. Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty
@@ -22,6 +23,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
 from PIL import Image
+
+from .identity import Look, look, looks  # noqa: F401
 
 LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
 SIZE = (6.7, 4.15)  # inches; a panel shows them at 80 points an inch on a laptop and at 125 on a projector

@@ -81,14 +81,14 @@ def name_of(dataset: str) -> str:
 
 def number(of: Band, decimals: int = 0) -> str:
     """A share and its band in per cent, without the sign: '84 ± 2'; of one seed '84'."""
-    text = f"{100 * of.mean:.{decimals}f}"
+    text = f"{round(100 * of.mean, decimals) + 0.0:.{decimals}f}"  # no "-0"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"
 
 
 def points(of: Band, sign: str = "+") -> str:
     """A difference of shares and its band in points: '+3 ± 1 points'; of one seed '+3 points'. sign "": no plus."""
     wide = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
-    return f"{100 * of.mean:{sign}.0f}{wide} points"
+    return f"{round(100 * of.mean) + 0.0:{sign}.0f}{wide} points"
 
 
 def significance(of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = "") -> str:

@@ -93,4 +93,4 @@ def over_alpha(names: Mapping[str, str], alphas: Sequence[float]) -> Picture:
         for method, name in names.items():
             lines[name][alpha] = accuracies(outcomes, method)
     setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
-    return against_alpha(lines, setting=setting, chance=0.1)
+    return against_alpha(lines, setting=setting, chance=0.1, methods={name: m for m, name in names.items()})

@@ -53,7 +53,7 @@ def who(table=None, names=DIGITS, picture=None, **more):
 
 
 def every_picture():
-    rows = [series("FedAvg", {0: 0.3, 1: 0.35}, colour=1), series(), series("Local", {0: 0.2}, bound=True)]
+    rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE") for i in range(3)]
     handout = plots.handout(federation(counts(), DIGITS), rows, setting="digits, α = 0.1", chance=0.1)
@@ -84,7 +84,7 @@ def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
 
 def test_threads_do_not_disturb_each_other():
     def drawn(i):
-        return plots.png(who(counts(seed=i % 3))), plots.png(plots.accuracy([series(colour=i % 3)]))
+        return plots.png(who(counts(seed=i % 3))), plots.png(plots.accuracy([series(f"m{i % 3}")]))
 
     alone = [drawn(i) for i in range(3)]
     with ThreadPoolExecutor(4) as pool:
@@ -120,7 +120,7 @@ def test_the_sentence_on_a_chosen_client_counts_its_classes():
 @pytest.mark.parametrize("make", [plots.accuracy, plots.communication, lambda s: plots.classes(s, DIGITS)])
 @pytest.mark.parametrize("rows", [0, 1, 30])
 def test_result_pictures_of_any_number_of_rows(make, rows):
-    picture = make([series(f"Method {i}", colour=i, pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)])
+    picture = make([series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)])
     assert plots.png(picture).startswith(PNG) and picture.sentence
 
 

@@ -18,11 +18,11 @@ ONCE = Series(
     curves=[[point(LOCAL, 100, 0.2), point("fuse", 400, 0.5), point("end", 400, 0.6)]],
 )  # fmt: skip
 MANY = Series(
-    "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800, colour=1,
+    "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800,
     curves=[[point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
 )  # fmt: skip
 TINY = Series(
-    "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300, colour=2,
+    "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300,
     curves=[[point(LOCAL, 100, 0.2), point("rule", 600, 0.7), point("rule", 800, 0.8)]],
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ from ...methods import METHODS
 from ...methods.fusefl.blocks import cut
 from ...panels.state import PanelState
 from ...plots import Picture
+from ...plots.identity import short
 from ...training import accuracy
 from ..controls import offer
 from ..runs import Steps, tries, where
@@ -22,7 +23,6 @@ from .plots.probes import Probed, probes
 from .probes import probe_fused, probe_network
 from .run import MOST, alone, by_classifier, with_and_without_cue
 
-NAMES = {"ensemble": "Ensemble", "fedavg": "FedAvg", "fusefl": "FuseFL"}
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
 
 
@@ -60,7 +60,7 @@ class SpuriousCue(View, name="cue"):
         for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
             if settings.seed in outcomes:
                 model = outcomes[settings.seed].model
-                title = NAMES.get(method, METHODS[method].info.title)
+                title = short(METHODS[method].info.title)
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
                 yield
         return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)

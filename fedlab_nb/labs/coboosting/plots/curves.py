@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from ....plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
-from ....plots.style import ACCENT, QUIET, SECOND, Picture, drawing, dress
+from ....plots.style import INK, QUIET, Picture, drawing, dress, look
 from ....plots.words import mean_percent, percent, seeds_of
 from ....study.statistics import difference
 from ....teach.runs import apart
+from ..numbers import NAMES
 
 TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"
-REFERENCE = ("#009E73", "#CC79A7", "#7F7F7F", "#E69F00", "#56B4E9")
+OWN, METHOD = look("coboosting").colour, {words: method for method, words in NAMES.items()}
 
 
 def curves(
@@ -26,12 +27,12 @@ def curves(
         dress(ax, x="server epoch", y="test accuracy", grid="y")
         labels = []
         teacher = {seed: list(enumerate(values, 1)) for seed, values in ensemble.items()}
-        for name, colour, marker, runs in ((TEACHER, SECOND, "o", teacher), (STUDENT, ACCENT, "s", server)):
+        for name, colour, marker, runs in ((TEACHER, INK, "o", teacher), (STUDENT, OWN, "X", server)):
             if runs:
                 _, y = seed_lines(ax, runs, colour, marker, clip_on=False)
                 labels.append((y[-1], f"{name} {percent(y[-1])}", colour))
-        for i, (name, values) in enumerate(references.items()):
-            level, colour = mean(values.values()), REFERENCE[i % len(REFERENCE)]
+        for name, values in references.items():
+            level, colour = mean(values.values()), look(METHOD.get(name, name)).colour
             level_line(ax, level, colour=colour, lw=1.5, ls=(0, (5, 2)))
             labels.append((level, f"{name} {percent(level)}", colour))
         level_line(ax, chance)

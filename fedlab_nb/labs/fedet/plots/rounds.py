@@ -8,7 +8,7 @@ from statistics import mean
 
 from ....methods.fedet.report import FedETReport
 from ....plots.axes import DOTS, few_ticks, percent_axis, seed_lines, two_axes
-from ....plots.style import ACCENT, QUIET, SECOND, SERIES, Picture, drawing, dress, heading, legend
+from ....plots.style import ACCENT, QUIET, SECOND, SERIES, Picture, drawing, dress, heading, legend, look
 from ....plots.words import percent, seeds_of
 
 # name -> (label, colour, marker, line, hollow); the order is that of the legends
@@ -90,7 +90,7 @@ def one_shot(
     with drawing() as (figure, ax):
         dress(ax, x="steps of the server on public samples", y="accuracy on test samples", grid="y")
         heading(ax, "One shot: the student and its teachers")
-        steps, middle = seed_lines(ax, student, ACCENT, "o", label="large model at the server", faint=0.4, ms=5)
+        steps, middle = seed_lines(ax, student, look("fedet").colour, "o", label="large model at the server", ms=5)
         sentence = f"After {steps[-1]} steps the student is right for {percent(middle[-1])} ({seeds_of(student)})"
         if reports:
             top, low = (

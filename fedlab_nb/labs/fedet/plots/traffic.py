@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axes
-from ....plots.style import INK, MARKERS, SERIES, Picture, dress, legend
+from ....plots.style import INK, Picture, dress, legend, looks
 from ....plots.words import percent, seeds_of, tabled
 from ..numbers import Traffic, first_reached
 
@@ -19,11 +19,12 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
     middle = {name: _mean(of) for name, of in lines.items()}
     with two_axes(left=0.115, between=0.06, sharey=True) as (figure, left, right):
         for ax, column in ((left, 1), (right, 0)):
-            for (name, of), hue, mark in zip(lines.items(), SERIES, MARKERS, strict=False):
+            for name, (hue, mark, dashes) in looks(lines).items():
+                of = lines[name]
                 for points in of.values() if len(of) > 1 else ():
                     ax.plot([p[column] for p in points], [p[2] for p in points], color=hue, lw=0.8, alpha=0.3)
                 mean = middle[name]
-                ax.plot(mean[:, column], mean[:, 2], color=hue, lw=2, marker=mark, ms=4, label=name)
+                ax.plot(mean[:, column], mean[:, 2], color=hue, ls=dashes, lw=2, marker=mark, ms=4, label=name)
                 if reached[name] is not None:
                     ax.plot([reached[name][column]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
             level_line(ax, target, percent(target) if ax is left else "", left=True, size=9)

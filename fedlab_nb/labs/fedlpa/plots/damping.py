@@ -7,16 +7,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ....plots.axes import FIFTHS, log_axis, percent_axis, two_axes
-from ....plots.style import ACCENT, FAINT, INK, SERIES, Picture, dress, legend
+from ....plots.style import ACCENT, FAINT, INK, SERIES, Picture, dress, legend, look
 from ....plots.words import listed, percent, tabled
 from ..numbers import DampingSweep
 from .factors import SUPERSCRIPT, power
 
 # key -> words, colour, line, marker
 USES = {
-    "exact": ("exact (FedLPA)", SERIES[2], "-", "o"),
+    "exact": ("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
     "shortcut": ("shortcut EA", SERIES[1], "--", "s"),
-    "inputs": ("A alone (RegMean)", SERIES[0], "-.", "^"),
+    "inputs": ("A alone (RegMean)", look("regmean").colour, "-.", "^"),
     "diagonal": ("diagonals", SERIES[3], ":", "D"),
     "none": ("average", "#7F7F7F", (0, (1, 2)), ""),
 }

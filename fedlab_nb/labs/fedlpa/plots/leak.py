@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from ....plots.axes import FIFTHS, class_ticks, few_ticks, mark, percent_axis
 from ....plots.heat import heat_map
 from ....plots.partition import LIMIT
-from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, new_figure
+from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, look, new_figure
 from ....plots.words import listed, percent, plural, tabled
 from ..numbers import NoiseSweep
 
@@ -80,7 +80,7 @@ def trade(ax: Axes, sweep: NoiseSweep, what: str, chosen: int) -> None:
     places = range(len(sweep.noises))
     ax.plot(places, sweep.precision[what], "s--", color=SERIES[1], lw=1.8, ms=5, label="guesses that are right")
     ax.axhline(sweep.chance, color=SERIES[1], lw=1, ls=(0, (1, 2)), label="… of a blind guess")
-    ax.plot(places, sweep.accuracy, "o-", color=SERIES[2], lw=2.2, ms=5, label="test accuracy of FedLPA")
+    ax.plot(places, sweep.accuracy, "o-", color=look("fedlpa").colour, lw=2.2, ms=5, label="test accuracy of FedLPA")
     ax.axvline(chosen, color=ACCENT, lw=9, alpha=0.16, zorder=0)
     ax.set_xticks(places, [f"{n:g}" for n in sweep.noises])
     ax.set_xlim(-0.4, len(sweep.noises) - 0.6)

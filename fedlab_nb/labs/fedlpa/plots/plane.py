@@ -7,16 +7,16 @@ from matplotlib.patches import Ellipse
 from matplotlib.patheffects import withStroke
 
 from ....plots.axes import no_spines
-from ....plots.style import INK, LOCK, QUIET, SERIES, Picture, dress, new_figure
+from ....plots.style import INK, LOCK, QUIET, SERIES, Picture, dress, look, new_figure
 from ....plots.words import tabled
 from ..two_weights import TwoWeights
 
 LIMITS = (-1.3, 5.3)
 # name -> words, colour, marker, size; the order is that of the bars
 ANSWERS = {
-    "average": ("average (no precision)", "#7F7F7F", "s", 60),
+    "average": ("average (no precision)", look("fedavg").colour, "s", 60),
     "diagonal": ("diagonal alone", SERIES[3], "D", 105),
-    "aggregate": ("FedLPA (all of it)", SERIES[2], "o", 78),
+    "aggregate": ("FedLPA (all of it)", look("fedlpa").colour, "o", 78),
 }
 SAME = 0.005  # a distance that is none
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from ....plots.axes import SIZES, few_ticks, rows_axis
-from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
+from ....plots.style import ACCENT, INK, Picture, drawing, dress, look
 from ....plots.words import data_size, plural
 from ..numbers import ENSEMBLE, FENS, OTHER, OWN, PAPER_RATIO, ROUNDS, Bill
 
-HUES = {OWN: "#9aa4ae", ENSEMBLE: "#56B4E9", ROUNDS: ACCENT, OTHER: "#E69F00", "rounds": SECOND}
+HUES = {OWN: "#9aa4ae", ENSEMBLE: "#56B4E9", ROUNDS: ACCENT, OTHER: "#E69F00", "rounds": look("fedavg_multi").colour}
 
 
 def bytes_at_two_sizes(bills: Sequence[Bill], *, clients: int, setting: str, measured: float | None = None) -> Picture:

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 
 from ....plots.axes import level_line, percent_axis, rows_axis
-from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
+from ....plots.style import INK, Picture, drawing, dress, look
 from ....plots.words import percent
 from ....study import Outcome
 from ..numbers import ALONE, AVERAGE, FENS, STUDENT, distillation
 
-HUES = {ALONE: "#7F7F7F", AVERAGE: SECOND, FENS: ACCENT, STUDENT: "#009E73"}
+LIKE = {ALONE: "local", AVERAGE: "ensemble", FENS: "fens", STUDENT: STUDENT}  # whose colour each has
+HUES = {name: look(method).colour for name, method in LIKE.items()}
 
 
 def distilled(outcome: Outcome, *, setting: str) -> Picture:

@@ -6,14 +6,14 @@ from statistics import mean
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, SIZES, few_ticks, legend_above, percent_axis
-from ....plots.style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, shorten
+from ....plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ....plots.words import band_words, data_size, mean_percent, seeds_of, significance
 from ....plots.words import points as in_points
 from ....study.statistics import band, difference
 from ..numbers import ALONE, AVERAGE, FENS, Point
 from .bytes import stacked
 
-LINES = {FENS: (ACCENT, "o"), AVERAGE: (SECOND, "s"), ALONE: ("#7F7F7F", "^")}
+LINES = {FENS: look("fens"), AVERAGE: look("ensemble"), ALONE: look("local")}
 
 
 def vary(points: Sequence[Point], knob: str, *, setting: str, now: str | None = None, ordered: bool = True) -> Picture:
@@ -37,9 +37,8 @@ def vary(points: Sequence[Point], knob: str, *, setting: str, now: str | None = 
 def accuracies(ax: Axes, points: Sequence[Point], ordered: bool) -> None:
     dress(ax, title="Accuracy", grid="y")
     names = list(dict.fromkeys(name for p in points for name in p.lines))
-    spare = iter(("#009E73", "#CC79A7"))
     for name in names:
-        hue, marker = LINES[name] if name in LINES else (next(spare), "D")
+        hue, marker, _ = LINES.get(name) or look(name)
         shown = [(i, list(p.lines[name].values())) for i, p in enumerate(points) if p.lines.get(name)]
         style = {"ms": 7, "zorder": 3} if name == FENS else {"ms": 5.5, "zorder": 2}
         middles = [mean(values) for _, values in shown]

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import QUARTERS, client_ticks, mark, percent_axis
-from ....plots.style import ACCENT, INK, QUIET, RULE, SECOND, SERIES, Picture, drawing, dress, heading, legend, shorten
+from ....plots.style import ACCENT, INK, QUIET, RULE, SECOND, Picture, drawing, dress, heading, legend, look, shorten
 from ....plots.words import listed, mean_percent, percent, plural, tabled
 
 TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
@@ -96,8 +96,8 @@ def systems(ax: Axes, data: Cue, test: str) -> None:
     heading(ax, "All together", pad=22)
     small = {"transform": ax.transAxes, "fontsize": 9, "color": QUIET}
     ax.text(0, 1.05, f"test images {TESTS[test]}", **small)
-    for i, values in enumerate(data.systems.values()):
-        ax.bar(i, values[test], width=0.6, color=SERIES[i % len(SERIES)], alpha=0.85)
+    for i, (name, values) in enumerate(data.systems.items()):
+        ax.bar(i, values[test], width=0.6, color=look(name).colour, alpha=0.85)
         ax.text(i, values[test] + 0.02, f"{100 * values[test]:.0f}", ha="center", fontsize=9.5, color=INK)
         if test != "clean":
             ax.plot([i - 0.36, i + 0.36], [values["clean"]] * 2, color=INK, lw=1.6, ls=(0, (3, 1.5)))

@@ -8,12 +8,12 @@ from statistics import mean
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, level_line, percent_axis
-from ....plots.style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress
+from ....plots.style import FAINT, INK, QUIET, Picture, drawing, dress, look
 from ....plots.words import band_words, capital, mean_percent, number, seed_words, seeds_of, significance, tabled
 from ....study.statistics import band, difference
 
 HEADS = {"average": "classifiers\naveraged", "own": "everyone's\nown", "ccvr": "averaged and\ncalibrated"}
-HUES = {"alone": "#7f8a94", "fused": SECOND, "ensemble": "#0072B2"}
+HUES = {"alone": "#7f8a94", "fused": look("fusefl").colour, "ensemble": look("ensemble").colour}
 WIDE = 0.29
 Accuracies = Mapping[int, float]  # seed -> share of the test samples
 Heads = Mapping[str, Accuracies]  # by classifier

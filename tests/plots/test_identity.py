@@ -1,0 +1,137 @@
+"""One look a method: all different, readable on white, the same in every picture, whoever else is there."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+
+from fedlab_nb import plots
+from fedlab_nb.declared import declared
+from fedlab_nb.labs.coboosting.plots.curves import curves as coboosting_curves
+from fedlab_nb.labs.fedet.plots.traffic import traffic
+from fedlab_nb.labs.fens.numbers import FENS
+from fedlab_nb.labs.fens.plots.vary import LINES
+from fedlab_nb.labs.fusefl.plots.halves import HUES
+from fedlab_nb.methods import METHODS
+from fedlab_nb.plots import Series
+from fedlab_nb.plots.accuracy import curves
+from fedlab_nb.plots.against_alpha import against_alpha
+from fedlab_nb.plots.communication import against_bytes
+from fedlab_nb.plots.identity import look, looks, short
+from fedlab_nb.plots.race import race
+from fedlab_nb.plots.stored import Stored
+from fedlab_nb.plots.study import plot_study
+from fedlab_nb.plots.style import ACCENT, INK, SECOND, new_figure
+from fedlab_nb.study.results import Results
+
+OWN = "local centralized fedavg ensemble fens fedlpa fusefl fedet coboosting dense fedavg_multi".split()
+MARKS = {colour.lower() for colour in (ACCENT, SECOND, INK)}  # also of marks, and of bytes up and down
+
+
+def series(method, level=0.8):
+    curve = [{"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1}]
+    curve += [{"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p} for p in (0.6, 1.0)]
+    title = METHODS[method].info.title
+    return Series(title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)})
+
+
+def contrast_on_white(colour):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 1.05 / (np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05)
+
+
+def test_every_method_has_a_look_of_its_own_that_can_be_read_on_white():
+    every = {name: look(name) for name in METHODS}
+    assert set(declared("methods/looks.toml")) <= set(METHODS)
+    assert len(set(every.values())) == len(every) >= 26
+    assert all(contrast_on_white(one.colour) >= 3 for one in every.values())
+    assert len({every[name].colour for name in OWN}) == len(OWN)
+    for a, b in combinations(OWN, 2):
+        assert np.abs(np.subtract(to_rgb(every[a].colour), to_rgb(every[b].colour))).max() > 0.15, (a, b)
+
+
+def test_a_method_is_found_by_name_title_and_short_name():
+    for name, method in METHODS.items():
+        assert look(method.info.title) == look(short(method.info.title)) == look(name), name
+    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, R rounds, run 2") == look("fedavg_multi")
+
+
+def test_variants_of_a_method_keep_its_colour_and_differ():
+    found = looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])
+    assert len(set(found.values())) == 3 and {one.colour for one in found.values()} == {look("fens").colour}
+    assert found["fens"] == look("fens")
+
+
+def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
+    before = {name: look(name) for name in METHODS}
+    package = {one.colour for one in before.values()}
+    for i in range(3):
+        monkeypatch.setitem(METHODS, f"mine_{i}", METHODS["fedavg"])
+    mine = [look(f"mine_{i}") for i in range(3)]
+    assert len({one.colour for one in mine}) == 3 and not package & {one.colour for one in mine}
+    assert all(contrast_on_white(one.colour) >= 3 for one in mine)
+    monkeypatch.setitem(METHODS, "mine_later", METHODS["fedavg"])
+    assert [look(f"mine_{i}") for i in range(3)] == mine
+    assert look("mine_later") not in mine
+    assert {name: look(name) for name in before} == before
+
+
+def colours(figure):
+    """Every colour of lines, bars and their like."""
+    found = set()
+    for ax in figure.axes:
+        found |= {to_hex(line.get_color()) for line in ax.lines}
+        found |= {to_hex(patch.get_facecolor()) for patch in ax.patches}
+    return found
+
+
+def results(methods):
+    rows = [
+        {"method": m, "seed": s, "alpha": a, "accuracy": 0.5 + 0.1 * i + 0.01 * s, "bytes_up": 9 + i, "bytes_down": 9}
+        for i, m in enumerate(methods) for a in (0.1, 1.0) for s in (0, 1)
+    ]  # fmt: skip
+    return Results(rows, ("alpha",))
+
+
+@pytest.mark.parametrize("others", [("fens", "fedavg", "ensemble"), ("ensemble", "fusefl", "fens"), ("dense", "fens")])
+def test_a_method_has_one_colour_in_every_picture(others):
+    """Read from what is drawn, FENS at another place among other methods."""
+    rows = [series(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
+    titles = [s.label for s in rows]
+    table = {title: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for title in titles}
+    figures = [
+        plots.accuracy(rows).figure, plots.communication(rows).figure, race(rows, 1e9).figure,
+        Stored().show(table, alpha=0.1, clients=10, source="stored results").figure,
+        against_alpha(table, setting="digits").figure,
+        against_alpha(dict(zip("abc", table.values(), strict=False)), setting="digits",
+                      methods=dict(zip("abc", others, strict=False))).figure,
+        plot_study(results(others), "alpha").figure, plot_study(results(others), "bytes").figure,
+    ]  # fmt: skip
+    for draw in (curves, against_bytes):
+        figure = new_figure()
+        draw(figure.add_subplot(), rows)
+        figures.append(figure)
+    for figure in figures:
+        assert {look(m).colour.lower() for m in others} <= colours(figure)
+        rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
+        assert not rest & colours(figure)
+
+
+def test_labs_draw_methods_in_their_own_colours():
+    assert LINES[FENS] == look("fens") and HUES["fused"] == look("fusefl").colour
+    runs = {0: [(1, 10.0, 0.3), (2, 20.0, 0.6)]}
+    figure = traffic({"Fed-ET": runs, "FedAvg, R rounds, run 1": runs}, setting="x", target=0.5).figure
+    assert {look("fedet").colour.lower(), look("fedavg_multi").colour.lower()} <= colours(figure)
+    levels = {"equal weights": {0: 0.4}, "DENSE": {0: 0.5}}
+    figure = coboosting_curves({0: [0.2, 0.4]}, {0: [(1, 0.1), (2, 0.4)]}, levels, setting="x", chance=0.1).figure
+    assert {look(m).colour.lower() for m in ("coboosting", "ensemble", "dense")} <= colours(figure)
+
+
+def test_the_bold_curve_is_the_mean_of_the_seeds():
+    one, other = ([{"phase": "x", "progress": p, "accuracy": a * p, "bytes": 1} for p in (0.5, 1)] for a in (0.4, 0.8))
+    figure = new_figure()
+    ax = figure.add_subplot()
+    curves(ax, [Series("FENS", accuracies={0: 0.4, 1: 0.8}, curves=[one, other])])
+    bold = max(ax.lines, key=lambda line: line.get_linewidth())
+    assert bold.get_ydata() == pytest.approx([0.3, 0.6])
