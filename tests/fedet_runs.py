@@ -1,4 +1,7 @@
-"""Short runs of Fed-ET in a test."""
+"""Short runs of Fed-ET in a test, and the soft label that its loss stands for."""
+
+import torch.nn.functional as F
+from torch import Tensor
 
 from fedlab_nb.methods.fedet.method import FedET
 
@@ -18,3 +21,9 @@ def finish(run):
 def run(ctx, **values):
     """The final model of a short run."""
     return finish(FedET(**{**QUICK, **values}).run(ctx))[0]
+
+
+def soft_label(labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
+    """q* = (e_y + λ s_div) / (1 + λ ρ), `[B, N]`: the one soft label with the minimiser of `ensemble_loss`."""
+    target = F.one_hot(labels, diversity.shape[-1]) + strength * diversity
+    return target / target.sum(-1, keepdim=True)

@@ -28,18 +28,13 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, Iterative, Rounds, State, difference, effective_steps
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference, effective_steps
+
+LEAKS = "each client's model, sample count and mean gradient, every round"
+SAID = {**ROUNDS, "traffic": "4 S_θ R", "leaks": LEAKS}
 
 
-@register(
-    "scaffold",
-    rounds="R rounds",
-    needs=["one architecture"],
-    title="SCAFFOLD",
-    paper="Karimireddy et al., ICML 2020",
-    traffic="4 S_θ R",
-    leaks="each client's model, sample count and mean gradient, every round",
-)
+@register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **SAID)
 class Scaffold(Iterative):
     """FedAvg whose local gradients are corrected towards everyone's mean gradient."""
 

@@ -43,10 +43,7 @@ def look(name: str) -> Look:
     taken = {method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()}
     for own in (*METHODS, name):
         if own not in taken:
-            start, used = (
-                crc32(own.encode()) % len(POOL),
-                {part for one in taken.values() for part in (one, one.colour)},
-            )
+            start, used = crc32(own.encode()) % len(POOL), {p for one in taken.values() for p in (one, one.colour)}
             taken[own] = min(POOL[start:] + POOL[:start], key=lambda one, used=used: (one in used, one.colour in used))
     return taken[name]
 

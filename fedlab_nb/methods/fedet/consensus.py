@@ -8,8 +8,9 @@ For one public sample x, with s(w_k, x) in the simplex the softmax output of cli
     s_div  = Σ_{k in S_div} α_k(x) s(w_k, x)        sums to ρ(x) ≤ 1, the dissent mass
     loss   = -log p_{y_s} + λ Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
 
-Up to a constant that is (1 + λρ) times the cross-entropy with `soft_label`: label smoothing whose shape the dissenters
-choose and whose strength grows with their number. For λ < 1 it never overrules y_s. The teachers are constants.
+Up to a constant that is (1 + λρ) times the cross-entropy with the soft label (e_y + λ s_div) / (1 + λρ): label
+smoothing whose shape the dissenters choose and whose strength grows with their number. For λ < 1 it never overrules
+y_s. The teachers are constants.
 
 Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
@@ -105,9 +106,3 @@ def ensemble_loss(student: Tensor, labels: Tensor, diversity: Tensor, strength: 
     if not strength:
         return follow
     return follow + strength * (torch.xlogy(diversity, diversity) - diversity * log_p).sum(-1)
-
-
-def soft_label(labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
-    """q* = (e_y + λ s_div) / (1 + λ ρ), `[B, N]`: the one soft label with the minimiser of `ensemble_loss`."""
-    target = F.one_hot(labels, diversity.shape[-1]) + strength * diversity
-    return target / target.sum(-1, keepdim=True)

@@ -79,7 +79,7 @@ class View:
 
 
 class FrozenEnsemble:
-    """See the module's text. `batch_norms`: the batch-norm layers of all clients together that are watched."""
+    """See the module's text."""
 
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
@@ -89,7 +89,6 @@ class FrozenEnsemble:
             device = next(modules[0].parameters()).device.type
             way = choose_backend(backend, device, modules[0], architecture[1], len(members))
             self.groups.append((members, (_Stacked if way == "stacked" else _Loop)(modules)))
-        self.batch_norms = sum(group.watched for _, group in self.groups)
 
     def look(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
@@ -144,7 +143,6 @@ class _Loop(_Group):
         self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
         norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
-        self.watched = len(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         features = [module.features(x) for module in self.modules]
@@ -160,7 +158,6 @@ class _Stacked(_Group):
             leaf.requires_grad_(False)
         self.net: Any = stack.net.eval()
         super().__init__(stack.norms)
-        self.watched = self.count * len(stack.norms)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         features = self.net.features(x.expand(self.count, *x.shape))

@@ -52,7 +52,8 @@ def make(
             watch(event)
             failed = failed or event.error
             if event.outcome is not None:
-                row = {name: _short(event.outcome.to_json()[name]) for name in COLUMNS}
+                values = {name: event.outcome.to_json()[name] for name in COLUMNS}
+                row = {k: round(v, 4) if isinstance(v, float) else v for k, v in values.items()}
                 key = (row["method"], float(row["alpha"]), row["clients"], row["seed"])
                 rows[key] = row
                 made[event.method] = {"date": date.today().isoformat(), "options": options(event.method)}
@@ -68,10 +69,6 @@ def options(method: str) -> dict[str, Any]:
 def recipe() -> dict[str, Any]:
     """Local training at the stored settings."""
     return dataclasses.asdict(plan(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
-
-
-def _short(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, Any]) -> None:

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from fedet_runs import soft_label
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedet import exercises as fedet_exercises
 from fedlab_nb.labs.fedet import lesson
 from fedlab_nb.labs.fedet.numbers import votes_on_test
-from fedlab_nb.methods.fedet.consensus import consensus, soft_label
+from fedlab_nb.methods.fedet.consensus import consensus
 
 
 def run(source, seed, accuracy, rounds=1, size=0, alpha=1, **other):

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from fedet_runs import soft_label
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fedet.bound import brier
-from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, soft_label, variance_weights
+from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, variance_weights
 
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 

@@ -24,7 +24,9 @@ def trajectories(
     path = path.astype(float)
     shares = path / np.maximum(path.sum(1, keepdims=True), 1e-12)
     order = [int(k) for k in np.argsort(-shares[-1], kind="stable")]
-    rows = chosen_rows(order, client)
+    # A bar for every client, or for the ends of the ranking and the client that is looked at.
+    ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}
+    rows = [k for k in order if len(order) <= MOST or k in ends]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         lines(left, shares, rows, max(epochs, len(shares)), client)
         bars(right, shares[-1], counts, class_names, rows, client, klass)
@@ -37,12 +39,6 @@ def trajectories(
     columns = ["client", *(f"epoch {t + 1}" for t in few), *(f"class {name}" for name in class_names)]
     table = tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order))
     return Picture(figure, alt, sentence(shares[-1], counts, class_names, order, len(path), client), table)
-
-
-def chosen_rows(order: Sequence[int], client: int | None) -> list[int]:
-    """The clients that get a bar: all, or the ends of the ranking and the client that is looked at."""
-    ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}
-    return [k for k in order if len(order) <= MOST or k in ends]
 
 
 def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None) -> None:

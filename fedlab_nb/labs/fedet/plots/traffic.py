@@ -16,7 +16,8 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
     """`lines`: {method: {seed: [(round, numbers sent so far, accuracy 0–1)]}}, the lab's method first. Numbers are
     model parameters up and down, all clients; `target`: the accuracy to be reached."""
     reached = {name: first_reached(of, target) for name, of in lines.items()}
-    middle = {name: _mean(of) for name, of in lines.items()}
+    # Means over seeds, as far as every seed goes.
+    middle = {name: np.mean([p[: min(map(len, of.values()))] for p in of.values()], 0) for name, of in lines.items()}
     with two_axes(left=0.115, between=0.06, sharey=True) as (figure, left, right):
         for ax, column in ((left, 1), (right, 0)):
             for name, (hue, mark, dashes) in looks(lines).items():
@@ -50,12 +51,6 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
         rows.append((name, *first, best, amount(middle[name][-1, 1])))
     columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
     return Picture(figure, alt, sentence, tabled(columns, rows))
-
-
-def _mean(of: Mapping[int, Traffic]) -> np.ndarray:
-    """Means over seeds, `[rounds, 3]`, as far as every seed goes."""
-    length = min(len(points) for points in of.values())
-    return np.mean([points[:length] for points in of.values()], 0)
 
 
 def _words(name: str, of: Mapping[int, Traffic], reached: tuple[float, float] | None, target: float) -> str:
