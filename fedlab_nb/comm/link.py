@@ -8,7 +8,7 @@ A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of
 each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64: 8, int64: 8, bool: 1) and each quantised
 tensor's packed codes with its scale. Header is not counted: names and shapes, and Python ints, strings and booleans
 inside the payload (a count, a label of a part). Python floats are refused, since a number that was measured or learnt
-belongs into a tensor, where it counts. Compression of the bytes, encryption and latency are left out.
+must be in a tensor, where it counts. Compression of the bytes, encryption and latency are left out.
 """
 
 from __future__ import annotations
