@@ -15,7 +15,7 @@ import fedlab_nb as fl
 
 ALPHAS, CLIENTS, SEEDS = (0.01, 0.05, 0.1, 0.3, 1.0, 10.0), (5, 10, 20), 10
 MIXED = ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "fedavg", "ensemble", "dense", "feddf", "fedavg_multi"]
-SHARING = ["local", "fedavg", "ensemble", "fens", "fedlpa", "fisher_merge", "regmean", "fusefl"]
+SHARING = ["local", "fedavg", "ensemble", "fens", "fedlpa", "fisher_merge", "regmean", "fedkd"]  # the same clients
 
 
 def seconds(work, *arguments, **settings) -> float:
