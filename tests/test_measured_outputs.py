@@ -37,3 +37,8 @@ def test_anything_else_differs(new):
 def test_bytes_and_counts_are_compared_exactly():
     assert Shown("50.6 kB for 10 clients") != Shown("50.7 kB for 10 clients")
     assert Shown("-1 ± 2 points") == Shown("+0 ± 3 points")
+
+
+def test_a_verdict_may_turn_at_its_border_only():
+    assert Shown("DENSE: +11 ± 7 points, more than the noise<br>") == Shown("DENSE: +8 ± 10 points, within the noise<br>")
+    assert Shown("DENSE: +20 ± 7 points, more than the noise<br>") != Shown("DENSE: +20 ± 7 points, within the noise<br>")
