@@ -95,13 +95,13 @@ def pip_wheel(page, python):
 def takes(needs, python):
     """Whether the version specifiers `needs` (">=3.9,!=3.10.*") allow `python`; what is not understood does not."""
     for part in filter(None, needs.replace(" ", "").split(",")):
-        found = re.fullmatch(r"(>=|<=|==|!=|>|<)(\d+(?:\.\d+)*)(\.\*)?", part)
-        if not found:
+        clause = re.fullmatch(r"(>=|<=|==|!=|>|<)(\d+(?:\.\d+)*)(\.\*)?", part)
+        if not clause:
             return False
-        limit = numbers(found[2])
-        here = python[: len(limit)] if found[3] else (*python, 0, 0)[: max(len(limit), 3)]
-        limit = limit if found[3] else (*limit, 0, 0, 0)[: len(here)]
-        if not getattr(operator, COMPARE[found[1]])(here, limit):
+        limit = numbers(clause[2])
+        here = python[: len(limit)] if clause[3] else (*python, 0, 0)[: max(len(limit), 3)]
+        limit = limit if clause[3] else (*limit, 0, 0, 0)[: len(here)]
+        if not getattr(operator, COMPARE[clause[1]])(here, limit):
             return False
     return True
 

@@ -2,9 +2,9 @@
 
 Training is chaotic: a processor that adds in another order moves an accuracy by a few points. So a number before "%" or
 "points" may differ from the stored one by TOLERANCE or by the band that either text gives ("41 ± 11 points"), whichever
-is larger. A verdict ("11 ± 7 points, more than the noise") may turn only if both texts give a difference that lies within
-TOLERANCE of its band. Everything else must be equal. A few cells show three seeds of methods that amplify rounding (DENSE,
-Co-Boosting, rounds of Fed-ET); these carry the tag `nbval-ignore-output`, and must only run through.
+is larger. A verdict ("11 ± 7 points, more than the noise") may turn only if both texts give a difference that lies
+within TOLERANCE of its band. Everything else must be equal. A few cells show three seeds of methods that amplify
+rounding (DENSE, Co-Boosting, rounds of Fed-ET); these carry the tag `nbval-ignore-output`, and must only run through.
 """
 
 import re
@@ -14,7 +14,7 @@ from nbval.plugin import IPyNbCell
 
 TOLERANCE = 5.0  # points; most stored percentages are means of three or more runs
 MEASURED = re.compile(r"(?<![\w.])([-+−]?\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?(?= ?(?:%|points?\b))")
-VERDICT = re.compile(r"([-+−]?\d+) ± (\d+) points?([^.;<±]*?)(more than the noise|within the noise|clearly worse|clear)\b")
+VERDICT = re.compile(r"([-+−]?\d+) ± (\d+) points?([^.;<±]*?)((?:more than|within) the noise|clearly worse|clear)\b")
 sanitize = IPyNbCell.sanitize
 
 

@@ -40,5 +40,5 @@ def test_bytes_and_counts_are_compared_exactly():
 
 
 def test_a_verdict_may_turn_at_its_border_only():
-    assert Shown("DENSE: +11 ± 7 points, more than the noise<br>") == Shown("DENSE: +8 ± 10 points, within the noise<br>")
-    assert Shown("DENSE: +20 ± 7 points, more than the noise<br>") != Shown("DENSE: +20 ± 7 points, within the noise<br>")
+    assert Shown("+11 ± 7 points, more than the noise<br>") == Shown("+8 ± 10 points, within the noise<br>")
+    assert Shown("+20 ± 7 points, more than the noise<br>") != Shown("+20 ± 7 points, within the noise<br>")

@@ -20,7 +20,7 @@ from ..errors import number
 from .codec import pack, unpack
 
 
-def kept(d: int, keep: float) -> int:
+def sent(d: int, keep: float) -> int:
     """How many of d numbers a message with share `keep` holds: the nearest whole number, at least 1."""
     return max(1, round(keep * d))
 
@@ -41,7 +41,7 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     """
     keep = number("keep", keep, 0, 1, open_low=True)
     d, b = values.numel(), remainder_bits(keep)
-    chosen = values.abs().topk(kept(d, keep)).indices.sort().values
+    chosen = values.abs().topk(sent(d, keep)).indices.sort().values
     largest = values[chosen]
     gaps = chosen.diff(prepend=chosen.new_tensor([-1]), append=chosen.new_tensor([d])) - 1
     quotients = gaps >> b

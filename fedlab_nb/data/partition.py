@@ -64,7 +64,7 @@ def cut(
     choose("repair", repair, REPAIRS)
     alpha = number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed, 0.1 is a strong skew")
     clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
-    kept = whole("classes_per_client", classes_per_client, 1, classes)
+    wanted = whole("classes_per_client", classes_per_client, 1, classes)
     max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
@@ -75,7 +75,7 @@ def cut(
         if partition == "dirichlet":
             owner = dirichlet(labels, clients, rng, alpha)
         elif partition == "classes":
-            owner, note = by_classes(labels, clients, rng, kept)
+            owner, note = by_classes(labels, clients, rng, wanted)
         elif partition == "quantity":
             owner = quantity(n, clients, rng, alpha)
         else:
@@ -113,18 +113,18 @@ def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha:
     return owner
 
 
-def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, kept: int) -> tuple[np.ndarray, str]:
-    """Owner [N], and a note. Client i gets class i mod C, then kept-1 others at random, classes that nobody holds
+def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, wanted: int) -> tuple[np.ndarray, str]:
+    """Owner [N], and a note. Client i gets class i mod C, then wanted-1 others at random, classes that nobody holds
     first; each class is cut evenly among its holders (#C=k of NIID-Bench and FedLPA, where a class can remain without
     a holder and its samples unused).
     """
     present = np.unique(labels)
-    kept = min(kept, len(present))
+    wanted = min(wanted, len(present))
     holds = np.zeros((clients, len(present)), dtype=bool)
     holds[np.arange(clients), np.arange(clients) % len(present)] = True
     held: Any = holds.any(axis=0)
     for k in range(clients):
-        for _ in range(kept - 1):
+        for _ in range(wanted - 1):
             free = np.flatnonzero(~holds[k] if held.all() else ~held)
             c = rng.choice(free)
             holds[k, c] = held[c] = True
@@ -133,7 +133,7 @@ def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, kept:
     note = ""
     if len(left):
         note = (
-            f"{clients} clients with {kept} classes each cover {len(present) - len(left)} of {len(present)} classes; "
+            f"{clients} clients with {wanted} classes each cover {len(present) - len(left)} of {len(present)} classes; "
             f"the other {len(left)} were dealt out in turn."
         )
     owner = np.empty(len(labels), dtype=np.int64)

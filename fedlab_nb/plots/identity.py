@@ -50,8 +50,8 @@ def look(name: str) -> Look:
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
     """The looks of all `names` of one picture: a second one of a method has its colour and another marker or line."""
-    found: dict[str, Look] = {}
+    chosen: dict[str, Look] = {}
     for name in sorted(names, key=lambda name: short(name) != name):
         others = [one._replace(colour=look(name).colour) for one in POOL]
-        found[name] = next((one for one in (look(name), *others) if one not in found.values()), look(name))
-    return found
+        chosen[name] = next((one for one in (look(name), *others) if one not in chosen.values()), look(name))
+    return chosen

@@ -19,10 +19,10 @@ class TrainedClients:
         if key in self._memory:
             self._memory.move_to_end(key)
             return self._memory[key]
-        found = store.get(key) if store else None
-        if found is None:
+        stored = store.get(key) if store else None
+        if stored is None:
             return None
-        values, arrays = found
+        values, arrays = stored
         states: list[dict[str, torch.Tensor]] = [{} for _ in range(values["clients"])]
         for name, array in arrays.items():
             k, _, tensor = name.partition("/")

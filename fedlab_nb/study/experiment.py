@@ -269,9 +269,9 @@ def one(
     """Events of one plan, the last one with its outcome. `cohort`, `whole`: see `Run`."""
     runs = Store("runs") if cache else None
     key = work.run_key()
-    found = runs.get(key) if runs else None
-    if found is not None:
-        outcome = Outcome.from_entry(*found, plan=work, model=lambda: rerun(work))
+    stored = runs.get(key) if runs else None
+    if stored is not None:
+        outcome = Outcome.from_entry(*stored, plan=work, model=lambda: rerun(work))
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
         return
     if not whole:

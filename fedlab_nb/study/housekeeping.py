@@ -52,15 +52,15 @@ class Entry:
 
 def entries() -> list[Entry]:
     """All entries, the one that was used longest ago first; what else lies in the folder is none."""
-    found = []
+    listed = []
     for kind in KINDS:
         folder = store_folder() / kind
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.is_dir() and not path.name.startswith("."):
                 files = [file.stat() for file in path.iterdir()]
                 used = max((stat.st_mtime for stat in files), default=path.stat().st_mtime)
-                found.append(Entry(kind, path, sum(stat.st_size for stat in files), used))
-    return sorted(found, key=lambda entry: entry.used)
+                listed.append(Entry(kind, path, sum(stat.st_size for stat in files), used))
+    return sorted(listed, key=lambda entry: entry.used)
 
 
 def take_out(gone: Iterable[Entry]) -> int:
@@ -123,7 +123,7 @@ def bytes_of(size: str | float) -> float:
     >>> bytes_of("1.5 GB"), bytes_of("20kB")
     (1500000000.0, 20000.0)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())
-    if found is None or found[2] not in UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())
+    if match is None or match[2] not in UNITS:
         raise UsageError(f"{size!r} is no size; give a number of bytes, or one such as 500MB or 2GB.")
-    return float(found[1]) * UNITS[found[2]]
+    return float(match[1]) * UNITS[match[2]]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.comm import Link, formulas, serialise, size
-from fedlab_nb.comm.ternary import Sparsifier, kept, remainder_bits, restore, sparsify
+from fedlab_nb.comm.ternary import Sparsifier, remainder_bits, restore, sent, sparsify
 from fedlab_nb.errors import UsageError
 
 
@@ -33,7 +33,7 @@ def expected(values, count, ternary):
 def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
     values = draw(d)
     message = Link(1).up(0, sparsify(values, keep, ternary=ternary), phase="test")
-    torch.testing.assert_close(restore(message), expected(values, kept(d, keep), ternary), rtol=1e-6, atol=0)
+    torch.testing.assert_close(restore(message), expected(values, sent(d, keep), ternary), rtol=1e-6, atol=0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,7 +42,7 @@ def test_any_positions_survive(d, keep, seed):
     # Distinct magnitudes in any order, so that the kept set is unique; whole numbers are exact at 16 bits.
     values = torch.randperm(d, generator=torch.Generator().manual_seed(seed)).float() + 1
     got = restore(sparsify(values, keep, ternary=False))
-    assert torch.equal(got, torch.where(values > d - kept(d, keep), values, torch.zeros(())))
+    assert torch.equal(got, torch.where(values > d - sent(d, keep), values, torch.zeros(())))
 
 
 def test_a_message_by_hand():
@@ -62,7 +62,7 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
     d = 200_000
     for p in (0.5, 0.1, 0.04, 0.01):
         message = sparsify(draw(d), p, ternary=True)
-        bits = 8 * sum(message[part].numel() for part in ("quotients", "remainders") if part in message) / kept(d, p)
+        bits = 8 * sum(message[part].numel() for part in ("quotients", "remainders") if part in message) / sent(d, p)
         b = remainder_bits(p)
         assert abs(bits - (b + 1 / (1 - (1 - p) ** (2**b)))) < 0.1
         entropy = -(p * math.log2(p) + (1 - p) * math.log2(1 - p)) / p
@@ -74,7 +74,7 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
     message = sparsify(draw(d), keep, ternary=ternary)
-    assert size(message) == len(serialise(message)) == byte_formulas.sparse_bytes(d, kept(d, keep), ternary)
+    assert size(message) == len(serialise(message)) == byte_formulas.sparse_bytes(d, sent(d, keep), ternary)
 
 
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():

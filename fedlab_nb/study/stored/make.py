@@ -74,7 +74,7 @@ def recipe() -> dict[str, Any]:
 def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, Any]) -> None:
     """The file, whole or not at all; one row a line, in the order of METHODS, clients, alpha, seed."""
     order = {name: i for i, name in enumerate(METHODS)}
-    kept = {key: row for key, row in rows.items() if key[0] in order}
+    current = {key: row for key, row in rows.items() if key[0] in order}
     head = {
         "version": __version__,
         "torch": torch_version(),
@@ -87,8 +87,8 @@ def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, 
         "columns": list(COLUMNS),
     }
     lines = [
-        json.dumps([kept[key][name] for name in COLUMNS], separators=(",", ":"))
-        for key in sorted(kept, key=lambda k: (order[k[0]], k[2], k[1], k[3]))
+        json.dumps([current[key][name] for name in COLUMNS], separators=(",", ":"))
+        for key in sorted(current, key=lambda k: (order[k[0]], k[2], k[1], k[3]))
     ]
     text = json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
     part = path.with_suffix(".part")

@@ -41,8 +41,8 @@ class Stored:
 
     def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
         """{seed: accuracy} of one stored setting; empty if the table lacks it."""
-        found = ((seed, self.rows.get((method, float(alpha), clients, seed))) for seed in SEEDS)
-        return {seed: row["accuracy"] for seed, row in found if row is not None}
+        stored = ((seed, self.rows.get((method, float(alpha), clients, seed))) for seed in SEEDS)
+        return {seed: row["accuracy"] for seed, row in stored if row is not None}
 
     def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
