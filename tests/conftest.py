@@ -1,11 +1,12 @@
 """For all tests: an empty store of their own, so that no result of another day is read and none is left behind; and one
-thread a process, because the suite runs a process on each core."""
+thread a process, because the suite runs a process on each core. The processes of one suite share the store."""
 
 import os
 import tempfile
 
-_store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
-os.environ["FEDLAB_NB_STORE"] = _store.name  # notebooks' kernels and subprocesses inherit it
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
+    os.environ["FEDLAB_NB_STORE"] = _store.name  # workers, notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["panel_fixtures", "measured_outputs"]  # panels on a stand-in for `study.job`; what nbval compares
