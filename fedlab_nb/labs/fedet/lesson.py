@@ -47,7 +47,7 @@ def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
 
 # ------------------------------------------------------------------------------------ sums that can be followed by hand
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
-    """σ² and α of a few clients for one test sample, with the numbers filled in."""
+    """σ² and ω of a few clients for one test sample, with the numbers filled in."""
     said, truth = votes_on_test(first(panel))
     p, weights = said.outputs[:, sample].double(), said.weights[:, sample]
     spread = p.var(1, correction=0)
@@ -56,7 +56,7 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
         squares = float(p[k].square().sum())
         lines.append(
             f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
-            f"{float(spread[k]):.4f}, α = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
+            f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
         )
     label, agree = int(said.labels[sample]), int((~said.dissent[:, sample]).sum())
     lines.append(

@@ -92,7 +92,7 @@ class Sample:
         rows = []
         for i, (k, output) in enumerate(zip(self.members, self.outputs, strict=True)):
             row = {"client": k, "says": self.names[int(output.argmax())], "how sure": percent(output.max())}
-            row |= {self.spread_of: f"{self.spread[i]:.3g}", "weight α": f"{self.weights[i]:.3f}"}
+            row |= {self.spread_of: f"{self.spread[i]:.3g}", "weight ω": f"{self.weights[i]:.3f}"}
             row |= {"dissents": "yes" if self.dissent[i] else "no"}
             rows.append(row | ({} if self.held is None else {"own samples of the consensus' class": int(self.held[i])}))
         return rows
@@ -111,7 +111,7 @@ def expert(s: Sample) -> Picture:
         hatches = ["////" if against else None for against in s.dissent]
         bars.barh(range(m), s.weights, color=hues, hatch=hatches, height=0.7, edgecolor="white", lw=0)
         _dress_heat(heat, s, hues)
-        dress(bars, title="Its weight", x="α (beside it: σ²)" if m <= FEW else "α", grid="x")
+        dress(bars, title="Its weight", x="ω (beside it: σ²)" if m <= FEW else "ω", grid="x")
         bars.tick_params(axis="y", left=False, labelleft=False)
         bars.set_xlim(0, max(0.01, float(s.weights.max())) * 1.35)
         few_ticks(bars, "x", 3)

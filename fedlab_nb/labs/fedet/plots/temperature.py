@@ -34,7 +34,7 @@ def temperature(
         for i, (name, value) in enumerate(others.items()):
             left.axhline(value, color=SERIES[1 + i % 6], lw=1.5, ls=("--", "-.", ":")[i % 3], label=name)
         dress(left, title="Consensus right", x="temperature T of the weights (log)", grid="y")
-        dress(ax, title="Clients that count", x="temperature T (log)", y="effective clients, 1 / Σα²", grid="y")
+        dress(ax, title="Clients that count", x="temperature T (log)", y="effective clients, 1 / Σω²", grid="y")
         low, high = min(right.min(), *others.values()), max(right.max(), *others.values())
         percent_axis(left, top=min(1.03, high + 0.08), low=max(0.0, low - 0.28))
         ax.set_ylim(0, clients * 1.06)
