@@ -23,10 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 COMPARE = {">=": "ge", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", "<": "lt"}
-TASKS = {
-    "open": ("", ["-m", "fedlab_nb"]),
-    "test": ("[test]", ["tests/everything.py"]),
-}
+TASKS = {"open": ("", ["-m", "fedlab_nb"]), "test": ("[test]", ["tests/everything.py"])}
 
 
 def main(arguments):

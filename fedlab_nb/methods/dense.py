@@ -1,14 +1,14 @@
 """DENSE: make images that the clients' ensemble understands and the student does not; distil on them. No data needed.
 
 Zhang et al., *DENSE: Data-Free One-Shot Federated Learning*, NeurIPS 2022. One upload a client, its model; then, at
-the server, with the uniform ensemble D(x) = (1/M) Σ_k f_k(x), T times:
+the server, with the uniform ensemble f̄(x) = (1/M) Σ_k f_k(x), T times:
 (a) draw z ~ N(0, I), labels y, a fresh generator; T_G Adam steps on generator *and* z for
     L = L_CE + λ₁ L_BN + λ₂ L_div;
 (b) the batch of the lowest L joins the pool;
-(c) SGD on τ² KL(D(x) ‖ f_S(x)) over the pool. Soft targets only: the labels are not used.
+(c) SGD on τ² KL(f̄(x) ‖ f_S(x)) over the pool. Soft targets only: the labels are not used.
 
-L_CE is the cross-entropy of D(x) to y. L_BN compares batch statistics with the clients' batch-norm statistics
-(`FrozenEnsemble.look`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i KL(D(x_i) ‖ f_S(x_i)), ω_i = 1 where
+L_CE is the cross-entropy of f̄(x) to y. L_BN compares batch statistics with the clients' batch-norm statistics
+(`FrozenEnsemble.look`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i KL(f̄(x_i) ‖ f_S(x_i)), ω_i = 1 where
 the two answer differently: only images on which they already disagree are pushed on.
 
 Choices where the paper is open, and departures:
@@ -44,7 +44,7 @@ AUGMENT = ("none", "crop", "crop+flip")
 
 
 def boundary_loss(teacher: Tensor, student: Tensor) -> Tensor:
-    """L_div = -(1/b) Σ_i ω_i KL(D(x_i) ‖ f_S(x_i)) from logits `[b, C]`, ω_i = 1 where their classes differ."""
+    """L_div = -(1/b) Σ_i 1[classes differ] KL(f̄(x_i) ‖ f_S(x_i)) from logits `[b, C]`."""
     differ = (teacher.argmax(1) != student.argmax(1)).to(teacher.dtype)
     return -(differ * kl_each(teacher, student)).mean()
 

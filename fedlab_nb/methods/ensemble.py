@@ -1,11 +1,11 @@
 """FedENS: every client uploads its model once; the server predicts with all of them together.
 
-Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f(x) = (1/M) Σ_k f_k(x). Other rules, none of them
+Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f̄(x) = (1/M) Σ_k f_k(x). Other rules, none of them
 trained:
 - probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
   unbounded, its probabilities are not);
 - weighted: Σ_k (n_k/N) f_k(x), by sample counts (DW-FedENS in Co-Boosting); n_k travels in the message's header;
-- class_counts: Σ_k (n_k^c / Σ_j n_j^c) f_k(x)_c, by C counts of each client (FedKD's teacher, FENS' weighted
+- class_counts: Σ_k (n_kc / Σ_j n_jc) f_kc(x), by C counts of each client (FedKD's teacher, FENS' weighted
   averaging);
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
   right when.

@@ -1,16 +1,16 @@
 """F-ADI: no generator, the pixels themselves are optimised against the clients' ensemble. No data at the server.
 
-Adaptive DeepInversion (Yin et al., *Dreaming to Distill*, CVPR 2020) with the uniform ensemble D(x) = (1/M) Σ_k
+Adaptive DeepInversion (Yin et al., *Dreaming to Distill*, CVPR 2020) with the uniform ensemble f̄(x) = (1/M) Σ_k
 f_k(x) as teacher, a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
 (a) pixels u ~ N(0, I), labels y; `steps` Adam steps on u for
-    L = CE(D(x), y) + α_tv R_TV(u) + α_2 ‖u‖₂ + α_f L_BN + α_c R_c, x = (1 + u)/2, rolled at random every time;
+    L = CE(f̄(x), y) + λ_tv R_TV(u) + λ_l2 ‖u‖₂ + λ_BN L_BN + λ_c R_c, x = (1 + u)/2, rolled at random every time;
 (b) the batch of the lowest L joins the pool;
-(c) SGD on τ² KL(D(x) ‖ f_S(x)) over the pool.
+(c) SGD on τ² KL(f̄(x) ‖ f_S(x)) over the pool.
 
 R_TV: sum of the L2 norms of the batch's horizontal, vertical and two diagonal differences. L_BN as in DENSE, the
 method's main prior: without batch norm in the clients' models (the perceptron, the CNN) CE and R_TV are all there is.
-And under label skew the clients' statistics contradict each other. R_c = 1 - JS(σ(D/3), σ(f_S/3)), the adaptive part:
-teacher and student should differ.
+And under label skew the clients' statistics contradict each other. R_c = 1 - JS(softmax(f̄/3), softmax(f_S/3)), the
+adaptive part: teacher and student should differ. The weights λ are α in the paper.
 
 Departures, and why:
 - JS is the Jensen-Shannon divergence ½ KL(P‖M) + ½ KL(Q‖M), M = ½ (P + Q); the released script has M first, which
@@ -18,7 +18,7 @@ Departures, and why:
 - u is clipped to [-1, 1] after every step: clients know images in [0, 1] only. Rolled by up to a sixteenth of the
   side (±2 pixels at 32x32), not mirrored (digits).
 - The paper's 2000 steps a batch are some hundred times what DENSE takes, and at DENSE's number this method makes
-  near-noise. The classroom gives both the same number of steps all the same, with a larger rate and α_c = 1.
+  near-noise. The classroom gives both the same number of steps all the same, with a larger rate and λ_c = 1.
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
@@ -47,7 +47,7 @@ def total_variation(x: Tensor) -> Tensor:
 
 
 def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
-    """Mean over the samples of JS(σ(one), σ(other)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
+    """Mean of JS(softmax(one), softmax(other)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
     p, q = one.log_softmax(1), other.log_softmax(1)
     middle = torch.logaddexp(p, q) - torch.log(p.new_full((), 2.0))
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
@@ -59,10 +59,10 @@ class FAdi(ServerKnobs):
 
     steps: int = knob(15, "Image steps", "Adam steps for one batch of images.", low=1, high=100_000, paper=2000)
     image_lr: float = knob(0.2, "Image rate", "Adam's, for pixels.", low=1e-4, high=10, log=True, paper=0.05)
-    tv: float = knob(2.5e-5, "Total variation", "Smooth images.", symbol="α_tv", low=0, high=10)
-    l2: float = knob(0.0, "Norm", "Small pixels.", symbol="α_2", low=0, high=10)
-    bn_weight: float = knob(10.0, "Weight of L_BN", "Batch-norm statistics.", symbol="α_f", low=0, high=1000)
-    adaptive: float = knob(1.0, "Adaptive", "Teacher and student differ.", symbol="α_c", low=0, high=1000, paper=10)
+    tv: float = knob(2.5e-5, "Total variation", "Smooth images.", symbol="λ_tv", low=0, high=10)
+    l2: float = knob(0.0, "Norm", "Small pixels.", symbol="λ_l2", low=0, high=10)
+    bn_weight: float = knob(10.0, "Weight of L_BN", "Batch-norm statistics.", symbol="λ_BN", low=0, high=1000)
+    adaptive: float = knob(1.0, "Adaptive", "Teacher and student differ.", symbol="λ_c", low=0, high=1000, paper=10)
     weights: str = weights_knob()
 
     def loss(

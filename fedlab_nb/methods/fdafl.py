@@ -1,12 +1,12 @@
 """F-DAFL: one generator for good, trained against the clients' ensemble without any intended labels. No data needed.
 
-DAFL (Chen et al., *Data-Free Learning of Student Networks*, ICCV 2019) with the uniform ensemble D(x) = (1/M) Σ_k
+DAFL (Chen et al., *Data-Free Learning of Student Networks*, ICCV 2019) with the uniform ensemble f̄(x) = (1/M) Σ_k
 f_k(x) as teacher, a baseline of DENSE and Co-Boosting. One upload a client, its model. At the server T times:
 (a) T_G Adam steps on the generator, each on fresh noise, for L_G = λ_oh L_oh + λ_ie L_ie + λ_a L_a;
-(b) SGD steps on τ² KL(D(x) ‖ f_S(x)), each on a fresh batch x of the generator. There is no pool, nothing is kept.
+(b) SGD steps on τ² KL(f̄(x) ‖ f_S(x)), each on a fresh batch x of the generator. There is no pool, nothing is kept.
 
-L_oh = CE(D(x), argmax D(x)): the teacher should be sure. L_ie = Σ_c p̄_c log p̄_c of the batch's mean prediction p̄: all
-classes alike (at least -log C). L_a = -(1/b) Σ_i ‖h(x_i)‖₁ / d: strong penultimate features h.
+L_oh = CE(f̄(x), argmax f̄(x)): the teacher should be sure. L_ie = Σ_c p̄_c log p̄_c of the batch's mean prediction p̄:
+all classes alike (at least -log C). L_a = -(1/b) Σ_i ‖h(x_i)‖₁ / d: strong penultimate features h.
 
 Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; these are this project's):
 - λ = 1 / 5 / 0.1 as DAFL's code has for MNIST; natural logarithms (that code: base 10, a factor 2.3 in λ_ie).

@@ -1,8 +1,8 @@
 """FedDF in one shot: distil the clients' ensemble on real images that carry no labels.
 
 Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020, as DENSE and
-Co-Boosting use it: one upload a client, its model; the server minimises τ² KL(D(x) ‖ f_S(x)) over its public images
-x, D(x) = Σ_k w_k f_k(x), w_k = 1/M.
+Co-Boosting use it: one upload a client, its model; the server minimises τ² KL(f̄(x) ‖ f_S(x)) over its public images
+x, f̄(x) = Σ_k w_k f_k(x), w_k = 1/M.
 
 It bounds what better synthetic images could give the data-free methods: the same teacher, the same student, real
 images. A one-shot server would not have them. Distilled on the data set's public part, which no client and no test

@@ -2,7 +2,7 @@
 
 Gong et al., *Preserving Privacy in Federated Learning with Ensemble Cross-Domain Knowledge Distillation*, AAAI 2022,
 as Allouah et al. (FENS, NeurIPS 2024) use it. Client k uploads its model and its class counts n_k^c (C numbers of 4
-bytes), once. The server's teacher is f(x)_c = Σ_k λ_k^c f_k(x)_c, λ_k^c = n_k^c / Σ_j n_j^c; one network learns its
+bytes), once. The server's teacher is f_c(x) = Σ_k w_kc f_kc(x), w_kc = n_kc / Σ_j n_jc; one network learns its
 logits on unlabelled samples: mean |f(x) - f_S(x)|, Adam. A class that nobody has gets equal weights.
 
 FENS matches its own traffic with "FedKD 4R", in both orders: `rounds_after` = 3 rounds of FedAvg from the distilled

@@ -3,21 +3,21 @@
 Around its trained weights θ_k a client's posterior is taken as a Gaussian with a diagonal precision, the empirical
 Fisher F_k (mean squared gradient of one sample's loss). The product of the Gaussians has its mean at
 
-    θ̄ = Σ_k w_k (F_k + λ) θ_k / Σ_k w_k (F_k + λ),          element by element.
+    θ̄ = Σ_k w_k (F_k + λ_damp) θ_k / Σ_k w_k (F_k + λ_damp),          element by element.
 
-It is the "DiagonalFisher" baseline of FedLPA's paper, and FedLPA with the precision's diagonal alone. λ, the prior,
-decides where nobody's data speak: there, and everywhere for λ → ∞, it is the weighted average. Traffic of one client:
-4d down, 2·4d up.
+It is the "DiagonalFisher" baseline of FedLPA's paper: FedLPA with the precision's diagonal alone. λ_damp, the prior,
+decides where nobody's data speak: there, and everywhere for λ_damp → ∞, it is the weighted average. Traffic of one
+client: 4d down, 2·4d up.
 
 Departures: true labels, as in FedLPA's baseline; Matena & Raffel take labels from the model's own prediction, which
 makes it the Fisher matrix proper. w_k = n_k/N, as everywhere here; the paper's formula has weights that one may choose.
-FedLPA's paper gives no λ. Batch norm's running statistics have no Fisher and are averaged with w_k.
+FedLPA's paper gives no λ_damp. Batch norm's running statistics have no Fisher and are averaged with w_k.
 
 Findings (digits, mlp, 5 clients, alpha = 0.1, test accuracy, seeds 0-2): 51 where averaging has 37 and FedLPA 87; with
-λ = 1e-3 39. With different initial models 29, 15 and 88: a diagonal cannot know that two networks order their units
+λ_damp = 1e-3 39. With different initial models 29, 15 and 88: a diagonal cannot know that two networks order units
 differently. With the cnn and ten clients (seeds 0-5) 27 where averaging has 13, FedLPA 33 and RegMean 44, but from 12
 to 42: after 40 epochs a client fits its own few classes, and half of its Fisher's entries are below 1e-8 (dead units:
-0). Another λ does not help (a validation part, two partitions: 9 to 16, whatever λ from 1e-12 to 0.1).
+0). Another λ_damp does not help (a validation part, two partitions: 9 to 16, whatever λ_damp from 1e-12 to 0.1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class FisherMerge(Method):
         1e-6,
         "Damping",
         "Prior precision, added to every number's Fisher. Large: plain averaging.",
-        symbol="λ",
+        symbol="λ_damp",
         low=1e-12,
         high=1e3,
         log=True,

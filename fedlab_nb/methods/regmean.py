@@ -1,23 +1,24 @@
 """RegMean: merge layers so that they answer as each client's own does on its own inputs (Jin et al., ICLR 2023).
 
-For a linear layer y = M a (the bias as last column of M, a 1 as last entry of a), client k sends M_k and the second
-moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the M that is nearest to all clients' layers,
+For a linear layer y = Θ a (the bias as last column of Θ, a 1 as last entry of a), client k sends Θ_k and the second
+moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the Θ that is nearest to all clients' layers,
 
-    M̄ = argmin_M Σ_k w_k tr[(M - M_k) (A_k + rI) (M - M_k)ᵀ] = Σ_k w_k M_k (A_k + rI) · [Σ_k w_k (A_k + rI)]⁻¹.
+    Θ̄ = argmin_Θ Σ_k w_k tr[(Θ - Θ_k) (A_k + λ_damp I) (Θ - Θ_k)ᵀ]
+      = Σ_k w_k Θ_k (A_k + λ_damp I) · [Σ_k w_k (A_k + λ_damp I)]⁻¹.
 
 No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here. For one linear layer
-with squared loss, r = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an input
-(c = 1 as in FedLPA here, sums over positions).
+with squared loss, λ_damp = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an
+input (c = 1 as in FedLPA here, sums over positions).
 
-Departures: the ridge r keeps the sum invertible and draws towards the average where no client has inputs; the paper
-has none, and shrinks A_k's off-diagonal entries by a factor instead (off_diagonal = 0.9, our paper preset). The bias is
-part of M, and A_k is a mean with w_k = n_k/N where the paper has sums. Parameters of other layers (batch norm) are
+Departures: the ridge λ_damp keeps the sum invertible and draws towards the average where no client has inputs; the
+paper has none, and shrinks A_k's off-diagonal entries by a factor ξ (its α) instead (0.9, our paper preset). The bias
+is part of Θ, and A_k is a mean with w_k = n_k/N where the paper has sums. Parameters of other layers (batch norm) are
 averaged with w_k.
 
 With convolutions less is left of it than with perceptrons: each layer is exact for the inputs that it had at its
 client, but in the merged network it gets those of merged layers, and every layer adds to that. On a validation part of
 the digits (M = 10, alpha = 0.1, seeds 100 and 101) the mlp goes from 17 and 28 (average) to 86 and 83, the five-layer
-cnn from 9 and 10 to 47 and 44. Shrinking costs accuracy there (α = 0.9: 36 and 37; 0.5: 27 and 34; 0: 9 and 17), and
+cnn from 9 and 10 to 47 and 44. Shrinking costs accuracy there (ξ = 0.9: 36 and 37; 0.5: 27 and 34; 0: 9 and 17), and
 to count a convolution's positions as a mean and not as a sum changes little (44 and 42).
 """
 
@@ -49,12 +50,12 @@ class RegMean(Method):
         1e-2,
         "Ridge",
         "Added to the diagonal of the input moments. Large: plain averaging.",
-        symbol="r",
+        symbol="λ_damp",
         low=0,
         high=1e3,
     )
     off_diagonal: float = knob(
-        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="α", low=0, high=1, paper=0.9
+        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="ξ", low=0, high=1, paper=0.9
     )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -85,9 +86,9 @@ def shrunk(moments: Tensor, share: float) -> Tensor:
 
 
 def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float) -> Tensor:
-    """M̄ `[o, i]` from layers M_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
+    """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
 
-    Solved as M̄ = average + correction, in float64. Directions without any input (possible with r = 0) keep the average.
+    Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
     """
     wide = [layer.double() for layer in layers]
     eye = torch.eye(len(moments[0])).to(wide[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,18 +83,13 @@ class ProblemView:
         box = widgets.Text(placeholder="a number", description="Answer", layout=widgets.Layout(width="16em"))
         check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
         message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
-        hints_seen = 0
+        hints = map(self.hint, itertools.count(1))
 
         def show(card: Card) -> None:
             message.value = card._repr_html_()
 
-        def on_hint(_: Any) -> None:
-            nonlocal hints_seen
-            hints_seen += 1
-            show(self.hint(hints_seen))
-
         check.on_click(lambda _: show(self.check(box.value if record is None else record)))
-        hint.on_click(on_hint)
+        hint.on_click(lambda _: show(next(hints)))
         solution.on_click(lambda _: show(self.solution()))
         answer = [box] if isinstance(self.problem, NumberProblem) else []
         card = Card("exercise", self.problem.question, self.problem.title)

@@ -32,7 +32,7 @@ Teacher = Tensor | Callable[[Tensor], Tensor]
 
 # ------------------------------------------------------------------------------------------------------------- losses
 def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
-    """τ² KL(σ(teacher/τ) ‖ σ(student/τ)) of every sample, `[N]`, from logits `[N, C]`; teacher first (Hinton et al.,
+    """τ² KL(softmax(teacher/τ) ‖ softmax(student/τ)) of every sample, `[N]`, from logits `[N, C]` (Hinton et al.,
     2015).
 
     The factor τ² keeps the gradient's size: for large τ it tends to (s - mean s - t + mean t) / C, whatever τ.

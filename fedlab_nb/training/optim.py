@@ -32,7 +32,7 @@ def _rows(tensors: Sequence[Tensor], active: int) -> list[Tensor]:
 
 
 class Sgd:
-    """v ← μ v + g + λ p, p ← p - lr v (torch.optim.SGD: momentum μ, coupled weight decay λ, no dampening).
+    """v ← β v + g + decay p, p ← p - lr v (torch.optim.SGD: momentum β, coupled weight decay, no dampening).
 
     `fused`: the one-pass kernel where there is one; its rounding may differ in the last bit.
     """

@@ -50,7 +50,7 @@ def test_two_clients_by_hand():
     # Equal weights, no damping but in the third place: (3*1 + 1*3)/4; only the second knows; nobody knows.
     merged = merge(states, fishers, [1, 1], 1e-9)["w"]
     torch.testing.assert_close(merged, torch.tensor([1.5, 6.0, 2.0]))
-    # With λ = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
+    # With λ_damp = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
     merged = merge(states, fishers, [1, 3], 1.0)["w"]
     torch.testing.assert_close(merged, torch.tensor([2.2, 110 / 19, 1.0]))
 

@@ -38,7 +38,7 @@ def test_kl_of_hand_made_distributions():
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
 def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temperature):
-    """d/ds τ² KL(σ(t/τ) ‖ σ(s/τ)) = τ (q - p), p = σ(t/τ), q = σ(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
+    """d/ds τ² KL(p‖q) = τ (q - p), p = softmax(t/τ), q = softmax(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
     t, s = draw(N, C).requires_grad_(), draw(N, C, seed=1).requires_grad_()
     to_teacher, to_student = torch.autograd.grad(kl_each(t, s, temperature).sum(), (t, s))
     p, q = (t / temperature).softmax(1), (s / temperature).softmax(1)
@@ -48,7 +48,7 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
 
 
 def test_temperature_squared_keeps_the_gradients_size():
-    """τ² KL(σ(t/τ) ‖ σ(s/τ)) is KL of logits divided by τ, times τ²; for τ → ∞ its gradient tends to that of
+    """τ² KL(softmax(t/τ) ‖ softmax(s/τ)) is KL of logits over τ, times τ²; for τ → ∞ its gradient tends to that of
     half the variance of t - s over the classes."""
     t, s = draw(N, C), draw(N, C, seed=1).requires_grad_()
     torch.testing.assert_close(kl_each(t, s, 3.0), 9 * kl_each(t / 3, s / 3), rtol=1e-14, atol=0)

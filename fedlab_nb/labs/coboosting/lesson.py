@@ -96,10 +96,11 @@ def one_step() -> Card:
     components = ", ".join(f"{g:+.2f}" for g in gradient.tolist())
     return worked(
         "One image with label 0; the logits of three clients are (3, 0), (−1, 2) and (1, 0), w = (⅓, ⅓, ⅓).",
-        f"A_w = ({total[0, 0]:.2f}, {total[0, 1]:.2f}), σ(A_w) = ({p[0]:.2f}, {p[1]:.2f}), loss −ln {p[0]:.2f} = "
-        f"{-math.log(p[0]):.2f}.",
+        f"f̄_w = ({total[0, 0]:.2f}, {total[0, 1]:.2f}), softmax(f̄_w) = ({p[0]:.2f}, {p[1]:.2f}), loss "
+        f"−ln {p[0]:.2f} = {-math.log(p[0]):.2f}.",
         f"Gradient: ({components}). Weighted with w it sums to {float(w @ gradient) + 0.0:.2f}: nobody rises unless "
-        f"another falls.\nStep by μ = {mu:g} against the sign: w = ({', '.join(f'{v:.2f}' for v in after.tolist())}), "
+        f"another falls.\nStep by η_w = {mu:g} against the sign: "
+        f"w = ({', '.join(f'{v:.2f}' for v in after.tolist())}), "
         f"shares ({', '.join(f'{v:.2f}' for v in (after / after.sum()).tolist())}).",
     )
 
@@ -110,7 +111,7 @@ def two_images() -> Card:
     for name, p in (("easy", 0.95), ("hard", 0.2)):
         plain.append(-math.log(p))
         weighted.append((1 - p) * plain[-1])
-        rows.append(f"{name}: p = {p:g}, CE = {plain[-1]:.2f}, d = {1 - p:.2f}, d · CE = {weighted[-1]:.3g}")
+        rows.append(f"{name}: p = {p:g}, CE = {plain[-1]:.2f}, (1 − p) · CE = {weighted[-1]:.3g}")
     times, times_ghs = (f"{hard / easy:.0f} times" for easy, hard in (plain, weighted))
     return worked(
         *rows, f"The hard image counts {times} as much as the easy one with plain cross-entropy, {times_ghs} with GHS."

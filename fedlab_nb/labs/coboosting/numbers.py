@@ -34,7 +34,7 @@ def beside(outcome: Any, method: str, words: str, **changes: Any) -> Steps:
 
 
 def last_of_ensemble(outcomes: Mapping[int, Any]) -> dict[int, float]:
-    """{seed: test accuracy of A_w after the last epoch} of {seed: outcome of Co-Boosting}."""
+    """{seed: test accuracy of f̄_w after the last epoch} of {seed: outcome of Co-Boosting}."""
     return {seed: o.report.ensemble_curve[-1] for seed, o in outcomes.items()}
 
 

@@ -23,10 +23,10 @@ def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
 
 
 def two_dampings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: at one λ the exact solution clearly beats the shortcut, at another within the noise."""
+    """The claim of exercise 3: at one λ_damp the exact solution clearly beats the shortcut, at another not."""
     return two_kinds(
         [
-            Gap(f"λ = {dict(options)['damping']:g}", solvers["cg"], solvers["ea"])
+            Gap(f"λ_damp = {dict(options)['damping']:g}", solvers["cg"], solvers["ea"])
             for (_, options), solvers in alike(outcomes, by_solver).items()
         ],
         **words,

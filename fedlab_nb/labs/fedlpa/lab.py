@@ -1,4 +1,4 @@
-"""FedLPA's lab: two weights in the plane, the factors as pictures, λ and π, the solver, what the uploads give away."""
+"""FedLPA's lab: two weights in the plane, the factors, λ_damp and π, the solver, what the uploads give away."""
 
 import math
 from collections.abc import Generator, Sequence
@@ -28,7 +28,7 @@ class TwoWeights(View, name="plane"):
 
     def draw(self, state: PanelState) -> Picture:
         angle, ratio, damping = self.angle.value, self.ratio.value, self.damping.value
-        setting = f"angle {angle} degrees, precision {ratio} to 1, λ = {damping:.1g}"
+        setting = f"angle {angle} degrees, precision {ratio} to 1, λ_damp = {damping:.1g}"
         return self.picture.show(two_weights(angle, ratio, damping), setting)
 
 
@@ -49,7 +49,7 @@ class FactorPictures(View, name="factors"):
 
 
 class Damping(View, name="damping"):
-    """Accuracy against λ for five uses of the uploads; mean diagonals beside what λ adds."""
+    """Accuracy against λ_damp for five uses of the uploads; mean diagonals beside what λ_damp adds."""
 
     _outcome: Any = None
 
@@ -58,7 +58,7 @@ class Damping(View, name="damping"):
         self.damping.value = nearest(numbers.HALVES, 1e-3)
 
     def adapt(self, state: PanelState) -> None:
-        """Start at what the run had; offer the λ that were tried."""
+        """Start at what the run had; offer the λ_damp that were tried."""
         if state.prepared is not None and list(self.damping.options) != labelled(state.prepared.dampings):
             self.damping.options = labelled(state.prepared.dampings)
         if state.outcome is not self._outcome:
@@ -95,7 +95,7 @@ class Solver(View, name="solver"):
         self.damping.value, self.step.value = numbers.DECADES[3], LAST
 
     def work(self, state: PanelState) -> Generator[tuple[int, int, str], None, numbers.Solutions]:
-        """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the λ that is chosen"""
+        """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the chosen λ_damp"""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
         return (yield from numbers.solutions(state.outcome, self.damping.value, self.steps.value))

@@ -46,7 +46,7 @@ def by_hand(ratio: float = 9) -> Card:
 
 def plane(angle: float, ratio: float, damping: float) -> Picture:
     """The plane as the lab shows it."""
-    setting = f"angle {angle:g} degrees, precision {ratio:g} to 1, λ = {damping:g}"
+    setting = f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:g}"
     return Plane().show(two_weights(angle, ratio, damping), setting)
 
 
@@ -56,7 +56,7 @@ def angles() -> Sheet:
         "90 degrees": plane(90, ratio=9, damping=0),
         "45 degrees": plane(45, ratio=9, damping=0),
         "Circles: no direction is surer": plane(90, ratio=1, damping=0),
-        "45 degrees, λ = 10": plane(45, ratio=9, damping=10),
+        "45 degrees, λ_damp = 10": plane(45, ratio=9, damping=10),
     }
     return Sheet(planes)
 
@@ -76,7 +76,7 @@ def one_layer(client: int = 0, seed: int = 0) -> Card:
     images = federation.dataset.x_train[federation.split(outcome.settings.holdout)[client][0]]
     difference = float((factors.a[:-1, -1] - images.flatten(1).mean(0)).abs().max())
     return worked(
-        f"Client {client} (seed {seed}), first layer: M is {len(m)} × {m.shape[1]}, 64 weights and a bias for each "
+        f"Client {client} (seed {seed}), first layer: Θ is {len(m)} × {m.shape[1]}, 64 weights and a bias for each "
         f"unit; A is {len(factors.a)} × {len(factors.a)}; B is {len(factors.b)} × {len(factors.b)}.\n"
         f"The Fisher matrix itself would be {m.numel()} × {m.numel()}.\n"
         f"The last column of A against the mean of the client's own {len(images)} images: largest difference of a "
@@ -93,7 +93,7 @@ def upload() -> Card:
         outputs, inputs = layer_matrix(state, name).shape
         sizes = outputs * inputs, inputs * (inputs + 1) // 2, outputs * (outputs + 1) // 2
         lines.append(
-            f"layer {i}: M {outputs}·{inputs} = {sizes[0]}, A {inputs}·{inputs + 1}/2 = {sizes[1]}, "
+            f"layer {i}: Θ {outputs}·{inputs} = {sizes[0]}, A {inputs}·{inputs + 1}/2 = {sizes[1]}, "
             f"B {outputs}·{outputs + 1}/2 = {sizes[2]}"
         )
         total, model = total + sum(sizes), model + sizes[0]
@@ -107,7 +107,7 @@ def upload() -> Card:
 # ------------------------------------------------------------------------------------------------ what is worth what
 LADDER = {
     "fedavg": "none of it, the average (FedAvg)",
-    "fisher_merge": "a diagonal alone (Fisher merging)",
+    "fisher_merge": "the Fisher diagonal (Fisher merging)",
     "regmean": "A alone (RegMean)",
     "fedlpa": "A and B (FedLPA)",
 }
@@ -168,7 +168,7 @@ def reality() -> Card:
         )
         ahead = difference(exact, shortcut)
         lines.append(
-            f"λ = {damping:g}: exact {mean_percent(exact)}, shortcut {mean_percent(shortcut)} "
+            f"λ_damp = {damping:g}: exact {mean_percent(exact)}, shortcut {mean_percent(shortcut)} "
             f"(difference {points(ahead)}, {MANY} seeds: {significance(ahead)})"
         )
     noise, rounds = (

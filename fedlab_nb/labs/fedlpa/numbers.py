@@ -23,8 +23,8 @@ from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES
 from ..runs import where
 
-LARGE = 400_000  # bytes that one client measured; beyond that fewer λ, draws and test images are tried
-HALVES = [10 ** (e / 2) for e in range(-12, 5)]  # λ from 1e-6 to 100
+LARGE = 400_000  # bytes that one client measured; beyond that fewer λ_damp, draws and test images are tried
+HALVES = [10 ** (e / 2) for e in range(-12, 5)]  # λ_damp from 1e-6 to 100
 DECADES = HALVES[::2]
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
@@ -112,13 +112,13 @@ def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...] | None
     return tuple(shape) if seen else None
 
 
-# ------------------------------------------------------------------------------------------------ λ and π
+# ------------------------------------------------------------------------------------------------ λ_damp and π
 @dataclass(frozen=True, eq=False)
 class DampingSweep:
-    """The server's part for each of `dampings` λ, from the same uploads.
+    """The server's part for each of `dampings` λ_damp, from the same uploads.
 
-    accuracies: rule for π -> use of the uploads (of USES) -> test accuracy 0-1 for each λ
-    measured:   "A" and "B" -> `[K, layers]`, mean diagonal of the undamped factor;   ratios: rule -> `[K, layers]`, π
+    accuracies: rule for π -> use of the uploads (of USES) -> test accuracy 0-1 for each λ_damp
+    measured:   "A" and "B" -> `[M, layers]`, mean diagonal of the undamped factor;   ratios: rule -> `[M, layers]`, π
     layers:     their names in words;   setting: of the run, in words
     """
 
@@ -130,13 +130,13 @@ class DampingSweep:
     setting: str
 
     def added(self, rule: str, chosen: int) -> dict[str, np.ndarray]:
-        """What λ number `chosen` adds to the diagonals, as `measured`."""
+        """What λ_damp number `chosen` adds to the diagonals, as `measured`."""
         root = self.dampings[chosen] ** 0.5
         return {"A": root * self.ratios[rule], "B": root / self.ratios[rule]}
 
 
 def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
-    """Every λ, both rules for π, every use of the uploads."""
+    """Every λ_damp, both rules for π, every use of the uploads."""
     server, large = replay(outcome)
     dampings = DECADES if large else HALVES
     accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}
@@ -144,7 +144,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
         for damping in dampings:
             received = server.uploads(damping, rule)
             for use, shares in by_use.items():
-                known = use == "none" and shares  # the average does not depend on λ
+                known = use == "none" and shares  # the average does not depend on λ_damp
                 shares.append(shares[0] if known else server.accuracy(server.use(use, received)))
                 yield
     layers = [list(own.factors.values()) for own in server.posteriors]
@@ -187,7 +187,7 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
                 yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, layer_names(outcome.report), f"{where(outcome)}, λ = {damping:g}", outcome)
+    return Solutions(curves, points, layer_names(outcome.report), f"{where(outcome)}, λ_damp = {damping:g}", outcome)
 
 
 def own_solution(outcome: Any) -> Solutions:
@@ -197,16 +197,16 @@ def own_solution(outcome: Any) -> Solutions:
     options, report = outcome.options, outcome.report
     if not options["rounds"]:
         points[max(report.iterations.values())] = outcome.accuracy
-    name, setting = options["solver"], f"{where(outcome)}, λ = {options['damping']:g}"
+    name, setting = options["solver"], f"{where(outcome)}, λ_damp = {options['damping']:g}"
     return Solutions({name: report.curves}, {name: sorted(points.items())}, layer_names(report), setting, outcome)
 
 
 # ------------------------------------------------------------------------------------------------ what leaks
 @dataclass(frozen=True, eq=False)
 class NoiseSweep:
-    """Which classes are read off the uploads for each of `noises`; `counts [K, C]`: true samples by class.
+    """Which classes are read off the uploads for each of `noises`; `counts [M, C]`: true samples by class.
 
-    sent:       what is read (DIAGONAL, BIAS) -> `[K, C]` for each noise
+    sent:       what is read (DIAGONAL, BIAS) -> `[M, C]` for each noise
     precision:  what is read -> share of right guesses for each noise;   chance: of a blind attacker
     accuracy:   test accuracy of FedLPA for each noise;   setting: of the run, in words
     """

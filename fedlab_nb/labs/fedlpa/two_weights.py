@@ -35,7 +35,7 @@ class TwoWeights:
 
 
 def two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -> TwoWeights:
-    """The picture's numbers for an `angle` in degrees, a `ratio` of precisions (1 or more) and λ = `damping`."""
+    """The picture's numbers for an `angle` in degrees, a `ratio` of precisions (1 or more) and λ_damp = `damping`."""
     means = torch.tensor(MEANS, dtype=torch.float64)
     inputs = [_rotated(0.0, ratio), _rotated(angle, ratio)]
     sent = [damped(Factors(a, torch.ones(1, 1, dtype=torch.float64)), damping) for a in inputs]

@@ -8,7 +8,7 @@ In short:
   gradient of a cross-entropy. It reads cached logits `[M, N, C]` and labels, never a network or an image: the clients
   are frozen, so that is exact and costs a weighted sum.
 
-A_w is `frozen_ensemble.combine`: Σ_k w_k f_k / Σ_k w_k as in the released code, or with normalise=False the sum to the
+f̄_w is `frozen_ensemble.combine`: Σ_k w_k f_k / Σ_k w_k as in the released code, or with normalise=False the sum to the
 letter. The weights stay in [0, 1] and need not sum to 1; show w / Σ_k w_k.
 """
 
@@ -27,21 +27,21 @@ PERTURBATIONS = ("sign", "literal")
 
 # ------------------------------------------------------------------------------------------------------------------ GHS
 def difficulty(logits: Tensor, labels: Tensor) -> Tensor:
-    """d(x, A_w) = 1 - σ(A_w(x))_y of every sample, in [0, 1] (Eq. 5): logits `[N, C]`, labels `[N]` -> `[N]`."""
+    """1 - p_y, p = softmax(f̄_w(x)), of every sample, in [0, 1] (Eq. 5): logits `[N, C]`, labels `[N]` -> `[N]`."""
     return 1 - logits.softmax(-1).gather(-1, labels[:, None]).squeeze(-1)
 
 
 def hard_sample_loss(logits: Tensor, labels: Tensor, exponent: float = 1.0) -> Tensor:
-    """L_H = (1/b) Σ_i d(x_i)^exponent ℓ_CE(A_w(x_i), y_i), a scalar (Eq. 6); exponent 0 is plain cross-entropy.
+    """L_H = (1/b) Σ_i (1 - p_y)^exponent ℓ_CE(f̄_w(x_i), y_i), a scalar (Eq. 6); exponent 0 is plain cross-entropy.
 
-    What the ensemble already knows well hardly counts (a focal loss). No gradient flows through d.
+    What the ensemble already knows well hardly counts (a focal loss). No gradient flows through 1 - p_y.
     """
     weights = difficulty(logits, labels).detach() ** exponent
     return (weights * F.cross_entropy(logits, labels, reduction="none")).mean()
 
 
 def adversarial_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
-    """L_A = -(1/b) Σ_i τ² KL(σ(A_w/τ) ‖ σ(f_S/τ)) (Eq. 7), at most 0: lower where ensemble and server disagree more.
+    """L_A = -(1/b) Σ_i τ² KL(softmax(f̄_w/τ) ‖ softmax(f_S/τ)) (Eq. 7), at most 0: lower where they disagree more.
 
     DENSE's `boundary_loss` without its mask. Gradients flow through both.
     """
@@ -65,9 +65,9 @@ def perturb(
 ) -> Tensor:
     """x moved by one step along the gradient g of u's share of the teacher's output, `[N, ...]`; `x` itself stays.
 
-    "sign": x + ε sign(∇_x uᵀσ(A(x)/τ)), every pixel by ε (the released code). "literal": x + ε g/‖g‖₂, g = ∇_x uᵀA(x),
-    every image by ε in L₂ norm (Eq. 10), on 3x32x32 55 times less. `u [N, C]`; ε in the units of x. Where the gradient
-    is 0 nothing moves. Not clipped to the range of pixels.
+    "sign": x + ε sign(∇_x uᵀsoftmax(f̄_w(x)/τ)), every pixel by ε (the released code). "literal": x + ε g/‖g‖₂,
+    g = ∇_x uᵀf̄_w(x), every image by ε in L₂ norm (Eq. 10), on 3x32x32 55 times less. `u [N, C]`; ε in the units of x.
+    Where the gradient is 0 nothing moves. Not clipped to the range of pixels.
     """
     choose("perturbation", kind, PERTURBATIONS)
     x = x.detach()
@@ -86,9 +86,9 @@ def perturb(
 
 # ------------------------------------------------------------------------------------------------------------------- EE
 def weight_gradient(logits: Tensor, labels: Tensor, w: Tensor, *, normalise: bool = True) -> Tensor:
-    """∂L_w/∂w `[M]` of L_w = (1/N) Σ_i ℓ_CE(A_w(x_i), y_i) (Eq. 11), from client logits `[M, N, C]`, in closed form.
+    """∂L_w/∂w `[M]` of L_w = (1/N) Σ_i ℓ_CE(f̄_w(x_i), y_i) (Eq. 11), from client logits `[M, N, C]`, in closed form.
 
-    For the sum: g_k = (1/N) Σ_i Σ_c (p_ic - 1[c = y_i]) f_k(x_i)_c, p = σ(A_w(x_i)). For the mean, with w̄ = w / Σ w:
+    For the sum: g_k = (1/N) Σ_i Σ_c (p_ic - 1[c = y_i]) f_kc(x_i), p = softmax(f̄_w(x_i)). For the mean, w̄ = w / Σ w:
     (g_k - Σ_j w̄_j g_j) / Σ_j w_j, hence Σ_k w_k ∂L_w/∂w_k = 0: some clients rise while others fall.
     """
     error = combine(logits, w, normalise=normalise).softmax(-1)
@@ -98,7 +98,7 @@ def weight_gradient(logits: Tensor, labels: Tensor, w: Tensor, *, normalise: boo
 
 
 def sign_step(w: Tensor, gradient: Tensor, mu: float) -> Tensor:
-    """w - μ sign(∂L_w/∂w), clipped to [0, 1] (Eq. 12, "Normalize"); a step that would leave no client is not taken."""
+    """w - η_w sign(∂L_w/∂w), clipped to [0, 1] (Eq. 12, "Normalize"); a step that leaves no client is not taken."""
     moved = (w - mu * gradient.sign()).clamp(0, 1)
     return torch.where(moved.sum() > 0, moved, w)
 

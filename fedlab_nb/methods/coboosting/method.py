@@ -1,12 +1,12 @@
 """Co-Boosting: better images make a better ensemble, a better ensemble makes better images. No data at the server.
 
 Dai et al., *Enhancing One-Shot Federated Learning Through Data and Ensemble Co-Boosting*, ICLR 2024. One upload a
-client, its model, of whatever architecture; then, at the server, with A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, at first
+client, its model, of whatever architecture; then, at the server, with f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, at first
 w_k = 1/M, T times:
-(a) GHS: draw z ~ N(0, I), labels y, a fresh generator; T_G Adam steps on generator *and* z for L = L_H + β L_A; the
-    batch of lowest L stays. In the cross-entropy L_H counts little what A_w knows; L_A drives A_w and f_S apart.
-(b) EE: w ← clip(w - μ sign ∇_w CE(A_w(x), y)) over the pool, whose labels are known: we chose them. The batch joins it.
-(c) DHS: SGD on τ² KL(A_w(x̃) ‖ f_S(x̃)) over the pool, x̃ one random-direction step away from x. Soft targets only.
+(a) GHS: draw z ~ N(0, I), labels y, a fresh generator; T_G Adam steps on generator *and* z for L = L_H + λ_A L_A; the
+    batch of lowest L stays. In the cross-entropy L_H counts little what f̄_w knows; L_A drives f̄_w and f_S apart.
+(b) EE: w ← clip(w - η_w sign ∇_w CE(f̄_w(x), y)) over the pool, whose labels we chose. The batch joins it.
+(c) DHS: SGD on τ² KL(f̄_w(x̃) ‖ f_S(x̃)) over the pool, x̃ one random-direction step away from x. Soft targets only.
 `boosting.py` has the formulas (Eqs. 5-12). Beside ../dense.py: another L, the weights, the perturbation.
 
 Choices where paper and released code differ; taken is the code's, with the paper's as an option:
@@ -15,23 +15,24 @@ Choices where paper and released code differ; taken is the code's, with the pape
   in units of [0, 1] pixels, given in grey levels of 255: 8, as the paper says. (The code's 8 lie in [-1, 1]: 4 here.)
   The gradient is that of the softmax at `temperature`, which is distillation's, too; in the code it is a constant 4.
 - updates=batches: EE steps once a mini-batch of the old pool, so from the second epoch on ("once": one step on all of
-  it; "new": one on the new batch), by μ 0.99^t, μ = 0.1/M. It reads cached logits: exact, since nothing augments x.
+  it; "new": one on the new batch), by η_w 0.99^t, η_w = 0.1/M (the paper's μ). It reads cached logits:
+  exact, since nothing augments x.
 - τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer, and clipping of generator and z
   together, as in dense.py. The last epoch counts, not the best.
 - ghs=false: L_H is plain cross-entropy. dhs=false: x̃ = x. ee=false: w stays where it starts (start=samples: DW-X).
 - reset=false keeps one generator for all epochs, which is not in the paper.
-- Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32, μ
+- Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32, η_w
   0.03/M, chosen on a validation part of the digits and on 28x28 images made of it.
 References: ee_data=real learns w by the same rule on the clients' training images, which then have to be sent;
-`model.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with A_w and not with the server model.
+`model.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with f̄_w and not with the server model.
 
 Findings (digits, five clients, α = 0.1, seeds 0-9, means): equal weights 0.48, EE's 0.64, weights from real images
 0.70; server 0.51, DENSE's 0.43 (+9 ± 16 points, within the noise; DENSE has its own T, batch, steps and rate). EE helps
 where equal weights are bad; where they were above 0.5 it gave -6 to +7 points. Ten clients: equal 0.37, EE's 0.60 (+22
 ± 11 points, never less), real 0.68; server 0.45, DENSE's 0.33 (+12 ± 8, never less); DHS gives it 3 ± 2 points, GHS 0 ±
 2. At α = 10 EE gives -2 ± 2, and the server is 4 ± 2 below equal weights (seeds 0-2). Nor is EE a law: on cluttered
-letters (`glyphs` as 28x28 grey images, cnn, ten clients, seed 0, μ = 0.1/M) it took the ensemble from 0.55 to 0.42, and
-the server, at its old rate of 0.05, stayed at chance.
+letters (`glyphs` as 28x28 grey images, cnn, ten clients, seed 0, η_w = 0.1/M) it took the ensemble from 0.55 to 0.42,
+and the server, at its old rate of 0.05, stayed at chance.
 """
 
 import copy
@@ -68,7 +69,7 @@ class CoBoosting(GeneratorKnobs):
     ghs: bool = knob(True, "Hard samples (GHS)", "Weigh the generator's cross-entropy by difficulty.")
     dhs: bool = knob(True, "Diverse samples (DHS)", "Perturb every batch on the fly.")
     ee: bool = knob(True, "Ensemble weights (EE)", "Re-weight the clients on the synthetic images.")
-    beta: float = knob(1.0, "Adversarial weight", "How much L_A counts.", symbol="β", low=0, high=100)
+    beta: float = knob(1.0, "Adversarial weight", "How much L_A counts.", symbol="λ_A", low=0, high=100)
     adversarial_temperature: float = knob(3.0, "Temperature in L_A", "Paper: 1, its code: 3.", low=0.1, high=100)
     epsilon: float = knob(
         32.0, "Perturbation", "Step of DHS, in grey levels of 255.", symbol="255 ε", low=0, high=255, paper=8.0
@@ -76,7 +77,7 @@ class CoBoosting(GeneratorKnobs):
     perturbation: str = knob(
         "sign", "Perturb by", "Sign of the gradient, or Eq. 10 to the letter.", options=boosting.PERTURBATIONS
     )
-    mu: float = knob(0.03, "Weight step", "Step of EE times the clients.", symbol="μ M", low=0, high=10, paper=0.1)
+    mu: float = knob(0.03, "Weight step", "Step of EE times the clients.", symbol="η_w M", low=0, high=10, paper=0.1)
     updates: str = knob("batches", "Weight updates", "How EE goes over the pool.", options=("batches", "once", "new"))
     weighted: str = knob("mean", "Ensemble", "Divide by Σ w (mean) or not (sum).", options=("mean", "sum"))
     start: str = knob("uniform", "First weights", "1/M, or by sample counts.", symbol="w⁰", options=WEIGHTS)
@@ -92,11 +93,11 @@ class CoBoosting(GeneratorKnobs):
         return client_weights(self.start, ctx.sizes, like)
 
     def teacher(self, logits: Tensor, w: Tensor | None) -> Tensor:
-        """A_w from client logits `[M, N, C]`, `[N, C]`."""
+        """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
         return combine(logits, w, normalise=self.weighted == "mean")
 
     def loss(self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor) -> Tensor:
-        """L_H + β L_A of images `x [b, ...]` with intended labels `y [b]` (Eq. 8)."""
+        """L_H + λ_A L_A of images `x [b, ...]` with intended labels `y [b]` (Eq. 8)."""
         teacher = self.teacher(ensemble.logits(x), w)
         hard = boosting.hard_sample_loss(teacher, y, exponent=1 if self.ghs else 0)
         if not self.beta:

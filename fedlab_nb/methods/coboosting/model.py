@@ -15,7 +15,7 @@ from .report import CoBoostingReport
 
 
 class WeightedEnsemble(EnsembleModel):
-    """A_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
+    """f̄_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
 
     The weights are EE's, set by hand, or learnt by `boosting.reweight` on real images. Features are the concatenated
     logits `[N, M*C]`, client after client.

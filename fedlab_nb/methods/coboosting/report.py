@@ -12,7 +12,7 @@ class CoBoostingReport(SynthesisReport):
     """The images and series of a synthesis, and of the ensemble:
 
     ensemble_weights: `[M]`, w / Σ w at the end (of a snapshot: as it is now)
-    ensemble_curve:   `[T]`, test accuracy of A_w with each epoch's w; None while the method runs
+    ensemble_curve:   `[T]`, test accuracy of f̄_w with each epoch's w; None while the method runs
     weights:          `[T, M]`, w after each epoch, in [0, 1]; their sum need not be 1
     """
 

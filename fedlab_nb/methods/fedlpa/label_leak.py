@@ -15,7 +15,7 @@ def classes_read_off(diagonal: Tensor, count: int) -> list[int]:
 
 
 def label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
-    """How well the guess does, from what K clients sent `[K, C]` and their true class counts `[K, C]`.
+    """How well the guess does, from what M clients sent `[M, C]` and their true class counts `[M, C]`.
 
     `precision`: mean over the clients of the share of right guesses, where the attacker guesses as many classes as the
     client has; `chance`: the same for a blind guess, mean share of classes held; `rank_correlation`: mean Spearman

@@ -1,15 +1,15 @@
 """FedLPA: one-shot federated learning with layer-wise posterior aggregation (NeurIPS 2024, arXiv 2310.00339).
 
-Each client fits a Gaussian to every layer around its trained weights M_k = [W b]: a Laplace approximation whose
-precision is the empirical Fisher, stored as a Kronecker product of two small damped factors (Eq. 10). The server
-multiplies the Gaussians. The mean of the product solves, layer by layer,
+Each client fits a Gaussian to every layer around its trained weights Θ_k = [W b] (the paper's M_k): a Laplace
+approximation whose precision is the empirical Fisher, stored as a Kronecker product of two small damped factors
+(Eq. 10). The server multiplies the Gaussians. The mean of the product solves, layer by layer,
 
-    Σ_k w_k B_k M A_k = Σ_k w_k B_k M_k A_k                                                    (Eqs. 7, 11-13)
+    Σ_k w_k B_k Θ A_k = Σ_k w_k B_k Θ_k A_k                                                    (Eqs. 7, 11-13)
 
 Implemented: Eq. 10 (`client.py`, `parts/kronecker.py`), Eqs. 11-14 and 16 (`server.py`, `solvers.py`,
 `parts/posterior.py`). One upload a client; of the symmetric factors only the upper triangles travel. No public data, no
 distillation. With less of the precision this is `fedavg` (none of it) or `regmean` (A alone);
-`fisher_merge` has a diagonal too, that of the Fisher matrix and not of A and B.
+`fisher_merge` has the Fisher diagonal, which is not the diagonals of A and B.
 
 Departures, and why:
 - The default solver is conjugate gradients: on the digits 5-7 steps reach a residual of 1e-6, where 10,000 of
@@ -30,7 +30,7 @@ Departures, and why:
 - `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it. Same setting:
   89.7 without, 88.6 at 0.03, 85.7 at 0.1, 73.5 at 0.3.
 - The paper says that the upload has no label information; `label_leak` in the report measures that it has.
-- All in float32: against a float64 solve (digits, 32x32 letters; λ down to 1e-6) accuracy moved by one sample at most.
+- All in float32: against a float64 solve (digits, 32x32 letters; λ_damp down to 1e-6) accuracy moved by one sample.
 """
 
 import torch
@@ -63,7 +63,7 @@ class FedLPA(Method):
         1e-3,
         "Damping",
         "Prior precision. Small: every client counts only where its data speak; large: plain averaging.",
-        symbol="λ",
+        symbol="λ_damp",
         low=1e-6,
         high=1e-1,
         log=True,
@@ -86,7 +86,7 @@ class FedLPA(Method):
         1000,
         "Gradient steps",
         "Steps of gradient descent on the server; the other solvers need none.",
-        symbol="T",
+        symbol="T_gd",
         low=0,
         high=20_000,
         paper=10_000,
@@ -102,7 +102,7 @@ class FedLPA(Method):
     noise: float = knob(
         0.0, "Noise", "Laplace noise on what is sent, as a share of its size. No privacy guarantee.", low=0, high=1
     )
-    rounds: int = knob(0, "Rounds after", "Rounds of FedAvg, from FedLPA's model.", symbol="R", low=0, high=1000)
+    rounds: int = knob(0, "Rounds after", "Rounds of FedAvg, from FedLPA's model.", symbol="T", low=0, high=1000)
     local_epochs: int = knob(
         2, "Epochs a round", "Local epochs in each of those rounds.", symbol="E", low=1, high=1000, paper=10
     )

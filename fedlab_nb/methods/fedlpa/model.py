@@ -1,6 +1,6 @@
 """FedLPA's global model, with what its clients had measured beside it.
 
-With that the server's part can be done again (`server_replay.py`): another λ, π, solver or noise, the same clients.
+With that the server's part can be done again (`server_replay.py`): another λ_damp, π, solver or noise, same clients.
 """
 
 from collections.abc import Sequence

@@ -17,18 +17,18 @@ from .solvers import Iterate
 
 @dataclass(frozen=True, eq=False)
 class FedLPAReport(Report):
-    """Of L layers and K clients; a snapshot has the first four fields.
+    """Of L layers and M clients; a snapshot has the first four fields.
 
     layers:          names of the L layers that were solved
     iterations:      by layer, of the solver;   residual: by layer, the last relative residual
     residuals:       `[L, T]`, of each iterate; NaN after a layer's last
     label_leak:      what the last B gives away of the classes (`label_leak.py`)
-    b_diagonal:      `[K, L]`, mean diagonal of the undamped B
-    b_damping:       `[K, L]`, what was added to it; where it is the larger, damping has taken over
-    input_column:    `[K, i]`, last column of the first A without the corner: the client's mean input (of a convolution
+    b_diagonal:      `[M, L]`, mean diagonal of the undamped B
+    b_damping:       `[M, L]`, what was added to it; where it is the larger, damping has taken over
+    input_column:    `[M, i]`, last column of the first A without the corner: the client's mean input (of a convolution
                      its mean patch); None where the first layer has no bias
-    output_diagonal: `[K, C]`, diagonal of the last layer's B, as sent
-    train_counts:    `[K, C]`, samples by class that the clients trained on
+    output_diagonal: `[M, C]`, diagonal of the last layer's B, as sent
+    train_counts:    `[M, C]`, samples by class that the clients trained on
     """
 
     layers: list[str] | None = None
@@ -55,7 +55,7 @@ class FedLPAReport(Report):
     def with_clients(
         self, systems: dict[str, Posterior], clients: list[LocalPosterior], counts: Tensor, damping: float, pi: str
     ) -> FedLPAReport:
-        """Beside what the server got (`systems`) what it may not see: undamped factors and label `counts [K, C]`."""
+        """Beside what the server got (`systems`) what it may not see: undamped factors and label `counts [M, C]`."""
         first, last = (list(systems.values())[at] for at in (0, -1))
         biased = f"{next(iter(systems))}.bias" in clients[0].state
         diagonal = last.b.diagonal(dim1=1, dim2=2).cpu()

@@ -14,7 +14,7 @@ from ..parts.posterior import Posterior
 def layer_systems(
     received: Sequence[Mapping[str, Any]], weights: str = "samples"
 ) -> tuple[dict[str, Tensor], dict[str, Posterior]]:
-    """From K uploads: the weighted average of the states, and the linear system of each layer that has factors."""
+    """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
     trust = [r["samples"] if weights == "samples" else 1 for r in received]
     states = [r["state"] for r in received]
     systems = {}

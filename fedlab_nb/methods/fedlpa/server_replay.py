@@ -23,7 +23,7 @@ from .server import layer_systems
 from .solvers import Iterate, solve, solve_layers
 
 # What the server may use of the uploads, from A and B (exactly solved; by the shortcut EA), A alone as RegMean, and the
-# diagonals of both to nothing, which is the average.
+# factor diagonals (those of A and B; Fisher merging has another, the Fisher diagonal) to nothing, which is the average.
 USES = ("exact", "shortcut", "inputs", "diagonal", "none")
 
 

@@ -1,4 +1,4 @@
-"""Three solvers of FedLPA's linear system `S M = Z`, which `posterior` sets up for a layer.
+"""Three solvers of FedLPA's linear system `S Θ = Z`, which `posterior` sets up for a layer.
 
 The closed form of the expectation approximation (biased, Eq. 16), gradient descent on the squared residual (Eq. 14),
 and conjugate gradients, which solve the same system exactly. Each is a sequence of `Step`s, so that a caller can watch
@@ -24,7 +24,7 @@ LOOK = 8  # steps of conjugate gradients on a GPU between two looks at whether t
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An iterate: the layer `matrix [o, i]` and its relative residual `|S M - Z| / |Z|` (a 0-d tensor)."""
+    """An iterate: the layer `matrix [o, i]` and its relative residual `|S Θ - Z| / |Z|` (a 0-d tensor)."""
 
     matrix: Tensor
     residual: Tensor
@@ -56,9 +56,9 @@ def gradient_descent(system: Posterior, start: Tensor, iterations: int) -> Itera
 def conjugate_gradients(
     system: Posterior, start: Tensor, tolerance: float = CG_TOLERANCE, limit: int = CG_LIMIT
 ) -> Iterator[Step]:
-    """Conjugate gradients on `S M = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
+    """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
 
-    The minimiser of Eq. 14 is the solution of S M = Z; working on S itself avoids squaring its condition number. On a
+    The minimiser of Eq. 14 is the solution of S Θ = Z; working on S itself avoids squaring its condition number. On a
     GPU a few steps too many are cheaper than to wait for each; they are thrown away.
     """
     unending = islice(_unending(system, start), limit + 1)

@@ -3,7 +3,7 @@
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
   to a model; `ensemble.remembered(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
-- `combine(logits, weights)`: A_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
+- `combine(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
   class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
 - `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
 - `client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `class_count_weights(ctx)` -> `[M, C]`, which uploads
@@ -40,7 +40,7 @@ def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
 
 
 def class_shares(counts: Tensor) -> Tensor:
-    """λ_k^c = n_k^c / Σ_j n_j^c, `[M, C]`, from class counts `[M, C]`; a class that nobody has gets 1/M from each."""
+    """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; a class that nobody has gets 1/M from each."""
     counts = counts.float()
     totals = counts.sum(0)
     return torch.where(totals > 0, counts / totals.clamp_min(1), torch.full_like(counts, 1 / len(counts)))
@@ -58,7 +58,7 @@ def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> T
 
 
 def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True) -> Tensor:
-    """A_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
+    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
 
     weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
     """

@@ -1,6 +1,6 @@
 """Kronecker factors of a trained network's empirical Fisher, layer by layer.
 
-For a layer with weights `M = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
+For a layer with weights `Θ = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
 layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
 both without damping, `input_factors` the first alone (RegMean); `damped` adds the prior (FedLPA, Eq. 10). Linear and
 Conv2d have factors; other parameters have none.
@@ -49,18 +49,18 @@ def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
 
 
 def join(weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The layer as a matrix `M [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
+    """The layer as a matrix `Θ [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
     rows = weight.reshape(len(weight), -1)
     return rows if bias is None else torch.cat([rows, bias[:, None]], 1)
 
 
 def layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
-    """`M [o, i]` of the layer of that name in a state dict."""
+    """`Θ [o, i]` of the layer of that name in a state dict."""
     return join(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
 
 
 def with_layers(state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of `state` with the layers of `matrices` (name -> `M [o, i]`) put in; all other entries stay."""
+    """A copy of `state` with the layers of `matrices` (name -> `Θ [o, i]`) put in; all other entries stay."""
     new = dict(state)
     for layer, matrix in matrices.items():
         weight, bias = state[f"{layer}.weight"], state.get(f"{layer}.bias")

@@ -1,10 +1,10 @@
-"""The server side of FedLPA for one layer: the mean of a product of K Gaussians with Kronecker-factored precisions.
+"""The server side of FedLPA for one layer: the mean of a product of M Gaussians with Kronecker-factored precisions.
 
-Client k sends the layer's weights `M_k [o, i]` and the precision `A_k (x) B_k`; the global layer solves
+Client k sends the layer's weights `Θ_k [o, i]` and the precision `A_k (x) B_k`; the global layer solves
 
-    sum_k w_k B_k M A_k = Z,    Z = sum_k w_k B_k M_k A_k                                  (Eqs. 11-13)
+    sum_k w_k B_k Θ A_k = Z,    Z = sum_k w_k B_k Θ_k A_k                                  (Eqs. 11-13)
 
-Everything stays in the matrix form `B M A`, which equals `(A (x) B) vec(M)` with stacked columns; nothing is ever
+Everything stays in the matrix form `B Θ A`, which equals `(A (x) B) vec(Θ)` with stacked columns; nothing is ever
 flattened. `fedlpa/solvers.py` solves it.
 """
 
@@ -23,7 +23,7 @@ from .kronecker import Factors
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """One layer's linear system: weights `m [K, o, i]`, damped factors `a [K, i, i]`, `b [K, o, o]`, trust `w [K]`."""
+    """One layer's linear system: weights `m [M, o, i]`, damped factors `a [M, i, i]`, `b [M, o, o]`, trust `w [M]`."""
 
     m: Tensor
     a: Tensor
@@ -32,7 +32,7 @@ class Posterior:
 
     @classmethod
     def of(cls, matrices: Sequence[Tensor], factors: Sequence[Factors], weights: Sequence[float] | Tensor) -> Posterior:
-        """Stack K clients; `weights` are n_k/N (sum 1), or 1/K each."""
+        """Stack M clients; `weights` are n_k/N (sum 1), or 1/M each."""
         m = torch.stack(list(matrices))
         a, b = (torch.stack([getattr(f, name) for f in factors]) for name in ("a", "b"))
         return cls(m, a, b, torch.as_tensor(weights, dtype=m.dtype, device=m.device))
@@ -48,7 +48,7 @@ class Posterior:
         return self._sum(self.m) / self.w.sum()
 
     def apply(self, matrix: Tensor) -> Tensor:
-        """`S M = sum_k w_k B_k M A_k`; S is symmetric positive definite."""
+        """`S Θ = sum_k w_k B_k Θ A_k`; S is symmetric positive definite."""
         return self._sum(self.b @ matrix @ self.a)
 
     def relative(self, residual: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ def test_one_step_by_hand():
 
 def test_two_images_by_hand():
     text = repr(lesson.two_images())
-    assert "0.05 · " not in text and "d · CE = 1.29" in text
+    assert "0.05 · " not in text and "(1 − p) · CE = 1.29" in text
     assert "31 times" in text and "502 times" in text  # ln 5 / ln (1/0.95), and times 0.8 / 0.05
 
 

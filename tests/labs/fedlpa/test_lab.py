@@ -15,7 +15,7 @@ OWN = ["plane", "factors", "damping", "solver", "leak"]
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """Three λ and two kinds of noise in place of all."""
+    """Three λ_damp and two kinds of noise in place of all."""
     monkeypatch.setattr(numbers, "HALVES", [1e-6, 1e-3, 100.0])
     monkeypatch.setattr(numbers, "NOISES", (0.0, 3.0))
 
@@ -73,7 +73,7 @@ def test_the_plane_follows_its_sliders_without_a_run(make):
     panel = make()
     picture = panel.set("plane", angle=45)
     assert "FedLPA lies at (1.29, 2.47), which is the same" in picture.sentence
-    assert "the diagonal alone at (1.71, 1.33), 1.21 away" in picture.sentence
+    assert "the precision's diagonal at (1.71, 1.33), 1.21 away" in picture.sentence
     assert "angle 45 degrees" in picture.alt
     assert "FedLPA lies at (2.00, 2.00)" in panel.set("plane", damping=1e6).sentence
 
@@ -107,7 +107,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
 def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_accuracy(ran):
     outcome = ran.outcomes[0]
     sentence = ran.set("damping", damping=1e-3).sentence
-    assert f"At λ = 10⁻³: exact (FedLPA) {100 * outcome.accuracy:.0f} %" in sentence
+    assert f"At λ_damp = 10⁻³: exact (FedLPA) {100 * outcome.accuracy:.0f} %" in sentence
     assert "π = trace" in ran.set("damping", pi="trace").alt
     assert "π = 1 " in ran.set("damping", pi="one").alt
 
@@ -119,7 +119,7 @@ def test_the_solver_of_the_run_then_all_three(ran):
     ran.set("solver", steps=100, damping=1e-6)
     picture = ran.work("solver")
     assert ran.error == "" and "gradient descent after 100 steps" in picture.sentence
-    assert "λ = 1e-06" in picture.alt and "shortcut EA after 0 steps" in picture.sentence
+    assert "λ_damp = 1e-06" in picture.alt and "shortcut EA after 0 steps" in picture.sentence
     assert ran.set("solver", step=0).sentence.count("after 0 steps") == 3
 
 

@@ -73,8 +73,8 @@ def test_exercise_2_is_what_a_client_sends():
         ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "within the noise"),
         (NOISE, "wrong", "clearly better"),
-        (CLEAR + NOISE, "right", "Clear at λ = 1e-06: +50, +60, +40 points, mean +50 ± 25."),
-        (CLEAR[:4] + NOISE, "wrong", "λ = 1e-06 has 2 seeds"),
+        (CLEAR + NOISE, "right", "Clear at λ_damp = 1e-06: +50, +60, +40 points, mean +50 ± 25."),
+        (CLEAR[:4] + NOISE, "wrong", "λ_damp = 1e-06 has 2 seeds"),
         (pairs(1e-6, [-50, -60, -40]) + NOISE, "wrong", "clearly better"),
         ([run("fedavg", 0, 0.5)], "wrong", "no run of fedlpa"),
         ([r for r in CLEAR + NOISE if r.options["solver"] == "cg"], "wrong", "0 seeds with both"),
@@ -146,7 +146,7 @@ def test_the_upload_is_what_the_ledger_counts():
 
 def test_one_layer_shows_the_mean_image():
     text = repr(lesson.one_layer())
-    assert "M is 64 × 65" in text and "4160 × 4160" in text and "largest difference of a pixel 0.0000" in text
+    assert "Θ is 64 × 65" in text and "4160 × 4160" in text and "largest difference of a pixel 0.0000" in text
 
 
 def test_shares_are_judged_by_accuracy():
@@ -166,14 +166,14 @@ def test_what_the_lesson_says_holds():
     exact, shortcut = (score(lesson.runs("fedlpa", damping=1e-6, solver=name), "fedlpa") for name in ("cg", "ea"))
     assert exact > shortcut + 25
     reports = [o.report for o in outcomes if o.method == "fedlpa"]
-    assert all((report.b_diagonal < report.b_damping).mean() > 0.9 for report in reports)  # λ has taken over in B
+    assert all((report.b_diagonal < report.b_damping).mean() > 0.9 for report in reports)  # λ_damp has taken over in B
 
 
 @pytest.mark.slow
 def test_reality_holds():
     text = repr(lesson.reality()).splitlines()
     exact, shortcut = (int(text[0].split(name)[1].split(" %")[0]) for name in ("exact ", "shortcut "))
-    assert abs(exact - shortcut) <= 3 and "clear)" in text[1]  # level at the paper's λ
+    assert abs(exact - shortcut) <= 3 and "clear)" in text[1]  # level at the paper's λ_damp
     by_noise = [float(part.split(": ")[1].split(" ")[0]) for part in text[2].split(", ")[2:]]
     assert by_noise[0] > by_noise[3] + 25 and abs(by_noise[0] - by_noise[1]) < 15
     for line in repr(lesson.leak()).splitlines()[:3]:

@@ -43,7 +43,7 @@ def test_plane_says_where_the_answers_lie_and_how_far_off():
     assert is_png(picture) and "angle 90 degrees" in picture.alt and "client 2 at (3.00, 1.00)" in picture.alt
     assert picture.sentence == (
         "Both clients' data together give (1.20, 1.20). FedLPA lies at (1.20, 1.20), which is the same; the average at "
-        "(2.00, 2.00), 1.13 away; the diagonal alone at (1.20, 1.20), which is the same."
+        "(2.00, 2.00), 1.13 away; the precision's diagonal at (1.20, 1.20), which is the same."
     )
     assert [row["distance"] for row in picture.table] == [1.131, 0.0, 0.0, 0.0]
     # one and two standard deviations: 1/3 and 2/3 along the sure direction, 1 and 2 across it
@@ -106,7 +106,7 @@ def test_small_numbers_are_readable():
     ]  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------------ λ
+# ------------------------------------------------------------------------------------------------------ λ_damp
 LAMBDAS = [1e-6, 1e-3, 1.0]
 CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0.3, 0.3]}
 
@@ -124,10 +124,11 @@ def test_damping_names_every_curve_at_the_chosen_lambda_and_where_it_has_taken_o
     picture = damping(sweep, "one", 1, client=2)
     assert is_png(picture) and "toy" in picture.alt and "π = 1 " in picture.alt
     assert picture.sentence == (
-        "At λ = 10⁻³: exact (FedLPA) 80 %, shortcut EA 80 %, average 30 %. λ adds more to B than was measured in "
+        "At λ_damp = 10⁻³: exact (FedLPA) 80 %, shortcut EA 80 %, average 30 %. "
+        "λ_damp adds more to B than was measured in "
         "layer 1."
     )
-    assert picture.table[0] == {"λ": "10⁻⁶", "exact (FedLPA)": "90 %", "shortcut EA": "20 %", "average": "30 %"}
+    assert picture.table[0] == {"λ_damp": "10⁻⁶", "exact (FedLPA)": "90 %", "shortcut EA": "20 %", "average": "30 %"}
     everywhere = damping(damping_sweep([1.0, 2.0], [0.01, 0.2], 0.1), "one", 1)  # added to B: 0.3
     assert "FedLPA is close to A alone" in everywhere.sentence
     nowhere = damping(damping_sweep([1.0, 2.0], [0.01, 0.2], 10.0), "one", 1)  # 0.003

@@ -97,14 +97,14 @@ def test_ee_starts_at_1_over_m_steps_from_the_second_epoch_on_and_stays_in_range
     assert path.shape == (T, M)
     np.testing.assert_allclose(path[0], 1 / M, rtol=1e-6)
     assert (path >= 0).all() and (path <= 1).all() and np.ptp(path[-1]) > 0
-    # `passes` = 2 steps an epoch, each of μ 0.99^t / M.
+    # `passes` = 2 steps an epoch, each of η_w 0.99^t / M.
     for t in range(1, T):
         assert np.abs(path[t] - path[t - 1]).max() <= 2 * mu / M * 0.99**t + 1e-6
     assert [s.done for s in steps if s.phase == "ensemble weights"] == [t for t in range(1, T) for _ in range(2)]
 
 
 def test_the_literal_rule_travels_one_decayed_step_an_epoch():
-    """updates="once" with weighted="sum" from Eqs. 2 and 12: every weight moves by μ 0.99^t, until it meets an end."""
+    """updates="once" with weighted="sum" from Eqs. 2 and 12: each weight moves by η_w 0.99^t, until it meets an end."""
     model, _ = run(updates="once", weighted="sum", mu=0.01)
     path = model.report.weights.astype(float)
     for t in range(1, T):
@@ -349,7 +349,7 @@ def test_both_presets_and_the_papers_values():
     assert classroom.passes > 0 and paper.passes == 0  # capped, or the whole pool every epoch
     assert (paper.epochs, paper.images, paper.batch, paper.generator_steps, paper.latent) == (500, 128, 128, 30, 256)
     assert (paper.generator_lr, paper.server_lr, paper.temperature, paper.epsilon) == (1e-3, 0.01, 4, 8)
-    assert paper.beta == 1 and paper.mu == pytest.approx(0.1)  # μ = 0.1/M
+    assert paper.beta == 1 and paper.mu == pytest.approx(0.1)  # η_w = 0.1/M
     for method in (classroom, paper):
         assert method.ghs and method.dhs and method.ee and method.reset
         assert (method.weighted, method.perturbation, method.updates) == ("mean", "sign", "batches")

@@ -18,7 +18,7 @@ def curves(
     ensemble: Mapping[int, Sequence[float]], server: Mapping[int, Sequence[tuple[float, float]]],
     references: Mapping[str, Mapping[int, float]], *, setting: str, chance: float,
 ) -> Picture:  # fmt: skip
-    """Test accuracy of A_w after each epoch `{seed: [T]}` and of the server model `{seed: [(epoch, accuracy), …]}`.
+    """Test accuracy of f̄_w after each epoch `{seed: [T]}` and of the server model `{seed: [(epoch, accuracy), …]}`.
 
     server: empty where no server model was asked for
     references: `{name: {seed: accuracy}}`, flat lines at their mean over the same seeds;   chance: of guessing

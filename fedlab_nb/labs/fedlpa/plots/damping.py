@@ -1,4 +1,4 @@
-"""Accuracy against λ for what a server may make of the uploads; beside it, what is measured and what λ adds to it."""
+"""Accuracy against λ_damp for what a server may make of the uploads; beside it, what is measured and what is added."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,14 +17,14 @@ USES = {
     "exact": ("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
     "shortcut": ("shortcut EA", SERIES[1], "--", "s"),
     "inputs": ("A alone (RegMean)", look("regmean").colour, "-.", "^"),
-    "diagonal": ("diagonals", SERIES[3], ":", "D"),
+    "diagonal": ("factor diagonals", SERIES[3], ":", "D"),
     "none": ("average", "#7F7F7F", (0, (1, 2)), ""),
 }
 POWER = FuncFormatter(lambda v, _: "10" + str(round(np.log10(v))).translate(SUPERSCRIPT) if v > 0 else "")
 
 
 def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = None) -> Picture:
-    """Every use of the uploads under a `rule` for π; λ number `chosen` and a `client` are marked."""
+    """Every use of the uploads under a `rule` for π; λ_damp number `chosen` and a `client` are marked."""
     dampings, accuracies, added = sweep.dampings, sweep.accuracies[rule], sweep.added(rule, chosen)
     with two_axes((1.4, 1), left=0.085, right=0.975, bottom=0.125, between=0.36) as (figure, left, right):
         curves(left, dampings, accuracies, chosen)
@@ -35,16 +35,16 @@ def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = No
     rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
     return Picture(
         figure,
-        alt=f"Lines of test accuracy against the damping λ from {power(dampings[0])} to {power(dampings[-1])} with the "
+        alt=f"Lines of test accuracy against λ_damp from {power(dampings[0])} to {power(dampings[-1])} with the "
         f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. Beside them, for each layer, dots for the "
-        "mean diagonals of the factors A and B of each client and bars for what λ adds to them.",
-        sentence=f"At λ = {power(dampings[chosen])}: {here}. {taken_over(sweep, added)}",
-        table=tabled(["λ", *(USES[name][0] for name in accuracies)], rows),
+        "mean diagonals of the factors A and B of each client and bars for what λ_damp adds to them.",
+        sentence=f"At λ_damp = {power(dampings[chosen])}: {here}. {taken_over(sweep, added)}",
+        table=tabled(["λ_damp", *(USES[name][0] for name in accuracies)], rows),
     )
 
 
 def curves(ax: Axes, dampings: Sequence[float], accuracies: Mapping[str, Sequence[float]], chosen: int) -> None:
-    dress(ax, title="Test accuracy", x="damping λ", grid="y")
+    dress(ax, title="Test accuracy", x="damping λ_damp", grid="y")
     for name, shares in accuracies.items():
         words, colour, line, marker = USES[name]
         main = name == "exact"
@@ -59,7 +59,7 @@ def curves(ax: Axes, dampings: Sequence[float], accuracies: Mapping[str, Sequenc
 
 
 def sizes(ax: Axes, sweep: DampingSweep, added: Mapping[str, np.ndarray], client: int | None) -> None:
-    """One row a factor: a dot a client for its mean diagonal, a bar a client for what λ adds."""
+    """One row a factor: a dot a client for its mean diagonal, a bar a client for what λ_damp adds."""
     dress(ax, title="Measured and added", x="mean diagonal", grid="x")
     rows = [(factor, i) for factor in "AB" for i in range(len(sweep.layers))]
     few = len(rows) <= 14
@@ -76,15 +76,15 @@ def sizes(ax: Axes, sweep: DampingSweep, added: Mapping[str, np.ndarray], client
     log_axis(ax, form=POWER)
     ax.set_xlim(1e-7, 1e3)
     ax.plot([], [], "o", color=SERIES[0], ms=6, label="measured, a client")
-    ax.plot([], [], "|", color=SERIES[1], ms=11, mew=2.2, label="added by λ")
+    ax.plot([], [], "|", color=SERIES[1], ms=11, mew=2.2, label="added by λ_damp")
     legend(ax, loc="upper left", handletextpad=0.2, borderaxespad=0.1, labelspacing=0.25)
 
 
 def taken_over(sweep: DampingSweep, added: Mapping[str, np.ndarray]) -> str:
-    """In which layers λ adds more to B than was measured, at most clients."""
+    """In which layers λ_damp adds more to B than was measured, at most clients."""
     over = (added["B"] > sweep.measured["B"]).mean(0) > 0.5
     if over.all():
-        return "In every layer λ adds more to B than was measured: FedLPA is close to A alone."
+        return "In every layer λ_damp adds more to B than was measured: FedLPA is close to A alone."
     if not over.any():
-        return "In no layer does λ add more to B than was measured."
-    return f"λ adds more to B than was measured in {listed([sweep.layers[i] for i in np.flatnonzero(over)])}."
+        return "In no layer does λ_damp add more to B than was measured."
+    return f"λ_damp adds more to B than was measured in {listed([sweep.layers[i] for i in np.flatnonzero(over)])}."

@@ -15,7 +15,7 @@ LIMITS = (-1.3, 5.3)
 # name -> words, colour, marker, size; the order is that of the bars
 ANSWERS = {
     "average": ("average (no precision)", look("fedavg").colour, "s", 60),
-    "diagonal": ("diagonal alone", SERIES[3], "D", 105),
+    "diagonal": ("precision's diagonal", SERIES[3], "D", 105),
     "aggregate": ("FedLPA (all of it)", look("fedlpa").colour, "o", 78),
 }
 SAME = 0.005  # a distance that is none
@@ -66,7 +66,7 @@ class Plane:
             sentence=f"Both clients' data together give {ring}. "
             f"FedLPA lies at {place(points['aggregate'])}, {away['aggregate']}; "
             f"the average at {place(points['average'])}, {away['average']}; "
-            f"the diagonal alone at {place(points['diagonal'])}, {away['diagonal']}.",
+            f"the precision's diagonal at {place(points['diagonal'])}, {away['diagonal']}.",
             table=tabled("answer | weight 1 | weight 2 | distance", rows),
         )
 
