@@ -45,7 +45,7 @@ def test_exercise_1(answer, state, words):
     [
         (None, "unattempted", "No answer"),
         (496, "right", "Yes"),
-        (210, "wrong", "M alone"),
+        (210, "wrong", "Θ alone"),
         (751, "wrong", "one triangle"),
         (465, "wrong", "biases"),
         (500, "wrong", "too large"),
