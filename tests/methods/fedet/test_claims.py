@@ -63,13 +63,17 @@ def train(models, data, seed, steps=STEPS):
 
 
 @functools.cache
-def teachers(seed, alpha):
-    """Logits of the ten trained clients on the public and on the test images, `[10, N, 10]`."""
+def clients(seed, alpha):
+    """The ten trained clients."""
     kinds = [POOL[k % 3] for k in range(10)]
     models = [build(name, (1, 8, 8), 10, width=width, generator=stream(seed, name, width)) for name, width in kinds]
-    clients = train(models, shards(seed, alpha), seed)
-    data = digits(seed)[0]
-    return clients.logits(data.x_public), clients.logits(data.x_test)
+    return train(models, shards(seed, alpha), seed)
+
+
+@functools.cache
+def teachers(seed, alpha):
+    """Their logits on the public and on the test images, `[10, N, 10]`."""
+    return tuple(clients(seed, alpha).logits(x) for x in (digits(seed)[0].x_public, digits(seed)[0].x_test))
 
 
 def right(labels, truth):
@@ -89,9 +93,7 @@ def student(seed, alpha, labels="consensus", steps=600, samples=359, noise=False
     if noise:
         low, high = float(data.x_train.min()), float(data.x_train.max())
         x = low + (high - low) * torch.rand(x.shape, generator=stream(seed, "noise"))
-        kinds = [POOL[k % 3] for k in range(10)]
-        models = [build(n, (1, 8, 8), 10, width=w, generator=stream(seed, n, w)) for n, w in kinds]
-        logits = train(models, shards(seed, alpha), seed).logits(x)
+        logits = clients(seed, alpha).logits(x)
     said = consensus(logits)
     net = build("mlp", (1, 8, 8), 10, width=256, generator=stream(seed, "server"))
     rows, order = torch.arange(len(x))[:samples], stream(seed, "order")
@@ -168,8 +170,8 @@ def test_one_round_of_averaging_is_worse_than_the_student(alpha):
             models.append(build("mlp", (1, 8, 8), 10, width=256))
             load_state(models[-1], model_state(start))
         data = shards(seed, alpha)
-        clients = train(models, data, seed)
-        load_state(start, weighted_mean([clients.state(k) for k in range(10)], [len(y) for _, y in data]))
+        alone = train(models, data, seed)
+        load_state(start, weighted_mean([alone.state(k) for k in range(10)], [len(y) for _, y in data]))
         averaged.append(right(start(digits(seed)[0].x_test).argmax(1), digits(seed)[0].y_test))
     assert mean(averaged) < mean(student(seed, alpha) for seed in range(5)) - 0.1
 
