@@ -26,27 +26,27 @@ def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
     return 2 * per_direction * state_bytes(d) * rounds
 
 
-def fens_bytes(d: int, clients: int, q: int, rounds: int, bits: int = 8, exact: int = 0, tensors: int = 0) -> int:
+def fens_bytes(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> int:
     """FENS, down and up: S + S + M (ensemble entry) + 2 * 4 q * T, where an entry is one quantised model.
 
     The paper prints ratios and no formula; this is the simple accounting that gives all of them.
 
     q: numbers of the aggregator; `rounds`: T of its training; bits = 32 means an ensemble that is not quantised. An
-    entry is bits (d - exact) / 8 + 4 exact + 4 tensors bytes: `exact` of the d numbers stay float32 (biases, batch
-    norm), and each of `tensors` quantised tensors has a float32 scale. The paper neglects both, hence the defaults.
-    Exact where every tensor's codes fill whole bytes (always at 8 bits), otherwise up to one byte a tensor and client
-    too low.
+    entry is bits (d - kept) / 8 + 4 kept + 4 tensors bytes: `kept` of the d numbers stay float32 (biases, batch norm),
+    and each of `tensors` quantised tensors has a float32 scale. The paper neglects both, hence the defaults. Exact
+    where every tensor's codes fill whole bytes (always at 8 bits), otherwise up to one byte a tensor and client too
+    low.
     """
-    entry = -(-bits * (d - exact) // 8) + FLOAT * (exact + tensors)
+    entry = -(-bits * (d - kept) // 8) + FLOAT * (kept + tensors)
     return one_shot_bytes(d) + clients * entry + 2 * state_bytes(q) * rounds
 
 
-def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, exact: int = 0, tensors: int = 0) -> float:
+def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> float:
     """`fens_bytes / one_shot_bytes`; with the defaults 1 + M/8 + q T / d.
 
     FENS costs less than an R-round method only while R is larger than this.
     """
-    return fens_bytes(d, clients, q, rounds, bits, exact, tensors) / one_shot_bytes(d)
+    return fens_bytes(d, clients, q, rounds, bits, kept, tensors) / one_shot_bytes(d)
 
 
 def triangle(d: int) -> int:

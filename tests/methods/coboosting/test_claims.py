@@ -1,10 +1,9 @@
-"""What can safely be claimed of Co-Boosting on small data: means over ten partitions of the digits, five clients.
+"""What can safely be claimed of Co-Boosting on small data: means over ten partitions of the digits, ten clients.
 
-Measured there (seeds 0-9, alpha 0.1): ensemble 0.48 with equal weights, 0.64 with Co-Boosting's, 0.70 with weights from
-real images; server model 0.51, at worst 0.35. DENSE's student has 0.43, and stays at chance on two of the ten; the
-difference is +0.09 ± 0.16 (95 %, Student's t of the paired differences), within the noise: on four of the ten DENSE is
-the better one. Of ten clients the server model has 0.45, DENSE's 0.33: +0.12 ± 0.08, on no seed more than a point below
-it. Not claimed: that it beats every baseline, any effect of DHS, pretty images.
+Measured there (seeds 0-9, alpha 0.1): ensemble 0.37 with equal weights, 0.60 with Co-Boosting's, 0.67 with weights from
+real images; server model 0.45, at worst 0.24. DENSE's student has 0.33: the server model is above it by 0.12 ± 0.08
+(95 %, Student's t of the paired differences), on no seed more than a point below. Of five clients that difference was
+0.09 ± 0.16, within the noise. Not claimed: that it beats every baseline, any effect of DHS, pretty images.
 """
 
 import functools
@@ -17,10 +16,10 @@ from fedlab_nb.data import federate, load
 from fedlab_nb.methods.base import EnsembleModel
 from fedlab_nb.methods.coboosting import boosting
 from fedlab_nb.methods.coboosting.model import WeightedEnsemble
-from fedlab_nb.study import compare, job
+from fedlab_nb.study import job
 
 pytestmark = pytest.mark.slow
-CLIENTS, SEEDS, HOLDOUT = 5, 10, 0.1
+CLIENTS, SEEDS, HOLDOUT = 10, 10, 0.1  # as in lesson 05, so that its runs are remembered
 
 
 def accuracy(model):
@@ -45,7 +44,7 @@ def scores(alpha):
     by_name: dict[str, list[float]] = {}
     methods = ["coboosting", "dense"] if alpha < 1 else ["coboosting"]
     short = {} if alpha < 1 else {"coboosting.epochs": 1}  # at alpha 10 only the clients are wanted
-    for event in job(methods, seeds=SEEDS, alpha=alpha, clients=CLIENTS, holdout=HOLDOUT, **short):
+    for event in job(methods, seeds=SEEDS, alpha=alpha, clients=CLIENTS, **short):
         if event.error is not None:
             raise event.error
         if event.outcome is None:
@@ -78,19 +77,15 @@ def test_the_student_stays_below_its_teacher():
     assert (s["coboosting"] <= s["boosted ensemble"] + 0.02).all()
 
 
-def test_the_server_model_is_nowhere_near_chance_and_on_average_not_below_denses():
-    """Of five clients it is not clearly better than DENSE's: no lower by more than 2 points is what can be held."""
+def test_the_server_model_is_nowhere_near_chance():
+    server = scores(0.1)["coboosting"]
+    assert server.mean() > 0.4 and server.min() > 0.2
+
+
+def test_the_server_model_is_above_denses():
     s = scores(0.1)
-    assert s["coboosting"].mean() > 0.4 and s["coboosting"].min() > 0.25
-    assert s["coboosting"].mean() >= s["dense"].mean() - 0.02
-
-
-def test_of_ten_clients_the_server_model_is_above_denses():
-    outcomes = compare(["coboosting", "dense"], seeds=SEEDS, alpha=0.1, clients=10)  # runs of lesson 05
-    boosted, dense = (
-        np.array([o.accuracy for o in outcomes if o.method == method]) for method in ("coboosting", "dense")
-    )
-    assert (boosted - dense).mean() >= 0.04 and ((boosted - dense) > -0.02).all()
+    gains = s["coboosting"] - s["dense"]
+    assert gains.mean() >= 0.04 and (gains > -0.02).all()
 
 
 def test_headroom_falls_as_the_skew_does():
