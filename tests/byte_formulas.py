@@ -1,6 +1,6 @@
 """What the papers' methods must cost in bytes, as closed formulas: the tests hold the ledger to them.
 
-d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, R rounds, C classes. Every
+d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, T rounds, C classes. Every
 function gives the bytes of *one client* unless it says "all". What the package itself shows is in `comm/formulas.py`.
 """
 
@@ -58,9 +58,9 @@ def logit_bytes(samples: int, classes: int) -> int:
 
 
 def dsfl_bytes(samples: int, classes: int, rounds: int, image: int = 0) -> int:
-    """DS-FL, down and up: 4 N C (2 R - 1), and N images of `image` numbers.
+    """DS-FL, down and up: 4 N C (2 T - 1), and N images of `image` numbers.
 
-    R times up and R - 1 times down, since the last targets stay at the server.
+    T times up and T - 1 times down, since the last targets stay at the server.
     """
     return logit_bytes(samples, classes) * (2 * rounds - 1) + FLOAT * samples * image
 

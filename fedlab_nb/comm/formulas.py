@@ -1,6 +1,6 @@
 """What methods cost in bytes, as closed formulas: for what is shown before anything is sent, and at the papers' size.
 
-d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, R rounds, C classes. Every
+d is the number of float32 numbers in one model's state, S = 4 d its bytes; M clients, T rounds, C classes. Every
 function gives the bytes of *one client* unless it says "all". Byte counts are exact integers; a MiB is 2^20 bytes,
 which is what the papers' "MB" are. Nothing here trains, sends or builds anything.
 """
@@ -22,7 +22,7 @@ def one_shot_bytes(d: int) -> int:
 
 
 def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
-    """2 S R, down and up, with `per_direction` model-sized messages each way (1: FedAvg and FedAdam, 2: SCAFFOLD)."""
+    """2 S T, down and up, with `per_direction` model-sized messages each way (1: FedAvg and FedAdam, 2: SCAFFOLD)."""
     return 2 * per_direction * state_bytes(d) * rounds
 
 
@@ -44,7 +44,7 @@ def fens_bytes(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: i
 def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> float:
     """`fens_bytes / one_shot_bytes`; with the defaults 1 + M/8 + q T / d.
 
-    FENS costs less than an R-round method only while R is larger than this.
+    FENS costs less than a method of T rounds only while T is larger than this.
     """
     return fens_bytes(d, clients, q, rounds, bits, kept, tensors) / one_shot_bytes(d)
 
@@ -55,7 +55,7 @@ def triangle(d: int) -> int:
 
 
 def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:
-    """Numbers of one client's 1x1 adaptors: M c^2 + c at each border of c channels (M c inputs, c outputs, a bias)."""
+    """Numbers of one client's 1x1 adaptors: M r^2 + r at each border of r channels (M r inputs, r outputs, a bias)."""
     return sum(clients * c * c + c for c in channels)
 
 

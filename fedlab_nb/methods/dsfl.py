@@ -1,16 +1,16 @@
 """DS-FL (Itahara et al., IEEE TMC 2023): clients exchange predictions on public images instead of weights.
 
-The public images x go to every client once. Then, for t = 1…R:
+The public images x go to every client once. Then, for t = 1…T:
 
 1. Client k trains E epochs on its own data and sends its probabilities on the public images up, p_k =
-   softmax(π_k(x)).
-2. Server: entropy-reduction aggregation (ERA), q = softmax(p̄ / T), p̄ = (1/M) Σ_k p_k. With T = 0.1 the mean of M
+   softmax(f_k(x)).
+2. Server: entropy-reduction aggregation (ERA), q = softmax(p̄ / τ), p̄ = (1/M) Σ_k p_k. With τ = 0.1 the mean of M
    diffident predictions becomes a sharp target; aggregation=mean takes q = p̄ (the paper's SA). The server's own
    model is distilled on (x, q), with the cross-entropy -Σ_c q_c log p_c.
 3. q goes down, and every client distils as well. After the last round this would change nothing, so it is left out.
 
 Models never travel: clients draw their own first weights and may have different architectures (the server has the
-first client's). What a round costs depends on N public images and C classes only: 4 N C (2R - 1) bytes for a client,
+first client's). What a round costs depends on N public images and C classes only: 4 N C (2T - 1) bytes for a client,
 and the images once. They are counted as they are held here, 4 bytes a number; share_images=false leaves them out, for
 a public set that the clients already have.
 
@@ -20,7 +20,7 @@ Fed-ET compares with it, the server's model is larger than the clients'; here it
 
 Few local epochs do not work on the digits: while most clients answer with their largest class whatever they
 see, the mean prediction is one class for nearly all images, and sharpening makes it everyone's target. On a
-validation part of the training images (M = 10, α = 0.1, seeds 0-3, R = 10, 20 distillation epochs): 0.11 with E = 4,
+validation part of the training images (M = 10, α = 0.1, seeds 0-3, T = 10, 20 distillation epochs): 0.11 with E = 4,
 0.49 with 20, 0.55 with 40.
 """
 
@@ -43,8 +43,8 @@ from .parts.rounds import PHASE, check_finite
     "dsfl",
     title="DS-FL",
     paper="Itahara et al., IEEE TMC 2023",
-    rounds="R rounds",
-    traffic="4 N C (2R - 1) + public images",
+    rounds="T rounds",
+    traffic="4 N C (2T - 1) + public images",
     needs=["public"],
     extra="N unlabelled public images, at the clients too",
     leaks="each client's predictions on public images, every round",
@@ -54,7 +54,7 @@ class DSFL(Method):
 
     trains_locally = False
 
-    rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="R", low=1, high=1000, paper=100)
+    rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="T", low=1, high=1000, paper=100)
     local_epochs: int = knob(
         0, "Epochs a round", "Passes over its own data; 0: as the recipe.", symbol="E", low=0, high=1000, paper=5
     )
@@ -65,7 +65,7 @@ class DSFL(Method):
         "era", "Aggregation", "era: sharpen the mean prediction; mean: take it as it is.", options=("era", "mean")
     )
     temperature: float = knob(
-        0.1, "Temperature", "Of the sharpening: small is sharp.", symbol="T", low=0.01, high=10, log=True
+        0.1, "Temperature", "Of the sharpening: small is sharp.", symbol="τ", low=0.01, high=10, log=True
     )
     share_images: bool = knob(True, "Send public images", "Count the public images, which every client needs, once.")
 
@@ -107,6 +107,6 @@ class DSFL(Method):
 
 
 def sharpened(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
-    """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at T."""
+    """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
     mean = probabilities.mean(0)
     return (mean / temperature).softmax(1) if aggregation == "era" else mean

@@ -1,13 +1,13 @@
 """FedAdam (Reddi et al., ICLR 2021): the clients' mean change is a gradient to the server, which steps by Adam.
 
-For t = 1…R: θ_t down, E local epochs, θ_k up; Δ_t = Σ_k (n_k/N) (θ_k - θ_t); then m, v and θ_{t+1} = θ_t + η_s m /
-(√v + τ) as `parts/server_optimizers` has them (β = 0.9, 0.99, no bias correction; FENS, which uses the same step for
-its aggregator, has τ = 10⁻³). Momenta live at the server, so the traffic is FedAvg's, 2 S_θ R. Batch norm's
+For t = 1…T: θ_t down, E local epochs, θ_k up; Δ_t = Σ_k (n_k/N) (θ_k - θ_t); then m, v and θ_{t+1} = θ_t + η_s m /
+(√v + κ) as `parts/server_optimizers` has them (β = 0.9, 0.99, no bias correction; FENS, which uses the same step for
+its aggregator, has κ = 10⁻³). Momenta live at the server, so the traffic is FedAvg's, 2 S_θ T. Batch norm's
 statistics are averaged, not stepped.
 
-Departure: v starts at 0, where Reddi et al. start it at τ² or more.
+Departure: v starts at 0, where Reddi et al. start it at κ² (their τ²) or more.
 
-So the first round moves every number whose change is much larger than τ by about η_s · 0.1/√0.01 = η_s, whatever the
+So the first round moves every number whose change is much larger than κ by about η_s · 0.1/√0.01 = η_s, whatever the
 clients found: of little use alone.
 """
 
@@ -25,7 +25,7 @@ class FedAdam(Iterative):
         0.05, "Server rate", "How far the server steps.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.01
     )
     tau: float = knob(
-        1e-3, "Floor", "What a tiny change is divided by at least.", symbol="τ", low=1e-8, high=1, log=True
+        1e-3, "Floor", "What a tiny change is divided by at least.", symbol="κ", low=1e-8, high=1, log=True
     )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -1,8 +1,8 @@
 """FedAvg with many rounds (McMahan et al., AISTATS 2017): the iterative method whose traffic one-shot methods save.
 
-For t = 1…R: the server sends θ_t to every client; client k trains E local epochs on its own data from θ_t and returns
-θ_k; θ_{t+1} = Σ_k (n_k/N) θ_k. Full participation. Traffic of one client: 2 S_θ R. The optimizer's state starts
-afresh each round. With R = 1 and the local epochs of the one-shot recipe this is `fedavg` (a test proves it).
+For t = 1…T: the server sends θ_t to every client; client k trains E local epochs on its own data from θ_t and returns
+θ_k; θ_{t+1} = Σ_k (n_k/N) θ_k. Full participation. Traffic of one client: 2 S_θ T. The optimizer's state starts
+afresh each round. With T = 1 and the local epochs of the one-shot recipe this is `fedavg` (a test proves it).
 
 Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
 change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
@@ -29,9 +29,9 @@ from .context import Context
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 
 
-@register("fedavg_multi", **ROUNDS, title="FedAvg, R rounds", paper="McMahan et al., AISTATS 2017")
+@register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
 class FedAvgMulti(Iterative):
-    """Average the weights again and again: R rounds of short local training."""
+    """Average the weights again and again: T rounds of short local training."""
 
     compression: str = knob(
         "none",

@@ -1,23 +1,23 @@
 """FedNova (Wang et al., NeurIPS 2020): clients that take more steps do not count for more.
 
-Client k moves θ_t - θ_k = η Σ_j a_kj g_j over τ_k local steps: ‖a_k‖₁ plain gradients' worth. FedAvg's Σ_k p_k (θ_t -
-θ_k) thus weighs a gradient of client k with p_k ‖a_k‖₁, which optimises another objective than Σ_k p_k f_k. FedNova
-normalises first:
+Client k moves θ_t - θ_k = η Σ_j a_kj g_j over J_k local steps: ‖a_k‖₁ plain gradients' worth. FedAvg's Σ_k w_k (θ_t -
+θ_k) thus weighs a gradient of client k with w_k ‖a_k‖₁, which optimises another objective than Σ_k w_k L_k (L_k: its
+loss). FedNova normalises first (the paper writes τ_k for J_k, the local steps, ρ and γ for β and β_s, the momenta):
 
-    d_k = (θ_t - θ_k) / ‖a_k‖₁                         τ_eff = Σ_k p_k ‖a_k‖₁
-    θ_{t+1} = θ_t - τ_eff Σ_k p_k d_k                  p_k = n_k/N
+    d_k = (θ_t - θ_k) / ‖a_k‖₁                         J_eff = Σ_k w_k ‖a_k‖₁
+    θ_{t+1} = θ_t - J_eff Σ_k w_k d_k                  w_k = n_k/N
 
-With momentum ρ, ‖a_k‖₁ = [τ_k - ρ (1 - ρ^{τ_k}) / (1 - ρ)] / (1 - ρ), τ_k without. Equal τ_k give FedAvg back. With
-server momentum γ the server's step is m ← γ m + τ_eff Σ_k p_k d_k, θ ← θ - m (FENS runs it with client and server
-momentum, γ = 0.9).
+With momentum β, ‖a_k‖₁ = [J_k - β (1 - β^{J_k}) / (1 - β)] / (1 - β), J_k without. Equal J_k give FedAvg back. With
+server momentum β_s the server's step is m ← β_s m + J_eff Σ_k w_k d_k, θ ← θ - m (FENS runs it with client and server
+momentum, β_s = 0.9).
 
 Departures: θ_k goes up instead of d_k, the same bytes; ‖a_k‖₁ follows from n_k (header) and the recipe, so it is not
-sent. Weight decay counts as part of the gradient. Batch norm's statistics are averaged with p_k: the weights τ_eff
-p_k / ‖a_k‖₁ do not sum to 1.
+sent. Weight decay counts as part of the gradient. Batch norm's statistics are averaged with w_k: the weights J_eff
+w_k / ‖a_k‖₁ do not sum to 1.
 
-All clients make E epochs, so τ_k grows with n_k and FedNova gives small clients *more* say than FedAvg does. Under
+All clients make E epochs, so J_k grows with n_k and FedNova gives small clients *more* say than FedAvg does. Under
 label skew that is no gain: on the digits (M = 10, α = 0.1, seeds 0-4, mean accuracy) 0.60 against FedAvg's 0.69. What
-FENS' version gains, it owes to the server momentum: on a validation part of the training images 0.91 with γ = 0.9,
+FENS' version gains, it owes to the server momentum: on a validation part of the training images 0.91 with β_s = 0.9,
 0.64 without.
 """
 
@@ -37,7 +37,7 @@ class FedNova(Iterative):
     counts_steps = True
 
     server_momentum: float = knob(
-        0.0, "Server momentum", "Share of the last step that is repeated.", symbol="γ", low=0, high=0.99, paper=0.9
+        0.0, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99, paper=0.9
     )
 
     # FENS, Table 6, at α = 0.1.
@@ -45,9 +45,9 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        shares = rounds.shares  # p_k
+        shares = rounds.shares  # w_k
         a = [effective_steps(n, rounds.recipe) for n in ctx.sizes]  # ‖a_k‖₁
-        effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # τ_eff
+        effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # J_eff
         momentum = {name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()}
 
         def normalised(state: State, ends: list[State]) -> State:

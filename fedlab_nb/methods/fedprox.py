@@ -1,10 +1,11 @@
 """FedProx (Li et al., MLSys 2020): FedAvg whose clients are held near the model that they received.
 
-Client k minimises f_k(θ) + (μ/2) ‖θ - θ_t‖², so a local step uses the gradient g + μ (θ - θ_t); the server averages
-as FedAvg does. With μ = 0 it is FedAvg to the last bit. FENS tunes μ over {1, 0.1, 0.01} and reports 0.01; FedLPA
-runs one round with μ ∈ {0.001, 0.01, 0.1, 1} and does not say which it reports. Momentum and weight decay act on top
-of the changed gradient, as they do in a loss that has the proximal term. Unequal amounts of local work (the paper's
-γ-inexact solutions) are left out: every client makes E epochs.
+Client k minimises L_k(θ) + (λ_prox/2) ‖θ - θ_t‖², L_k being its loss (λ_prox is the paper's μ). So a local step uses
+the gradient g + λ_prox (θ - θ_t); the server averages as FedAvg does. With λ_prox = 0 it is FedAvg to the last bit.
+FENS tunes λ_prox over {1, 0.1, 0.01} and reports 0.01; FedLPA runs one round with λ_prox ∈ {0.001, 0.01, 0.1, 1} and
+does not say which it reports. Momentum and weight decay act on top of the changed gradient, as they do in a
+loss that has the proximal term. Unequal amounts of local work (the paper's γ-inexact solutions) are left out: every
+client makes E epochs.
 """
 
 from dataclasses import replace
@@ -23,7 +24,7 @@ class FedProx(Iterative):
     """FedAvg with a spring: local training is pulled back to the model of the round."""
 
     mu: float = knob(
-        0.1, "Pull", "How strongly a client is held at θ_t; 0: FedAvg.", symbol="μ", low=0, high=100, paper=0.01
+        0.1, "Pull", "How strongly a client is held at θ_t; 0: FedAvg.", symbol="λ_prox", low=0, high=100, paper=0.01
     )
 
     # FENS, Table 6, at α = 0.1.
@@ -39,7 +40,7 @@ class FedProx(Iterative):
 
 
 def proximal(mu: float, anchor: State) -> Adjust:
-    """g ← g + μ (θ - θ_t), the gradient of (μ/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
+    """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
     def adjust(clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]) -> None:
         there = [anchor[name].expand_as(parameter) for name, parameter in parameters.items()]

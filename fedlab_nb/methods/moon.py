@@ -2,19 +2,19 @@
 
 Client k minimises, over its samples x with label y,
 
-    CE(y, h_θ(x)) - μ log( e^{sim(z, z_glob)/τ} / (e^{sim(z, z_glob)/τ} + e^{sim(z, z_prev)/τ}) )
+    CE(y, h_θ(x)) - λ_con log( e^{sim(z, z_glob)/τ} / (e^{sim(z, z_glob)/τ} + e^{sim(z, z_prev)/τ}) )
 
 where z are the features of the model in training, z_glob those of θ_t as it was received, z_prev those of the
 client's model at the end of its previous round, and sim the cosine. The server averages as FedAvg does. z_glob and
 z_prev come from frozen models (in eval mode), and images are not augmented, so a client computes both once a round.
 
 Departures: the features are the penultimate layer's; the paper adds a two-layer projection head, which would be
-another architecture. In round 1 no previous model exists; with z_prev = z_glob the term is the constant μ log 2
+another architecture. In round 1 no previous model exists; with z_prev = z_glob the term is the constant λ_con log 2
 without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's table of
 properties says so.
 
 Without augmentation and a projection head the term does not help: on the digits (M = 10, α = 0.1, seeds 0-5, a
-validation part of the training images) accuracy is 0.735 with μ = 0, 0.722 with 0.1, 0.604 with 1 and 0.430 with 5.
+validation part of the training images) accuracy is 0.735 with λ_con = 0, 0.722 with 0.1, 0.604 with 1 and 0.430 with 5.
 """
 
 import torch
@@ -32,7 +32,7 @@ class Moon(Iterative):
     """FedAvg with a contrastive loss between local, global and previous features."""
 
     mu: float = knob(
-        0.1, "Contrast", "Weight of the contrastive loss; 0: FedAvg.", symbol="μ", low=0, high=100, paper=5.0
+        0.1, "Contrast", "Weight of the contrastive loss; 0: FedAvg.", symbol="λ_con", low=0, high=100, paper=5.0
     )
     temperature: float = knob(
         0.5, "Temperature", "Small: only which of the two is nearer counts.", symbol="τ", low=0.01, high=10, log=True
@@ -60,7 +60,7 @@ class Moon(Iterative):
 
 
 def contrastive(mu: float, temperature: float) -> Loss:
-    """CE + μ · the cross-entropy of choosing z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
+    """CE + λ_con · the cross-entropy of z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:
         similar = F.cosine_similarity(features.unsqueeze(1), pairs, dim=2) / temperature  # [n, 2]

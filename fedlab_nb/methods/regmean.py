@@ -8,7 +8,7 @@ moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the Θ th
 
 No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here. For one linear layer
 with squared loss, λ_damp = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an
-input (c = 1 as in FedLPA here, sums over positions).
+input (φ = 1 as in FedLPA here, sums over positions).
 
 Departures: the ridge λ_damp keeps the sum invertible and draws towards the average where no client has inputs; the
 paper has none, and shrinks A_k's off-diagonal entries by a factor ξ (its α) instead (0.9, our paper preset). The bias

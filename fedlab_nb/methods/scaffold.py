@@ -1,21 +1,21 @@
 """SCAFFOLD (Karimireddy et al., ICML 2020): control variates correct the drift of local training.
 
-Server: θ_0, c = 0; client k: c_k = 0. For t = 1…R: θ_t and c go down; client k makes E epochs of steps with g - c_k +
+Server: θ_0, c = 0; client k: c_k = 0. For t = 1…T: θ_t and c go down; client k makes E epochs of steps with g - c_k +
 c, then
 
-    c_k⁺ = c_k - c + (θ_t - θ_k) / (K η_l)                  (the paper's option II: its mean gradient of this round)
+    c_k⁺ = c_k - c + (θ_t - θ_k) / (J η_l)                  (the paper's option II: its mean gradient of this round)
 
-and sends Δθ_k and Δc_k = c_k⁺ - c_k up. The server: θ_{t+1} = θ_t + η_s Σ_k p_k Δθ_k, c ← c + Σ_k p_k Δc_k.
+and sends Δθ_k and Δc_k = c_k⁺ - c_k up. The server: θ_{t+1} = θ_t + η_s Σ_k w_k Δθ_k, c ← c + Σ_k w_k Δc_k.
 
 In round 1 all control variates are 0, so round 1 is FedAvg to the last bit; a one-round SCAFFOLD, as the FedLPA paper
 tabulates it, *is* FedAvg, and differences in its tables are noise. Traffic of one client: (S_θ + S_c) both ways,
-4 S_θ R without batch norm, whose statistics have no control variates.
+4 S_θ T without batch norm, whose statistics have no control variates.
 
 Departures, and why:
-- K η_l holds for plain SGD. With momentum ρ a client moves ‖a_k‖₁ > K plain steps (FedNova's a_k, up to 1/(1-ρ) times
-  K), so we divide by ‖a_k‖₁ η_l; with K η_l the control variates would come out ten times too large at ρ = 0.9.
+- J η_l holds for plain SGD. With momentum β a client moves ‖a_k‖₁ > J plain steps (FedNova's a_k, up to 1/(1-β) times
+  J), so we divide by ‖a_k‖₁ η_l; with J η_l the control variates would come out ten times too large at β = 0.9.
   Without momentum it is the paper's formula.
-- p_k = n_k/N, as in the other methods and in FENS' code, so that η_s = 1 gives FedAvg's average; weights=uniform is
+- w_k = n_k/N, as in the other methods and in FENS' code, so that η_s = 1 gives FedAvg's average; weights=uniform is
   the paper's 1/M.
 - θ_k goes up, not Δθ_k: the same bytes and the same numbers. Full participation only.
 """
@@ -31,7 +31,7 @@ from .context import Context
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference, effective_steps
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
-SAID = {**ROUNDS, "traffic": "4 S_θ R", "leaks": LEAKS}
+SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
 
 
 @register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **SAID)
@@ -43,7 +43,7 @@ class Scaffold(Iterative):
     eta_s: float = knob(
         1.0, "Server rate", "How far the server follows the mean change.", symbol="η_s", low=0.01, high=2
     )
-    weights: str = client_weights_knob("p_k")
+    weights: str = client_weights_knob("w_k")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

@@ -54,7 +54,7 @@ def test_every_method_has_a_look_of_its_own_that_can_be_read_on_white():
 def test_a_method_is_found_by_name_title_and_short_name():
     for name, method in METHODS.items():
         assert look(method.info.title) == look(short(method.info.title)) == look(name), name
-    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, R rounds, run 2") == look("fedavg_multi")
+    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look("fedavg_multi")
 
 
 def test_variants_of_a_method_keep_its_colour_and_differ():
@@ -121,7 +121,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
 def test_labs_draw_methods_in_their_own_colours():
     assert LINES[FENS] == look("fens") and HUES["fused"] == look("fusefl").colour
     runs = {0: [(1, 10.0, 0.3), (2, 20.0, 0.6)]}
-    figure = traffic({"Fed-ET": runs, "FedAvg, R rounds, run 1": runs}, setting="x", target=0.5).figure
+    figure = traffic({"Fed-ET": runs, "FedAvg, T rounds, run 1": runs}, setting="x", target=0.5).figure
     assert {look("fedet").colour.lower(), look("fedavg_multi").colour.lower()} <= colours(figure)
     levels = {"equal weights": {0: 0.4}, "DENSE": {0: 0.5}}
     figure = coboosting_curves({0: [0.2, 0.4]}, {0: [(1, 0.1), (2, 0.4)]}, levels, setting="x", chance=0.1).figure

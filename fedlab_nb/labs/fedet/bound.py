@@ -1,14 +1,14 @@
 """The terms of Fed-ET's Theorem 1, to be looked at beside the true loss.
 
-For a loss in [0, 1] that is convex in the prediction, fixed weights α_i and probability 1 - δ,
+For a loss in [0, 1] that is convex in the prediction, fixed weights ω_k and probability 1 - δ,
 
-    L_D(Σ α_i ĥ_i) <= Σ α_i L̂_i(ĥ_i)  +  √log(1/δ) Σ α_i / √n_i  +  ½ Σ α_i d(D_i, D)  +  Σ α_i ν_i
+    L_D(Σ ω_k ĥ_k) <= Σ ω_k L̂_k(ĥ_k)  +  √log(1/δ) Σ ω_k / √n_k  +  ½ Σ ω_k d(D_k, D)  +  Σ ω_k ν_k
                       (i) local loss      (ii) small data            (iii) skew            (iv) joint error
 
-What to keep in mind: the derivation gives √(log(2/δ) / 2n_i) in (ii), less than what is printed for every δ <= ½;
+What to keep in mind: the derivation gives √(log(2/δ) / 2n_k) in (ii), less than what is printed for every δ <= ½;
 both are here. Hoeffding's inequality is applied to a model chosen on the same samples, and δ is not shared out over
 clients. The weights of the algorithm change with the sample, these do not. Nothing is said of the distilled model or
-of λ. The sum is linear in α, so it is least with all weight on one client: it can justify distrust in bad clients,
+of λ_div. The sum is linear in ω, so it is least with all weight on one client: it can justify distrust in bad clients,
 never why ensembles help. And 0-1 loss is not convex: measure with `brier`. ½ d in (iii) cannot be computed: what
 `label_distance` gives is an upper bound of it, so a pile with it says how loose that is, not how loose the theorem.
 """
@@ -28,9 +28,9 @@ def theorem_1(
 ) -> dict[str, float]:  # fmt: skip
     """The right side of Theorem 1, in float64: name -> term, summed over the clients, in the order of the theorem.
 
-    local_loss `[m]`: mean loss in [0, 1] of each client's model on its own training samples; sizes `[m]`: n_i;
-    distance `[m]`: ½ d(D_i, D), under pure label skew at most `label_distance`; joint_error `[m]`: ν_i, which only an
-    oracle with labelled target data can estimate (None: 0, and the sum is then no bound); weights `[m]`: α_i, brought
+    local_loss `[m]`: mean loss in [0, 1] of each client's model on its own training samples; sizes `[m]`: n_k;
+    distance `[m]`: ½ d(D_k, D), under pure label skew at most `label_distance`; joint_error `[m]`: ν_k, which only an
+    oracle with labelled target data can estimate (None: 0, and the sum is then no bound); weights `[m]`: ω_k, brought
     to sum 1 (None: equal); derived: term (ii) as the proof has it, not as printed. UsageError for shapes or values
     that cannot be.
     """
@@ -50,10 +50,10 @@ def theorem_1(
 
 
 def label_distance(counts: Tensor, target: Tensor | None = None) -> Tensor:
-    """½ Σ_c |p_i(c) - p(c)|, `[m]`: total variation of each client's label mix from the target's.
+    """½ Σ_c |p_k(c) - p(c)|, `[m]`: total variation of each client's label mix from the target's.
 
-    counts `[m, N]`: samples by client and class; target `[N]`: the target's mix (None: everybody's samples together).
-    Under pure label skew it bounds ½ d(D_i, D).
+    counts `[m, C]`: samples by client and class; target `[C]`: the target's mix (None: everybody's samples together).
+    Under pure label skew it bounds ½ d(D_k, D).
     """
     mix = counts.double()
     whole = mix.sum(0) if target is None else target.double()
@@ -61,7 +61,7 @@ def label_distance(counts: Tensor, target: Tensor | None = None) -> Tensor:
 
 
 def brier(outputs: Tensor, labels: Tensor) -> Tensor:
-    """½ ‖p - e_y‖² of each sample, in [0, 1] and convex in p: `outputs [..., B, N]`, `labels [B]` -> `[..., B]`.
+    """½ ‖p - e_y‖² of each sample, in [0, 1] and convex in p: `outputs [..., B, C]`, `labels [B]` -> `[..., B]`.
 
     The loss to look at beside the bound, which accuracy cannot be.
     """

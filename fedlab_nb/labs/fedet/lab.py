@@ -1,4 +1,4 @@
-"""Fed-ET's lab. Here: one sample and its experts. `lab_weights`: temperature, dissent, λ, all on remembered logits.
+"""Fed-ET's lab. Here: one sample and its experts. `lab_weights`: temperature, dissent, λ_div, all on remembered logits.
 `lab_runs`: the feedback loop; public data and traffic, which need runs of their own.
 """
 
@@ -72,7 +72,7 @@ class Expert(View, name="expert"):
         else:
             number, truth, logits, student, x = i, None, report.logits, report.student, report.samples[i]
         values = softmax(logits[:, i] / self.heat.value) if rule == "softmax" else logits[:, i]
-        heat = f" at T = {self.heat.value:.3g}" if rule == "softmax" and self.heat.value != 1 else ""
+        heat = f" at τ = {self.heat.value:.3g}" if rule == "softmax" and self.heat.value != 1 else ""
         counts = None if state.outcome is None else state.outcome.label_counts[report.members, int(said.labels[i])]
         return expert(
             Sample(

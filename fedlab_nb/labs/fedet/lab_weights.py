@@ -1,5 +1,5 @@
 """Fed-ET's lab, on the logits that a run leaves behind, so that all of it follows the hand: the temperature of the
-weights, dissent as a warning light, and λ with the target that it makes.
+weights, dissent as a warning light, and λ_div with the target that it makes.
 """
 
 from collections.abc import Generator
@@ -48,7 +48,7 @@ class Dissent(View, name="dissent"):
 
 
 class Target(View, name="target"):
-    """The soft label that λ makes of one public sample, and the dissenters' share over all of them."""
+    """The soft label that λ_div makes of one public sample, and the dissenters' share over all of them."""
 
     def adapt(self, state: PanelState) -> None:
         leaf_to(self.at, state.report.logits.shape[1] - 1)

@@ -99,12 +99,12 @@ def target_for_one(panel: Any, sample: int = 0, strength: float = 0.5) -> Card:
     scale, against = 1 + strength * rho, said.diversity[sample]
     other = int(against.argmax())
     return worked(
-        f"Public sample {sample}, λ = {strength:g}: y = “{y}”, ρ = {rho:.2f}, so 1 + λρ = {scale:.3f}.",
+        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ρ = {rho:.2f}, so 1 + λ_div ρ = {scale:.3f}.",
         f"“{y}” gets (1 + {strength:g} · {float(against[y]):.3f}) / {scale:.3f} = "
         f"{percent((1 + strength * float(against[y])) / scale)}; “{other}”, which the dissenters like best, "
         f"{strength:g} · {float(against[other]):.3f} / {scale:.3f} = "
         f"{percent(strength * float(against[other]) / scale)}; "
-        f"all dissenters together λρ / (1 + λρ) = {percent(strength * rho / scale)}.",
+        f"all dissenters together λ_div ρ / (1 + λ_div ρ) = {percent(strength * rho / scale)}.",
     )
 
 
@@ -200,9 +200,9 @@ def feedback(panel: Any) -> Card:
 
 
 def reality(panel: Any) -> Card:
-    """The rule of the weights in one shot and in the last round of `panel`, and λ; over the seeds."""
+    """The rule of the weights in one shot and in the last round of `panel`, and λ_div; over the seeds."""
     shots = {strength: runs(seeds=MANY, **{"fedet.diversity": strength}) for strength in (0.05, 0, 0.5)}
-    students = {f"λ = {strength:g}": accuracies(of, "fedet") for strength, of in shots.items()}
+    students = {f"λ_div = {strength:g}": accuracies(of, "fedet") for strength, of in shots.items()}
     return worked(
         f"the consensus is right for, in one shot: {rules(by_seed(shots[0.05], 'fedet'))}",
         f"in the last of {first(panel).options['rounds']} rounds: {rules(panel.state('rounds').outcomes)}",

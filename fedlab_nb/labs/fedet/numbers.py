@@ -27,7 +27,7 @@ def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: An
 
 # ------------------------------------------------------------------------------------------------- what the clients say
 def votes(logits: np.ndarray, weighting: str = "softmax", temperature: float = 1.0) -> Consensus:
-    """What the server makes of logits `[m, B, N]`."""
+    """What the server makes of logits `[m, B, C]`."""
     return consensus(torch.as_tensor(logits), weighting, temperature)
 
 

@@ -86,7 +86,7 @@ class LayerFactors:
 
     @property
     def mean(self) -> np.ndarray | None:
-        """`[i - 1]`: the client's mean input. The corner of A counts positions: 1, or T of a convolution."""
+        """`[i - 1]`: the client's mean input. The corner of A counts positions: 1, or Q of a convolution."""
         return self.a[:-1, -1] / self.a[-1, -1] if self.kind else None
 
 

@@ -40,13 +40,13 @@ def sum_for_one(panel: Panel) -> Card:
         big = int((table[:, c] * z[i, :, c]).abs().argmax())
         lines.append(
             f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {big}'s, "
-            f"λ · z = {table[big, c]:.2f} · {z[i, big, c]:.1f} = {table[big, c] * z[i, big, c]:.1f}"
+            f"λ · f = {table[big, c]:.2f} · {z[i, big, c]:.1f} = {table[big, c] * z[i, big, c]:.1f}"
         )
     return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")
 
 
 def identity(panel: Panel, rounds: int = 20) -> Card:
-    """Phase 2 client by client, and one Adam on the pooled samples: how far apart, with K = 1 and with K = 2."""
+    """Phase 2 client by client, and one Adam on the pooled samples: how far apart, with J = 1 and with J = 2."""
     outcome = first(panel)
     federation, experts = outcome.federation(), outcome.model.experts
     x, y = federation.dataset.x_train.to(outcome.settings.device), federation.dataset.y_train
@@ -57,12 +57,12 @@ def identity(panel: Panel, rounds: int = 20) -> Card:
     return worked(
         f"{rounds} rounds between {len(proxies)} clients, one after the other, against {rounds} steps of one Adam on "
         f"all {sum(map(len, held))} proxy samples in one place: the {proxies[0].logits[0].numel()} weights differ by "
-        f"{exact} with K = 1 local step, and by up to {far[2]:.1g} with K = 2."
+        f"{exact} with J = 1 local step, and by up to {far[2]:.1g} with J = 2."
     )
 
 
 def apart(proxies: Mapping[int, Proxy], rounds: int, steps: int) -> float:
-    """The largest difference between λ of FENS' rounds of K = `steps`, and λ of `rounds` steps of Adam."""
+    """The largest difference between λ of FENS' rounds of J = `steps`, and λ of `rounds` steps of Adam."""
     z, y, _ = Proxy.joined(list(proxies.values()))
     rule, plan = per_class(*z.shape[1:]).double(), Fens(rounds=rounds, local_steps=steps, batch=10**6)
     w = rule.table.detach().clone().requires_grad_()

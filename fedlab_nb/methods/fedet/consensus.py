@@ -1,24 +1,24 @@
 """Fed-ET's ensemble loss: whom the server believes on each public sample, and what it keeps of those who disagree.
 
-For one public sample x, with s(w_k, x) in the simplex the softmax output of client k among m clients and N classes:
+For one public sample x, with s_k(x) in the simplex the softmax output of client k among m clients and C classes:
 
-    α_k(x) = σ²_s(w_k, x) / Σ_l σ²_s(w_l, x)        σ²: variance over the N entries; a peaked output counts more
-    s(x)   = Σ_k α_k(x) s(w_k, x)                   y_s(x) = argmax s(x), a tie to the lowest class
+    ω_k(x) = σ²_k(x) / Σ_j σ²_j(x)        σ²: variance over the C entries; a peaked output counts more
+    s(x)   = Σ_k ω_k(x) s_k(x)                   y_s(x) = argmax s(x), a tie to the lowest class
     S_div  = clients whose own top class is not y_s(x)
-    s_div  = Σ_{k in S_div} α_k(x) s(w_k, x)        sums to ρ(x) ≤ 1, the dissent mass
-    loss   = -log p_{y_s} + λ Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
+    s_div  = Σ_{k in S_div} ω_k(x) s_k(x)        sums to ρ(x) ≤ 1, the dissent mass
+    loss   = -log p_{y_s} + λ_div Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
 
-Up to a constant that is (1 + λρ) times the cross-entropy with the soft label (e_y + λ s_div) / (1 + λρ): label
-smoothing whose shape the dissenters choose and whose strength grows with their number. For λ < 1 it never overrules
-y_s. The teachers are constants.
+Up to a constant that is (1 + λ_div ρ) times the cross-entropy with the soft label (e_y + λ_div s_div) / (1 + λ_div ρ):
+label smoothing whose shape the dissenters choose and whose strength grows with their number. For λ_div < 1 it never
+overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
 
 Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
 
 Findings, not promises (digits, ten clients, seeds 0-7, test accuracy at alpha 0.1 | 0.5, the set-up of
 tests/methods/fedet/test_claims.py): consensus .70 | .92, with equal weights .67 | .91, with raw logits' variance .64 |
-.92, of raw logits weighted and summed .55 | .88, with temperature 5 .76 | .94. Students after 300 steps with λ = 0,
-0.05, 0.5, 2: .69 .70 .71 .71 | .91 .91 .91 .89, no inverted U; normalised over the dissenters at λ = 0.5: .71 | .91.
+.92, of raw logits weighted and summed .55 | .88, with temperature 5 .76 | .94. Students after 300 steps with λ_div = 0,
+0.05, 0.5, 2: .69 .70 .71 .71 | .91 .91 .91 .89, no inverted U; normalised over the dissenters, λ_div = 0.5: .71 | .91.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from torch import Tensor
 
 from ...errors import choose
 
-# What α and s are made from: the paper; raw logits' variance as weight of probabilities; raw logits weighted and summed
+# What ω and s are made from: the paper; raw logits' variance as weight of probabilities; raw logits weighted and summed
 # (a re-implementation by others does nearly that); equal weights.
 WEIGHTINGS = ("softmax", "logit-variance", "logits", "uniform")
 # s_div normalised over all clients (as printed), over the dissenters (without any: no term), or over the dissenters and
@@ -39,19 +39,19 @@ NORMALISERS = ("all", "dissenters", "dissenters-or-uniform")
 
 @dataclass(frozen=True)
 class Consensus:
-    """What the ensemble of m clients says of B samples in N classes."""
+    """What the ensemble of m clients says of B samples in C classes."""
 
-    outputs: Tensor  # s(w_k, x), [m, B, N]
-    weights: Tensor  # α_k(x), [m, B]; columns sum to 1
-    distribution: Tensor  # s(x), [B, N]
+    outputs: Tensor  # s_k(x), [m, B, C]
+    weights: Tensor  # ω_k(x), [m, B]; columns sum to 1
+    distribution: Tensor  # s(x), [B, C]
     labels: Tensor  # y_s(x), [B]
     dissent: Tensor  # whether client k is in S_div(x), [m, B] bool
     mass: Tensor  # ρ(x), [B]
-    diversity: Tensor  # s_div(x), [B, N]
+    diversity: Tensor  # s_div(x), [B, C]
 
     @property
     def effective_clients(self) -> Tensor:
-        """1 / Σ_k α_k², [B]: m if all count alike, 1 if one client speaks alone."""
+        """1 / Σ_k ω_k², [B]: m if all count alike, 1 if one client speaks alone."""
         return 1 / self.weights.square().sum(0)
 
     @property
@@ -64,7 +64,7 @@ class Consensus:
 def consensus(
     logits: Tensor, weighting: str = "softmax", temperature: float = 1.0, normalise: str = "all"
 ) -> Consensus:
-    """The consensus and the dissenters' target from the clients' `logits [m, B, N]`.
+    """The consensus and the dissenters' target from the clients' `logits [m, B, C]`.
 
     `temperature` divides the logits for the weights alone, against overconfident clients. `weighting` is one of
     WEIGHTINGS, `normalise` one of NORMALISERS (UsageError otherwise).
@@ -92,7 +92,7 @@ def consensus(
 
 
 def variance_weights(values: Tensor) -> Tensor:
-    """α `[m, B]` from the variances over the last axis of `values [m, B, N]`; equal where all are flat to rounding."""
+    """ω `[m, B]` from the variances over the last axis of `values [m, B, C]`; equal where all are flat to rounding."""
     variance = values.var(-1, correction=0)
     total = variance.sum(0)
     flat = total <= torch.finfo(values.dtype).eps ** 2
@@ -100,7 +100,7 @@ def variance_weights(values: Tensor) -> Tensor:
 
 
 def ensemble_loss(student: Tensor, labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
-    """ℓ + λ KL of each sample, `[B]`: student logits `[B, N]`, y_s `[B]`, s_div `[B, N]`, λ."""
+    """ℓ + λ_div KL of each sample, `[B]`: student logits `[B, C]`, y_s `[B]`, s_div `[B, C]`, λ_div."""
     log_p = student.log_softmax(-1)
     follow = F.nll_loss(log_p, labels, reduction="none")
     if not strength:

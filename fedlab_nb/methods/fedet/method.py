@@ -2,13 +2,13 @@
 
 Cho et al., *Heterogeneous Ensemble Knowledge Transfer for Training Large Models in Federated Learning*, IJCAI 2022.
 
-Round t of T: the server draws m of the M clients in proportion to n_k; each gets its architecture's small model M[i].
-1. Clients take τ SGD steps of batch b and send the small model back. The server overwrites the head of its large model
+Round t of T: the server draws m of the M clients in proportion to n_k; each gets its architecture's small model.
+1. Clients take J SGD steps of batch b and send the small model back. The server overwrites the head of its large model
    by the mean of all m heads (`representation.py`: every network ends in a head of one shape).
 2. The m models label the public samples, each trusted sample by sample by the variance of its softmax output; those
-   who disagree are a second, soft target of weight λ (`consensus.py`). The large model takes τ_s steps on both.
+   who disagree are a second, soft target of weight λ_div (`consensus.py`). The large model takes J_s steps on both.
 3. Small models of one architecture are averaged, unweighted; each gets the head of the large model.
-A chosen client's round costs 2 n_{M(k)} numbers. The large model, public samples and their labels never travel.
+A chosen client's round costs twice the numbers of its model. The large model, public samples and labels never travel.
 
 rounds=1 is the one-shot form (FENS compares with it; the classroom preset): all clients train to the end and upload
 once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
@@ -16,7 +16,7 @@ once, then come all server steps. They are the clients that all methods share, a
 Where the paper is silent or says two things: softmax outputs, not raw logits; s_div as printed, normalised over all;
 KL(s_div ‖ student); heads Linear-ReLU-Linear of width r behind an adapter of each architecture's own; one first model
 an architecture; one that nobody brings keeps its body and gets the head; a new optimizer every round.
-Departures: a client's τ batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
+Departures: a client's J batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
 Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as there; the clients' ResNets keep
 theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
 """
@@ -59,9 +59,9 @@ class FedET(Method):
 
     rounds: int = knob(1, "Rounds", "1: one shot; all train to the end.", symbol="T", low=1, high=10_000, paper=230)
     per_round: int = knob(0, "Clients a round", "0: all, as in one shot.", symbol="m", low=0, high=10_000, paper=10)
-    local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="τ", low=1, high=10_000, paper=30)
-    diversity: float = knob(0.05, "Diversity", "Weight of the dissenters' target.", symbol="λ", low=0, high=10)
-    weighting: str = knob("softmax", "Weights", "Variance of what, or equal.", symbol="α_k", options=WEIGHTINGS)
+    local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="J", low=1, high=10_000, paper=30)
+    diversity: float = knob(0.05, "Diversity", "Weight of the dissenters' target.", symbol="λ_div", low=0, high=10)
+    weighting: str = knob("softmax", "Weights", "Variance of what, or equal.", symbol="ω_k", options=WEIGHTINGS)
     temperature: float = knob(1.0, "Temperature", "Of weights: high trusts the loud.", low=0.01, high=1000, log=True)
     normalise: str = knob("all", "Dissent over", "Who is in the soft target's sum of weights.", options=NORMALISERS)
     transfer: str = knob("auto", "Heads", "Mean up, copy down; auto: both, none in one shot.", options=TRANSFERS)
@@ -70,7 +70,7 @@ class FedET(Method):
     pool: str = knob("dealt", "Small models", "The run's, dealt or drawn; three small.", options=POOLS, paper="drawn")
     server: str = knob("auto", "Server's model", "auto: the largest.", options=("auto", *MODELS), paper="vgg9")
     server_width: int = knob(0, "Server's width", "0: two to four times the usual.", low=0, high=4096, paper=78)
-    server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="τ_s", low=1, high=10**5, paper=128)
+    server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="J_s", low=1, high=10**5, paper=128)
     one_shot_steps: int = knob(600, "Steps in one shot", "Of the server.", low=1, high=10**6, log=True, paper=29_000)
     server_lr: float = knob(0.05, "Server rate", "Constant.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.005)
     server_momentum: float = knob(0.9, "Server momentum", "0: plain SGD.", low=0, high=0.999, paper=0.0)
@@ -135,7 +135,7 @@ class FedET(Method):
         return LargeModel(server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes)
 
     def votes(self, logits: Tensor) -> Consensus:
-        """What the server makes of clients' `logits [m, B, N]`."""
+        """What the server makes of clients' `logits [m, B, C]`."""
         return consensus(logits, self.weighting, self.temperature, self.normalise)
 
     def _clients(
@@ -159,7 +159,7 @@ class FedET(Method):
     def _distil(
         self, ctx: Context, t: int, server: nn.Module, x: Tensor, votes: Consensus, report: FedETReport
     ) -> Steps[Tensor]:
-        """τ_s steps on ℓ + λ KL, in shuffled passes over the public samples `x`; returns the loss at each, `[τ_s]`."""
+        """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `x`; returns the losses `[J_s]`."""
         recipe = Recipe(batch_size=self.server_batch, lr=self.server_lr, momentum=self.server_momentum, weight_decay=0)
         labels, against, losses = votes.labels, votes.diversity, list[Tensor]()
         learner = Learner(server, recipe, lambda at, z: ensemble_loss(z, labels[at], against[at], self.diversity))
@@ -179,7 +179,7 @@ class FedET(Method):
         return t + 1 == self.rounds or (t + 1) % (self.rounds // FRAMES or 1) == 0
 
     def _progress(self, t: int, step: int, model: Student | None = None, phase: str = "rounds") -> Progress:
-        """Where the run stands after `step` of round t's τ + τ_s steps; in one shot, after those of the server."""
+        """Where the run stands after `step` of round t's J + J_s steps; in one shot, after those of the server."""
         metrics = model.report.last_round if model is not None and phase == "rounds" else {}
         if self.rounds == 1:
             return Progress("distillation", step - self.local_steps, self.one_shot_steps, metrics, model)

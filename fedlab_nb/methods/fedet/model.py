@@ -44,7 +44,7 @@ def with_room(past: list[PastRound], last: PastRound) -> list[PastRound]:
 
 class LargeModel(NetworkModel):
     """The server's network. `last`: the models of the last round; the next one would start from `last.after`. `past`:
-    rounds to be measured; `votes`: what the server makes of logits `[m, B, N]`."""
+    rounds to be measured; `votes`: what the server makes of logits `[m, B, C]`."""
 
     report: FedETReport
 

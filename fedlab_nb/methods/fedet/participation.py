@@ -28,7 +28,7 @@ def chosen_clients(sizes: Sequence[int], m: int, stream: torch.Generator) -> lis
 def cycled(x: Tensor, y: Tensor, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
     """`count` samples of a shard `(x [n, ...], y [n])`, in as many shuffled passes over it as that takes.
 
-    With count = τ b, one epoch in batches of b is τ steps, however few samples a client has.
+    With count = J b, one epoch in batches of b is J steps, however few samples a client has.
     """
     passes = [torch.randperm(len(y), generator=stream) for _ in range(-(-count // len(y)))]
     rows = torch.cat(passes)[:count].to(y.device)

@@ -20,20 +20,20 @@ NUMBERS = 500_000  # fewer where an array of them would hold more numbers than t
 
 @dataclass(frozen=True, eq=False)
 class FedETReport(Report):
-    """T rounds, m clients in each, N classes; `members` are the last round's clients.
+    """T rounds, m clients in each, C classes; `members` are the last round's clients.
 
     architectures, server: the clients' networks and the server's, as people write them ("mlp", "mlp:16")
     public_samples: how many;   numbers_sent: the paper's cost, parameters down and up, all chosen clients and rounds
-    dissent: share of votes against the consensus;   effective_clients: mean of 1 / Σ α²;   both of the last round
+    dissent: share of votes against the consensus;   effective_clients: mean of 1 / Σ ω²;   both of the last round
     small_parameters: numbers in each architecture's small model
     shown_rounds: those with a point in the curve, from 1; there, shares of test samples that are classified right:
     clients_accuracy (their mean), consensus_accuracy, small_before and small_after (mean of the small models before
     and after the server's head is copied in)
 
-    chosen [T, m]: the clients;   dissent_by_round, effective_by_round [T];   loss [T, τ_s]: the server's at each step
-    samples [B, ...]: the first public ones;   logits [m, B, N], student [B, N]: what members and server say of them
-    test_rows [B']: at most TESTED test samples, spread evenly;   test_truth [B'];   test_logits [m, B', N],
-    test_student [B', N]: what members and server say of them
+    chosen [T, m]: the clients;   dissent_by_round, effective_by_round [T];   loss [T, J_s]: the server's at each step
+    samples [B, ...]: the first public ones;   logits [m, B, C], student [B, C]: what members and server say of them
+    test_rows [B']: at most TESTED test samples, spread evenly;   test_truth [B'];   test_logits [m, B', C],
+    test_student [B', C]: what members and server say of them
     """
 
     architectures: list[str] | None = None
@@ -96,6 +96,6 @@ def _one_more(rounds: np.ndarray | None, value: object) -> np.ndarray:
 
 
 def room(logits: Tensor, most: int) -> int:
-    """How many samples of `logits [m, B, N]` are kept: at most `most`, and NUMBERS numbers (but 20 samples)."""
+    """How many samples of `logits [m, B, C]` are kept: at most `most`, and NUMBERS numbers (but 20 samples)."""
     m, samples, classes = logits.shape
     return min(samples, most, max(20, NUMBERS // (m * classes)))

@@ -65,7 +65,7 @@ def with_head(state: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> State:
 def group_means(
     table: Mapping[tuple, State], states: Sequence[Mapping[str, Tensor]], kinds: Sequence[tuple]
 ) -> dict[tuple, State]:
-    """M[i] <- (1/|S_i|) Σ_{k in S_i} w_k for every architecture i; what nobody brought stays as it is in `table`.
+    """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; what nobody brought stays as it is in `table`.
 
     `states[j]` is that of the j-th client of the round, `kinds[j]` its architecture.
     """

@@ -21,7 +21,7 @@ Departures, and why:
   ("trace"). One against trace, means of seeds 0-2, five-layer CNN on 28x28 validation images: 70 to 40 on 3,200
   handwritten digits at alpha = 0.1 and 77 to 55 at 0.5, but 30 to 35 on drawn letters; 90 to 43 with the mlp on the
   8x8 digits.
-- Convolutions are scaled as published (c = 1); the authors' code has 1/T² ("official"). It cancels under "trace".
+- Convolutions are scaled as published (φ = 1); the authors' code has 1/Q² ("official"). It cancels under "trace".
 - The factor pass runs in eval mode on the training part as it is. Parameters without factors (batch norm) and running
   statistics, which the paper does not mention, are averaged with w_k.
 - The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
@@ -50,7 +50,7 @@ from .solvers import CG_LIMIT, SOLVERS, solve_layers
     "fedlpa",
     title="FedLPA",
     paper="Liu et al., NeurIPS 2024",
-    rounds="one-shot (then R of FedAvg, if wanted)",
+    rounds="one-shot (then T of FedAvg, if wanted)",
     traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
     needs=["one architecture"],
     extra="one more pass over the training data",
@@ -94,8 +94,8 @@ class FedLPA(Method):
     conv_scale: str = knob(
         "one",
         "Scale of convolutions",
-        "How a convolution's T positions share their scale between A and B: c = 1, 1/T or 1/T².",
-        symbol="c",
+        "How a convolution's Q positions share their scale between A and B: φ = 1, 1/Q or 1/Q².",
+        symbol="φ",
         options=CONV_SCALES,
     )
     weights: str = client_weights_knob("w_k")

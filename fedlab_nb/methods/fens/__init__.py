@@ -5,10 +5,10 @@ trained rules f_λ, `fixed_rules` those that are counted; `proxies` the samples 
 SGD; `model` is what predicts and what is left behind, `cost` one client's bytes, `influence` what is watched.
 
 Departures from the paper, and why:
-- K local steps: the pseudo-code's loop from 0 to K makes K+1, but the table of settings says 1.
+- J local steps (the paper's K): the pseudo-code's loop from 0 to K makes K+1, but the table of settings says 1.
 - Clients count by the samples they used, as in the public code; the pseudo-code's 1/|S_t| is client_weights=uniform.
 - The network has biases; per-class weights start at 1/M, plain averaging (public code: start=xavier).
-- FedAdam's β₁ = 0.9, β₂ = 0.99 and τ = 0.001 are the public code's; the paper gives none. m and v start at 0.
+- FedAdam's β₁ = 0.9, β₂ = 0.99 and κ = 0.001 are the public code's; the paper gives none. m and v start at 0.
 - Weights alone are quantised, a scale a tensor; the public code quantises activations too, calibrated on test data.
   Rules that leave the ensemble at the server use the quantised models as well, so that rules differ in the rule alone.
 - Classroom preset: per-class weights, T = 50, η_s = 0.01. Beside a toy model 500 rounds of a network are not tiny.

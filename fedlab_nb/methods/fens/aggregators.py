@@ -2,7 +2,7 @@
 
 Every rule maps `z [B, M, C]` (B samples, M clients, C classes; logits, not probabilities) to scores `[B, C]`; the
 mixture of experts alone also reads the inputs `x`. The family is nested: averaging < linear < per-class weights < MLP
-with k >= 2C hidden units, and the first three are one formula, `f(z) = sum_i lambda_i * z_i`, with fewer or more free
+with r >= 2C hidden units, and the first three are one formula, `f(z) = sum_k lambda_k * z_k`, with fewer or more free
 numbers in lambda.
 
     >>> z = torch.tensor([[[4.0, 0.0], [0.0, 2.0]]])               # one sample, two clients, two classes
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from ...errors import choose
 
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
-# k units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients.
+# r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients.
 TRAINED = ("linear", "per_class", "nn", "moe")
 # averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
 # counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
@@ -46,16 +46,16 @@ class Aggregator(nn.Module):
         return z.flatten(1)
 
     def weights(self) -> Tensor | None:
-        """The weight of client i for class c, `[M, C]`; None where the rule has no such table."""
+        """The weight of client k for class c, `[M, C]`; None where the rule has no such table."""
         return None
 
     def competency(self) -> Tensor | None:
-        """How client i votes where the truth is r: shares `[M, C, C]`; None where the rule counts no votes."""
+        """How client k votes where the truth is r: shares `[M, C, C]`; None where the rule counts no votes."""
         return None
 
 
 class WeightedSum(Aggregator):
-    """`f(z) = sum_i lambda_i * z_i`, class by class; `lambda [M, C]`, or `[M, 1]` where all classes share a weight."""
+    """`f(z) = sum_k lambda_k * z_k`, class by class; `lambda [M, C]`, or `[M, 1]` where all classes share a weight."""
 
     def __init__(self, weights: Tensor, classes: int, trained: bool):
         super().__init__()
@@ -103,7 +103,7 @@ def per_class(
 
 
 class MLP(Aggregator):
-    """`f(z) = W_2 relu(W_1 z + b_1) + b_2` over the concatenated logits; q = M*C*k + k + k*C + C.
+    """`f(z) = W_2 relu(W_1 z + b_1) + b_2` over the concatenated logits; q = M*C*r + r + r*C + C.
 
     The paper's formula has no biases, its numbers and its code do.
     """
@@ -122,7 +122,7 @@ class MLP(Aggregator):
 
 
 class MixtureOfExperts(Aggregator):
-    """`f(z, x) = sum_i G(x)_i z_i` with a softmax gate over the clients; only the gate is trained."""
+    """`f(z, x) = sum_k G(x)_k z_k` with a softmax gate over the clients; only the gate is trained."""
 
     reads_inputs = True
 

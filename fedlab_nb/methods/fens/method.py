@@ -2,11 +2,11 @@
 
 Allouah et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024, Algorithm 1.
 
-Phase 1, one shot. Client i trains alone and sends θ_i up once ("local models"). The server quantises every model to
+Phase 1, one shot. Client k trains alone and sends θ_k up once ("local models"). The server quantises every model to
 `bits` bits, ŵ = s clip(round(w/s)) with s = max|w| / (2^(bits-1) - 1), and sends all M down to every client
 ("ensemble"). From here on the *quantised* models answer, in phase 2 and in predictions.
-Phase 2, T tiny rounds ("aggregator"). On samples that they held out, the clients train π(x) = f_λ(π_1(x), …, π_M(x)): λ
-down, K steps of SGD with η_l at each client, λ_i up, one server step (FedAdam in the experiments). Rules f that are not
+Phase 2, T tiny rounds ("aggregator"). On samples that they held out, the clients train f(x) = f_λ(f_1(x), …, f_M(x)): λ
+down, J steps of SGD with η_l at each client, λ up, one server step (FedAdam in the experiments). Rules f that are not
 trained need no rounds.
 
 Bytes of one client, q numbers in λ: 4d (initial model) + 4d (own model) + M d bits/8 (ensemble; numbers that are not
@@ -54,11 +54,11 @@ class Fens(Method):
     aggregator: str = knob(
         "per_class", "Aggregator", "How logits are combined.", symbol="f_λ", options=AGGREGATORS, paper="nn"
     )
-    k: int = knob(40, "Hidden units", "Width of the network aggregator (nn).", symbol="k", low=1, high=1000)
+    k: int = knob(40, "Hidden units", "Width of the network aggregator (nn).", symbol="r", low=1, high=1000)
     rounds: int = knob(
         50, "Rounds", "How often λ travels down and up.", symbol="T", low=1, high=10_000, log=True, paper=500
     )
-    local_steps: int = knob(1, "Local steps", "SGD steps of a client in a round.", symbol="K", low=1, high=100)
+    local_steps: int = knob(1, "Local steps", "SGD steps of a client in a round.", symbol="J", low=1, high=100)
     batch: int = knob(128, "Batch", "Held-out samples in one local step.", low=1, high=100_000, log=True)
     eta_l: float = knob(1.0, "Client rate", "Rate of the local steps.", symbol="η_l", low=1e-4, high=100, log=True)
     eta_s: float = knob(
@@ -66,7 +66,7 @@ class Fens(Method):
     )
     server: str = knob("fedadam", "Server step", "How the server moves λ.", options=server_optimizers.SERVER_OPTIMIZERS)
     client_weights: str = knob(
-        "samples", "Client weights", "By samples used, or all alike.", symbol="w_i", options=CLIENT_WEIGHTS
+        "samples", "Client weights", "By samples used, or all alike.", symbol="w_k", options=CLIENT_WEIGHTS
     )
     start: str = knob("average", "Start", "Per-class weights begin at 1/M, or drawn.", options=("average", "xavier"))
     bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
@@ -155,11 +155,11 @@ class Fens(Method):
         self, rule: Aggregator, proxies: Mapping[Owner, Proxy], stream: Callable[[Owner], torch.Generator],
         link: Link | None = None, server: Callable[[], AbstractContextManager] = nullcontext, at_once: bool = True,
     ) -> Iterator[Tensor]:  # fmt: skip
-        """T rounds that change `rule` in place; yields after each the loss before it, ours to watch: Σ_i w_i (mean loss
-        of client i's first mini-batch).
+        """T rounds that change `rule` in place; yields after each the loss before it, ours to watch: Σ_k w_k (mean loss
+        of client k's first mini-batch).
 
-        `proxies`: by client, or the "server"'s own (link None);   `stream(i)` draws client i's mini-batches;
-        `server()` guards the server's part;   `at_once`: the shortcut for K = 1. Nobody without a sample takes part.
+        `proxies`: by client, or the "server"'s own (link None);   `stream(k)` draws client k's mini-batches;
+        `server()` guards the server's part;   `at_once`: the shortcut for J = 1. Nobody without a sample takes part.
         """
         w = client_weights(proxies, self.batch, self.client_weights)
         lam, steps = flat_parameters(rule), self.local_steps
@@ -175,7 +175,7 @@ class Fens(Method):
                     count_round(link.ledger, w, lam)
             else:
                 for i in w:
-                    # Link: λ down. Client i: K steps of SGD. Link: its λ up.
+                    # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
                     for j in range(steps):
                         value, slope = gradient(rule, proxies[i].rows(batches[i][t * steps + j]))

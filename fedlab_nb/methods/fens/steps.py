@@ -1,9 +1,9 @@
-"""One step of SGD on λ: a client's own; and, where K = 1, all clients' at once, which gives the same numbers.
+"""One step of SGD on λ: a client's own; and, where J = 1, all clients' at once, which gives the same numbers.
 
-One step from λ on the mean loss of a mini-batch gives `delta_i = -eta_l grad_i`, so that `delta = sum_i w_i delta_i =
--eta_l * gradient of sum_i w_i (mean loss of client i)`: one weighted gradient over all clients' mini-batches laid side
-by side. With w_i proportional to the samples used, a round is exactly one step of Adam (without bias correction) on
-the pooled mini-batch. With K = 2 this is no longer true: a client's second gradient is taken where only its own first
+One step from λ on the mean loss of a mini-batch gives `delta_k = -eta_l grad_k`, so that `delta = sum_k w_k delta_k =
+-eta_l * gradient of sum_k w_k (mean loss of client k)`: one weighted gradient over all clients' mini-batches laid side
+by side. With w_k proportional to the samples used, a round is exactly one step of Adam (without bias correction) on
+the pooled mini-batch. With J = 2 this is no longer true: a client's second gradient is taken where only its own first
 step led.
 """
 
@@ -46,9 +46,9 @@ def all_at_once(
     aggregator: Aggregator, proxies: Mapping[Owner, Proxy], batches: Mapping[Owner, Tensor],
     weights: Mapping[Owner, float],
 ) -> Callable[[int], tuple[Tensor, Tensor]]:  # fmt: skip
-    """A function from round t (of K = 1) to Σ_i w_i (mean loss of client i) and its gradient `[q]`.
+    """A function from round t (of J = 1) to Σ_k w_k (mean loss of client k) and its gradient `[q]`.
 
-    batches: `[T, b_i]`;   weights: w_i of the clients that take part
+    batches: `[T, b_k]`;   weights: w_k of the clients that take part
     """
     pool = Proxy.joined([proxies[i] for i in weights])
     ends = itertools.accumulate(len(proxies[i].labels) for i in weights)

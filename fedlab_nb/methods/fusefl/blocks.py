@@ -35,7 +35,7 @@ ADAPTORS = ("conv", "average")
 
 
 def narrow(architecture: tuple, clients: int) -> tuple:
-    """The architecture with 1/sqrt(M) of its width n_s, rounded; from n_s = 64 the paper's own widths.
+    """The architecture with 1/sqrt(M) of its width r_s, rounded; from r_s = 64 the paper's own widths.
 
     Weights grow with the square of the width, so M such clients hold about as many numbers as one ordinary network.
     """

@@ -3,11 +3,11 @@
 Each client sends, for every class it has, how many samples, their mean feature and the covariance. The server pools
 them as if it had seen all features (law of total covariance),
 
-    mu_c = sum_m (n_mc / N_c) mu_mc
-    Sigma_c = [ sum_m (n_mc - 1) Sigma_mc + sum_m n_mc (mu_mc - mu_c)(mu_mc - mu_c)^T ] / (N_c - 1),
+    mu_c = sum_k (n_kc / N_c) mu_kc
+    Sigma_c = [ sum_k (n_kc - 1) Sigma_kc + sum_k n_kc (mu_kc - mu_c)(mu_kc - mu_c)^T ] / (N_c - 1),
 
 draws features from N(mu_c, Sigma_c), the same number for every class, and trains the classifier on them. The second
-term is FuseFL's  sum_m n_mc mu_mc mu_mc^T - N_c mu_c mu_c^T  without its cancellation. FuseFL's published code drops
+term is FuseFL's  sum_k n_kc mu_kc mu_kc^T - N_c mu_c mu_c^T  without its cancellation. FuseFL's published code drops
 the N_c mu_c mu_c^T by a slip of operator precedence.
 
 Statistics are computed and pooled in float64 and travel in the run's own type; of the covariances only the upper

@@ -17,6 +17,7 @@ E < K the first rounds train nothing, and their blocks are sent as they are); la
 features are added up; frozen batch norm keeps its owner's running statistics. In the authors' code frozen blocks stay
 in train mode and share statistics across clients; frozen_norm=batch is as much of that as a federation can do: each
 client's own copy takes the statistics of its batches. Without a published cut, networks are cut evenly.
+Letters here are the paper's, for who reads both: k is a block and m a client. The lessons write l and k for them.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
 convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,
 as adaptors without batch norm diverge at that of local training. The paper preset undoes the last two;

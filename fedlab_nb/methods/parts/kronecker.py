@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from ...errors import UsageError, choose
 from .layer_io import inputs_and_gradients
 
-# How a convolution over T positions shares its scale between the factors: A is multiplied by c, B by 1/c.
-# c = 1: the published construction (Grosse & Martens 2016); 1/T: the curvlinops library's; 1/T^2: the FedLPA authors'.
+# How a convolution over Q positions shares its scale between the factors: A is multiplied by φ, B by 1/φ.
+# φ = 1: the published construction (Grosse & Martens 2016); 1/Q: the curvlinops library's; 1/Q^2: the FedLPA authors'.
 CONV_SCALES = ("one", "curvlinops", "official")
 # pi = 1: the same damping on both factors; from the factors' mean diagonals (K-FAC): the damping follows their scales.
 PI_RULES = ("one", "trace")
@@ -76,8 +76,8 @@ def kronecker_factors(
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
     `x [n, ...]` and `y [n]` are the samples and their true labels; the loss is the cross-entropy of one sample. With
-    sums over samples s and the T positions t of a convolution (T = 1 for Linear), `A = c/n sum a a'` and
-    `B = 1/(c T n) sum b b'` (FedLPA, Eq. 10 without damping; c is `conv_scale`, 1 for Linear). The module is run in
+    sums over samples s and the Q positions t of a convolution (Q = 1 for Linear), `A = φ/n sum a a'` and
+    `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for Linear). The module is run in
     eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
@@ -127,7 +127,7 @@ def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
 
 
 def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
-    """Layer inputs `[N, T, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
+    """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see factor_layers
         rows = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride).transpose(1, 2)
@@ -137,7 +137,7 @@ def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
-    """Output gradients `[N*T, o]`, one row for each row of `input_rows`."""
+    """Output gradients `[N*Q, o]`, one row for each row of `input_rows`."""
     if isinstance(layer, nn.Conv2d):
         gradient = gradient.flatten(2).transpose(1, 2)
     return gradient.reshape(-1, gradient.shape[-1])

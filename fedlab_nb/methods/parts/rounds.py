@@ -33,10 +33,10 @@ from ..base import Method, NetworkModel, Progress, Steps, knob, weighted_mean
 from ..context import Context
 
 PHASE = "rounds"
-# What the tables say of a method of R rounds with one architecture, in `register`.
+# What the tables say of a method of T rounds with one architecture, in `register`.
 ROUNDS: dict[str, Any] = {
-    "rounds": "R rounds",
-    "traffic": "2 S_θ R",
+    "rounds": "T rounds",
+    "traffic": "2 S_θ T",
     "leaks": "each client's model and sample count, every round",
     "needs": ["one architecture"],
 }
@@ -56,7 +56,7 @@ class Iterative(Method):
 
     trains_locally = False
 
-    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="R", low=1, high=1000, paper=100)
+    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="T", low=1, high=1000, paper=100)
     local_epochs: int = knob(
         2, "Epochs a round", "Passes over its own data that a client makes in a round.", symbol="E", low=1, high=1000
     )
@@ -136,7 +136,7 @@ class Rounds:
     def averaging(
         self, state: State, change: Callable[[State], dict] = lambda received: {}, server: Server | None = None
     ) -> Steps[State]:
-        """FedAvg: all rounds from `state`, θ_0; returns θ_R.
+        """FedAvg: all rounds from `state`, θ_0; returns θ_T.
 
         `change(θ_t)`: further arguments of `train`. `server(θ_t, [θ_k])`: θ_{t+1}, in place of the average.
         """
@@ -172,8 +172,8 @@ def check_finite(state: State, t: int, lr: float) -> None:
 def effective_steps(samples: int, recipe: Recipe) -> float:
     """‖a_k‖₁: by how many plain gradients a client of `samples` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
 
-    With τ steps at a constant rate and momentum ρ it is [τ - ρ (1 - ρ^τ) / (1 - ρ)] / (1 - ρ) (Wang et al., NeurIPS
-    2020), and τ without momentum. Weight decay counts as a part of the gradient. Computed as what SGD makes of
+    With J steps at a constant rate and momentum β it is [J - β (1 - β^J) / (1 - β)] / (1 - β) (Wang et al., NeurIPS
+    2020), and J without momentum. Weight decay counts as a part of the gradient. Computed as what SGD makes of
     gradients that are all 1.
     """
     steps = -(-samples // recipe.batch_size)

@@ -1,18 +1,18 @@
 """Server steps of federated optimisation: FedAvg, FedAdam, FedYogi (Reddi et al., ICLR 2021).
 
-The clients' weighted mean change `delta_t = sum_i w_i (lambda_t^(i) - lambda_t)` takes the place of a negative
+The clients' weighted mean change `delta_t = sum_i w_i (theta_t^(i) - theta_t)` takes the place of a negative
 gradient:
 
-    FedAvg    lambda_{t+1} = lambda_t + lr * delta_t                                       (lr = 1: the plain average)
+    FedAvg    theta_{t+1} = theta_t + lr * delta_t                                       (lr = 1: the plain average)
     both      m_{t+1} = beta1 m_t + (1 - beta1) delta_t
     FedAdam   v_{t+1} = beta2 v_t + (1 - beta2) delta_t^2
     FedYogi   v_{t+1} = v_t - (1 - beta2) delta_t^2 sign(v_t - delta_t^2)
-    both      lambda_{t+1} = lambda_t + lr * m_{t+1} / (sqrt(v_{t+1}) + tau)
+    both      theta_{t+1} = theta_t + lr * m_{t+1} / (sqrt(v_{t+1}) + kappa)
 
-element-wise, with m_0 = v_0 = 0 and no bias correction. (Reddi et al. start v at tau^2 or more. From 0 the first step
-is lr (1 - beta1) / sqrt(1 - beta2) = lr in every number whose change is much larger than tau.) `tau = 1e-3` bounds how
-much a tiny change is magnified. The functions are pure: they return new values and leave their arguments alone.
-Parameters and changes are one tensor or a dict of tensors.
+element-wise, with m_0 = v_0 = 0 and no bias correction. (Reddi et al. start v at kappa^2 or more. From 0 the first step
+is lr (1 - beta1) / sqrt(1 - beta2) = lr in every number whose change is much larger than kappa.) `kappa = 1e-3` (their
+tau, and the argument here) bounds how much a tiny change is magnified. The functions are pure: they return new values
+and leave their arguments alone. Parameters and changes are one tensor or a dict of tensors.
 
     >>> state = initial_state(torch.zeros(1))
     >>> step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 / (sqrt(0.01) + 0.001)

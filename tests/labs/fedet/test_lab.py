@@ -104,7 +104,7 @@ def test_expert_follows_its_controls(ran):
     assert ran.set("expert", at=5).sentence == fresh(ran, "expert", "Test sample 5:").sentence != first.sentence
     view.rule.value = "uniform"
     assert {row["weight ω"] for row in fresh(ran, "expert").table} == {"0.333"} and view.heat.disabled
-    assert "variance of the softmax at T = 100" in ran.set("expert", rule="softmax", heat=100).alt
+    assert "variance of the softmax at τ = 100" in ran.set("expert", rule="softmax", heat=100).alt
     view.kind.value = "public"
     fresh(ran, "expert", "Public sample")
     assert view.at.max == outcome.report.logits.shape[1] - 1 == 199

@@ -80,10 +80,10 @@ def test_temperature_names_the_best_and_the_chosen():
         1: ([0.5, 0.6, 0.7], [3, 2, 1], {"equal weights": 0.6}),
     }
     picture = temperature(runs, clients=3, chosen=1.0, **own)
-    check(picture, "At T = 1 the consensus is right for 60 %", "as if 2.0 of 3", "best at T = 10 with 80 %")
+    check(picture, "At τ = 1 the consensus is right for 60 %", "as if 2.0 of 3", "best at τ = 10 with 80 %")
     assert "Equal weights 50 %" in picture.sentence and len(picture.table) == 4
     for chosen in (0.1, 10):
-        check(temperature({3: runs[0]}, clients=1, chosen=chosen, **own), f"T = {chosen:g}")
+        check(temperature({3: runs[0]}, clients=1, chosen=chosen, **own), f"τ = {chosen:g}")
 
 
 # ------------------------------------------------------------------------------------------------------- dissent
@@ -139,7 +139,8 @@ def test_target_is_the_soft_label():
         client=0,
         klass=1,
     )
-    check(picture, "on sample 0 (“zero”) the dissenters get 17 %", "mostly for “one” and “two”", "as it must for λ < 1")
+    words = "on sample 0 (“zero”) the dissenters get 17 %", "mostly for “one” and “two”", "as it must for λ_div < 1"
+    check(picture, *words)
     assert [row["target"] for row in picture.table] == ["83 %", "12 %", "4 %"]
     own = {"sample": 0, "setting": SETTING, "members": [0]}
     over = target(np.array([0]), voices([0, 0.9, 0.1]), NAMES, strength=3, **own)

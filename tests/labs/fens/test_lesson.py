@@ -101,7 +101,7 @@ def test_the_sum_for_one_sample_is_the_models(panel):
 
 def test_phase_2_is_adam_with_one_step_and_is_not_with_two(panel):
     text = repr(lesson.identity(panel, rounds=5))
-    assert "less than 10⁻¹² with K = 1" in text and "by up to 0." in text
+    assert "less than 10⁻¹² with J = 1" in text and "by up to 0." in text
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):

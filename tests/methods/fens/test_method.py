@@ -188,7 +188,7 @@ def test_forgetting_matches_a_loop_client_by_client(federation, monkeypatch):
 
 
 def test_a_labelled_set_at_the_server_gives_what_the_clients_would_find(federation):
-    """With K = 1 and batches as large as the sets, T federated rounds are T steps of one Adam on the pooled samples."""
+    """With J = 1 and batches as large as the sets, T federated rounds are T steps of one Adam on the pooled samples."""
     at_clients = context(federation, dtype=torch.float64)
     one, _ = run(at_clients, rounds=20, batch=10_000)
     at_server = context(federation, dtype=torch.float64)

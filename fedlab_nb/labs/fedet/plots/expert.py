@@ -16,10 +16,10 @@ FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written i
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One sample, its `name` ("public sample 17"), and what m clients say of it, in N classes.
+    """One sample, its `name` ("public sample 17"), and what m clients say of it, in C classes.
 
-    outputs [m, N]:  each client's softmax output;   weights [m]: α_k, sum 1;   spread [m]: what α_k is made from
-    consensus [N]:   Σ α_k outputs;   members [m]: the clients' ids;   student [N]: the server's own softmax output
+    outputs [m, C]:  each client's softmax output;   weights [m]: ω_k, sum 1;   spread [m]: what ω_k is made from
+    consensus [C]:   Σ ω_k outputs;   members [m]: the clients' ids;   student [C]: the server's own softmax output
     image [H, W] or [H, W, 3] in [0, 1];   truth: its class, if known;   client, klass: what is looked at
     held [m]:        how many training samples of the consensus' class each client has, which the server cannot know
     """
@@ -55,7 +55,7 @@ class Sample:
         return {"consensus": self.consensus} | ({} if self.student is None else {"server": self.student})
 
     def top(self, output: np.ndarray) -> str:
-        """The class that an output `[N]` puts first."""
+        """The class that an output `[C]` puts first."""
         return f"“{self.names[int(output.argmax())]}”"
 
     @property

@@ -1,4 +1,4 @@
-"""λ and the target it makes: Fed-ET's soft label of one public sample, and the dissenters' share over all samples."""
+"""λ_div and the target it makes: Fed-ET's soft label of one public sample, the dissenters' share over all samples."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ def target(
     labels: np.ndarray, voices: np.ndarray, names: Sequence[str], *, strength: float, sample: int, setting: str,
     members: Sequence[int], client: int | None = None, klass: int | None = None,
 ) -> Picture:  # fmt: skip
-    """q* = (e_y + λ s_div) / (1 + λ Σ s_div).
+    """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div).
 
-    labels [B]:     y_s of each public sample;   voices [m, B, N]: what each client adds to s_div, 0 if it follows
-    strength:       λ;   sample: which of the B is drawn in full;   members [m]: the clients' ids
+    labels [B]:     y_s of each public sample;   voices [m, B, C]: what each client adds to s_div, 0 if it follows
+    strength:       λ_div;   sample: which of the B is drawn in full;   members [m]: the clients' ids
     """
     _, count, classes = voices.shape
     ids = [int(k) for k in members]
@@ -45,20 +45,20 @@ def target(
     if mass[sample]:
         first = f"on sample {sample} (“{names[y]}”) the dissenters get {percent(share[sample])} of the target"
         first += f", mostly for {listed(who)}"
-    flips = "the consensus stays on top everywhere" + (", as it must for λ < 1" if strength < 1 else "")
+    flips = "the consensus stays on top everywhere" + (", as it must for λ_div < 1" if strength < 1 else "")
     if overruled:
         flips = f"they overrule the consensus on {overruled}"
     most = percent(share.max())
     every = f"Over {plural(count, 'sample')}: {percent(share.mean())} on average, {most} at most; {flips}."
     each = ", ".join(f"“{names[c]}” {shares[c]}" for c in np.flatnonzero(q[sample] / scale >= 0.005))
-    alt = f"Soft target of public sample {sample} at λ = {strength:.3g} ({setting}): {each}; and the dissenters' share "
+    alt = f"Soft target of public sample {sample} at λ_div = {strength:.3g} ({setting}): {each}; the dissenters' share "
     alt += f"over all samples, {percent(share.min())} to {most}."
     table = tabled("class | target", zip(names, shares, strict=True))
-    return Picture(figure, alt, f"λ = {strength:.3g}: {first}. {every}", table)
+    return Picture(figure, alt, f"λ_div = {strength:.3g}: {first}. {every}", table)
 
 
 def _dissenters(ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], client: int | None) -> None:
-    """What each client adds to the target, `parts [m, N]`, stacked on the `floor [N]`, the loudest first."""
+    """What each client adds to the target, `parts [m, C]`, stacked on the `floor [C]`, the loudest first."""
     loud = [i for i in np.argsort(-parts.sum(1), kind="stable") if parts[i].sum() > 0]
     own = loud[:MOST] + [i for i in loud[MOST:] if ids[i] == client]
     place, colours = np.arange(len(floor)), [c for c in class_colours(10) if c != "#94a4a2"]
@@ -75,7 +75,7 @@ def _dissenters(ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], cl
 
 
 def _shares(ax, mass: np.ndarray, share: np.ndarray, sample: int, strength: float) -> None:
-    """λρ / (1 + λρ) against ρ, a dot a sample, under the most that λ allows."""
+    """λ_div ρ / (1 + λ_div ρ) against ρ, a dot a sample, under the most that λ_div allows."""
     grid = np.linspace(0, max(1.0, float(mass.max())), 60)
     ax.plot(grid, strength * grid / (1 + strength * grid), color=QUIET, lw=1.2)
     ax.scatter(mass, share, s=16, color=ACCENT, alpha=0.35, lw=0)
