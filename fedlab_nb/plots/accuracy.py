@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ..study.statistics import difference
 from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size
 from .series import Series, finished, settings_of
-from .style import FAINT, INK, QUIET, Picture, drawing, dress, heading
+from .style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress, heading
 from .words import band_words, listed, percent, plural, seed_words, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
@@ -60,6 +61,14 @@ class Bars:
                 line.set_data(s.ends, [i] * len(s.ends))
             dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
             text.set_text(s.number if s.accuracies else "…")
+
+
+def mark_guess(figure: Figure | None, share: float) -> None:
+    """A dashed line at a guess across all bars of accuracy in a figure."""
+    for ax in figure.axes if figure else ():
+        if ax.get_xlabel() == BARS:
+            level_line(ax, share, axis="x", colour=SECOND, lw=1.8, ls="--")
+            heading(ax, "Test accuracy (dashed: your guess)")
 
 
 def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:

@@ -116,7 +116,7 @@ def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """
     front: list[str] = []
     for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
-        if not front or accuracy > points[front[-1]][1]:
+        if not front or accuracy > points[front[-1]][1] or points[name] == points[front[-1]]:
             front.append(name)
     return front
 

@@ -2,16 +2,19 @@
 
     from fedlab_nb.teach import heterogeneity as lesson, predict
     guess = predict("How accurate will one round of FedAvg be?", unit="%")   # a form; or guess.commit(40)
+    Snapshot(panel, after=guess)                  # folded until the guess is made or skipped; so are pictures and cards
     guess.reveal(29)                                                          # names the gap
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
+    score()                                       # how near the guesses were, how many exercises are right
 
-`problem.py` decides, `view.py` shows, `prediction.py` records a guess. Each lesson has a file with its worked numbers
-and what judges its exercises; their texts stand beside it in a TOML file, which `exercises.py` reads. Left out: scores,
-accounts and anything that leaves the machine.
+`problem.py` decides, `view.py` shows, `prediction.py` records a guess, `score.py` adds up. Each lesson has a file with
+its worked numbers and what judges its exercises; their texts stand beside it in a TOML file, which `exercises.py`
+reads. Left out: accounts, saved scores and anything that leaves the machine.
 """
 
 from .prediction import Prediction, predict
 from .problem import NumberProblem, Problem, RecordProblem, Verdict
+from .score import Score as score
 from .view import Snapshot
 
-__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Snapshot", "Verdict", "predict"]
+__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Snapshot", "Verdict", "predict", "score"]

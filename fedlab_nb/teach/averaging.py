@@ -4,7 +4,6 @@ Every number that the lesson quotes is computed here when the reader runs the ce
 ten clients, the classroom preset); nothing is written into the text by hand.
 """
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -16,7 +15,7 @@ from ..plots.words import data_size, listed, points
 from ..study import Outcome, Outcomes, run
 from ..study.statistics import difference
 from ..training.distill import kl_each
-from .claims import CLEAR, SHORT, Gap
+from .claims import CLEAR, SHORT, Gap, still
 from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
@@ -58,11 +57,6 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
         f"Student after distillation, τ = {temperature:g}: {favourites(s, temperature)}",
         f"Loss of this image: τ² KL(teacher ‖ student) = {loss:.2f}.",
     )
-
-
-def two_classes(teacher: float = 0.8, student: float = 0.5) -> float:
-    """KL of two distributions over two classes: Σ p ln(p/q)."""
-    return teacher * math.log(teacher / student) + (1 - teacher) * math.log((1 - teacher) / (1 - student))
 
 
 def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
@@ -107,8 +101,7 @@ def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
     if above:
         return Verdict("wrong", f"Your record speaks against it: {listed(above)}. These runs are worth telling.")
     if len(alphas) < 2:
-        wanted = "run ensemble and student together at two α or more, 3 seeds each"
-        return Verdict("wrong", f"Still too little: {wanted}. So far: {listed(seen) or 'nothing yet'}.")
+        return still(["ensemble and student together at two α or more"], seen, "nothing yet")
     return Verdict("right", f"Supported by your runs. Student minus teacher: {listed(seen)}.")
 
 

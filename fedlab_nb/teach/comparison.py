@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from ..plots.study import pareto
 from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes
 from .exercises import exercises
@@ -23,20 +24,13 @@ MANY_ROUNDS = ("fedavg_multi", "fedadam")
 # ------------------------------------------------------------------------------------------------------ worked numbers
 def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
     """{method: (mean accuracy, mean bytes of all clients, both ways)}."""
-    groups: dict[str, list[Outcome]] = defaultdict(list)
-    for o in outcomes:
-        groups[o.method].append(o)
+    groups = {o.method: [each for each in outcomes if each.method == o.method] for o in outcomes}
     return {m: (mean(o.accuracy for o in os), mean(o.bytes_up + o.bytes_down for o in os)) for m, os in groups.items()}
 
 
 def front(points: Mapping[Any, tuple[float, float]]) -> list[Any]:
     """Methods that no other one beats: none is at least as accurate for no more bytes, and better in one of the two."""
-
-    def beaten(m: Any) -> bool:
-        a, b = points[m]
-        return any(x >= a and y <= b and (x > a or y < b) for n, (x, y) in points.items() if n != m)
-
-    return sorted((m for m in points if not beaten(m)), key=lambda m: points[m][1])
+    return pareto({name: (sent, accuracy) for name, (accuracy, sent) in points.items()})
 
 
 def price_list(outcomes: Sequence[Outcome]) -> Card:
@@ -59,15 +53,6 @@ def fens_bytes(clients: int, rounds: int = 50) -> Card:
     total = sum(terms.values())
     lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms.items()]
     return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} a client.")
-
-
-CANDIDATES = ("FedAvg, one round", "Ensemble (FedENS)", "FENS", "FedLPA", "FuseFL", "Co-Boosting")
-
-
-def most_accurate(outcomes: Sequence[Outcome]) -> str:
-    """Title of the method with the highest mean accuracy."""
-    points = by_method(outcomes)
-    return title(max(points, key=lambda m: points[m][0]))
 
 
 def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:

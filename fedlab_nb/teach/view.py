@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 from IPython.display import display
 from PIL import Image
 
+from fedlab_nb.plots.accuracy import mark_guess
 from fedlab_nb.plots.style import Picture, png
 
+from ..declared import declared
 from .problem import NumberProblem, Problem
 
-# label and edge colour (Okabe–Ito); the label says the same as the colour
-STYLES = {
-    "right": ("Right", "#009E73"),
-    "wrong": ("Not yet", "#D55E00"),
-    "unattempted": ("Your turn", "#0072B2"),
-    "hint": ("Hint", "#E69F00"),
-    "solution": ("Solution", "#CC79A7"),
-    "reveal": ("Predicted and measured", "#0072B2"),
-    "worked": ("With numbers", "#56B4E9"),
-    "predict": ("Predict", "#F0E442"),
-    "exercise": ("Exercise", "#999999"),
-}
+STYLES = declared("teach/styles.toml")
+TRIED: dict[str, bool] = {}  # {question of an exercise that was shown or answered: whether it is right}
 
 
 class Card:
     """A short message in a notebook; its plain text is what a saved notebook and a test compare."""
 
-    def __init__(self, style: str, text: str, label: str = "", folded: bool = False) -> None:
-        self.style, self.text, self.label, self.folded = style, text, label or STYLES[style][0], folded
+    def __init__(self, style: str, text: str, label: str = "") -> None:
+        self.style, self.text, self.label = style, text, label or STYLES[style][0]
 
     def __repr__(self) -> str:
         return f"{self.label}: {self.text}"
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}, {}
+
     def _repr_html_(self) -> str:
         label, (_, colour) = html.escape(self.label), STYLES[self.style]
         body = html.escape(self.text).replace("\n", "<br>")
-        if self.folded:
-            body = f"<details><summary>Guess first, then open this.</summary>{body}</details>"
         return (
             f'<div class="fl-card fl-card-{self.style}" role="status" style="border-left:4px solid {colour};'
             f'padding:.4em .8em;margin:.3em 0;line-height:1.5"><b>{label}.</b> {body}</div>'
@@ -67,6 +61,7 @@ class ProblemView:
     def check(self, answer: Any = None) -> Card:
         """Judge `answer`; without one, a reminder of the question."""
         verdict = self.problem.check(answer)
+        TRIED[self.problem.question] = verdict.state == "right" or TRIED.get(self.problem.question, False)
         reminder = f" {self.problem.question}" if verdict.state == "unattempted" else ""
         return Card(verdict.state, verdict.message + reminder)
 
@@ -84,6 +79,7 @@ class ProblemView:
         check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
         message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
         hints = map(self.hint, itertools.count(1))
+        TRIED.setdefault(self.problem.question, False)
 
         def show(card: Card) -> None:
             message.value = card._repr_html_()
@@ -113,16 +109,38 @@ class Form(widgets.VBox):
 
 
 class Snapshot:
-    """A panel as it stands now: its picture and its sentence, without the controls."""
+    """A panel, a picture or a card as it is now, without controls. Behind `after` it is folded.
 
-    def __init__(self, panel: Any) -> None:
-        self._data, self._metadata = panel._repr_mimebundle_()
+    after: a prediction, or several: until each is made or skipped the reader has to unfold what is shown. An output
+    that is on the page already opens by itself then. In bars of accuracy a dashed line marks a guess in per cent.
+    """
+
+    def __init__(self, shown: Any, after: Any = ()) -> None:
+        self.shown = shown._summary() if hasattr(shown, "_summary") else shown
+        self.after = after if isinstance(after, Sequence) else [after]
 
     def __repr__(self) -> str:
-        return self._data["text/plain"]
+        return repr(self.shown)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {mime: self._data[mime] for mime in ("image/png", "text/plain")}, self._metadata
+        for guess in self.after:
+            if guess.unit == "%" and guess.guess is not None:
+                mark_guess(getattr(self.shown, "figure", None), guess.guess / 100)
+        data, metadata = self.shown._repr_mimebundle_()
+        if all(guess.settled for guess in self.after):
+            return data, metadata
+        inside = data.get("text/html", html.escape(repr(self)))
+        if "image/png" in data:
+            image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
+            inside = f'<img alt="{alt}" style="max-width:100%" src="data:image/png;base64,{image}">'
+        folded = f"<details><summary>Guess first, then open this.</summary>{inside}</details>"
+        return {"text/html": folded, "text/plain": f"Guess first, then read: {self!r}"}, {}
+
+    def _ipython_display_(self, **place: Any) -> None:
+        data, metadata = self._repr_mimebundle_()
+        output = display(data, metadata=metadata, raw=True, **(place or {"display_id": True}))
+        for guess in self.after if output and not place else ():
+            guess.waiting.append(lambda: self._ipython_display_(display_id=output.display_id, update=True))
 
 
 class Sheet:

@@ -160,15 +160,21 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
     code = (
         "from fedlab_nb.teach import heterogeneity as lesson, predict",
         "guess = predict('How many?', high=10, unit='digits')\nguess",
+        "from fedlab_nb.teach import Snapshot, score\nSnapshot(lesson.partitions(), after=guess)",
         "guess.reveal(2.7)",
         "lesson.q1.form()",
+        "score()",
     )
     open_notebook(page, lab, small(course, "lesson", *code))
     run_all(page)
-    page.get_by_text("Guess first, then open this.").wait_for()
+    page.get_by_text("Guess first, then open this.").first.wait_for()
     assert page.locator("details:not([open])", has_text="The answer is 2.7 digits").count() == 1
+    assert page.locator("details:not([open]) img").count() == 1
     page.get_by_role("button", name="That is my guess").click()
-    page.get_by_text("You guessed 5 digits, measured 2.7 digits").wait_for()
+    page.locator(".fl-card-reveal", has_text="You guessed 5 digits, measured 2.7 digits").wait_for()
+    assert page.locator("details").count() == 0
+    page.get_by_role("button", name="Show my score").click()
+    page.get_by_text("1 of 1 guess made (2.3 digits too high). 0 of 1 exercise right.").wait_for()
 
     page.get_by_role("button", name="Hint", exact=True).click()
     page.locator(".fl-card-hint", has_text="1 of 2").wait_for()

@@ -40,9 +40,9 @@ def test_overtaking_is_the_first_round_above():
     assert lesson.overtaking(run, 0.8) == (2, 20) and lesson.overtaking(run, 0.95) is None
 
 
-def test_most_accurate_is_named_as_in_the_options():
-    assert lesson.most_accurate(outcomes(0.1, **THREE)) == "FENS"
-    assert lesson.most_accurate(outcomes(0.1, **THREE)) in lesson.CANDIDATES
+def test_unbeaten_methods_can_be_counted():
+    runs = outcomes(0.1, **THREE, fedavg=(0.3, 100), coboosting=(0.85, 400))
+    assert lesson.front(lesson.by_method(runs)) == ["ensemble", "fedlpa", "fens"]
 
 
 @pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (4, "right"), (2, "wrong"), (8, "wrong")])

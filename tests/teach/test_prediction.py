@@ -33,9 +33,9 @@ def test_without_a_guess_the_answer_is_folded():
     guess = predict("How many?", high=10, unit="digits")
     card = guess.reveal(2.7)
     assert repr(card) == "Predicted and measured: The answer is 2.7 digits."
-    assert "<details>" in card._repr_html_()
+    assert "<details>" in card._repr_mimebundle_()[0]["text/html"]
     assert guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."  # after Run All
-    assert "<details>" not in guess.reveal(2.7)._repr_html_()
+    assert "<details>" not in guess.reveal(2.7)._repr_mimebundle_()[0]["text/html"]
 
 
 @pytest.mark.parametrize("wrong", [-1, 101, float("nan"), "many", None])
@@ -53,16 +53,21 @@ def test_refuses_other_options():
 
 def test_form_commits_with_its_button():
     guess = predict("How accurate?", unit="%")
-    slider, button, note = guess.form().children
+    slider, buttons, note = guess.form().children
+    commit, skip = buttons.children
+    skip.click()
+    assert guess.guess is None and guess.settled
+    assert "Skipped." in note.value
     slider.value = 40
-    button.click()
+    commit.click()
     assert guess.guess == 40
     assert "Noted: 40 %" in note.value
 
     choice = predict("Which?", ["better", "worse"])
-    radio, button, note = choice.form().children
+    radio, buttons, note = choice.form().children
+    button = buttons.children[0]
     button.click()
-    assert choice.guess is None
+    assert choice.guess is None and not choice.settled
     assert "Choose an answer first" in note.value
     radio.value = "worse"
     button.click()

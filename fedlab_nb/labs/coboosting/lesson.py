@@ -148,6 +148,12 @@ def one_class(outcomes: Sequence[Any], seed: int = 0) -> Card:
     )
 
 
+def worst_class(outcomes: Sequence[Any], seed: int = 0) -> float:
+    """Accuracy in whole per cent on the class of `one_class`."""
+    o = by_seed(outcomes, "ensemble")[seed]
+    return round(100 * np.nanmin(by_class(o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1])))
+
+
 def dragged(outcomes: Sequence[Any]) -> Card:
     """A program drags the sliders, one after the other, to whatever level the tune half likes best."""
     lines = []

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...declared import declared
 from ...methods.fedet.consensus import consensus
 from ...plots import Picture
-from ...plots.words import mean_percent, percent, significance
+from ...plots.words import mean_percent, percent
 from ...study.statistics import difference
-from ...teach.runs import MANY, SEEDS, accuracies, by_seed
+from ...teach.runs import MANY, SEEDS, accuracies, apart, by_seed
 from ...teach.runs import percent as mean_accuracy
 from ...teach.view import Card, worked
 from .bound import brier, label_distance, theorem_1
@@ -26,13 +27,8 @@ from .plots.bound import bound as bound_picture
 
 __all__ = ["SIZES", "q1", "q2", "q3"]  # used by the notebook, made elsewhere
 
-LOUD = ("as much as an equally sure client that knows the digit", "less", "not at all")
-SAVINGS = (
-    "fewer numbers and fewer rounds",
-    "fewer numbers, but more rounds",
-    "more numbers, but fewer rounds",
-    "more of both",
-)
+LOUD = tuple(declared("labs/fedet/words.toml")["loud"])
+SAVINGS = tuple(declared("labs/fedet/words.toml")["savings"])
 
 
 def first(panel: Any) -> Any:
@@ -162,9 +158,8 @@ def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
 def compared(values: Mapping[int, float], others: Mapping[int, float]) -> str:
     """'+7 ± 4 points, clear' of `values` − `others`, shares by seed."""
     of = difference(values, others)
-    points, wide = round(100 * of.mean), round(100 * of.half_width)
-    clear = "barely more than the noise" if abs(points) <= wide else "clear"
-    return f"{points:+d} ± {wide} points, {significance(of, clear=clear)}"
+    barely = abs(round(100 * of.mean)) <= round(100 * of.half_width)
+    return apart(values, others, clear="barely more than the noise" if barely else "clear")
 
 
 def beside(shares: Mapping[str, Mapping[int, float]]) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Hashable, Sequence
 
 from ...study import Outcome, Outcomes
-from ...teach.claims import ENOUGH, Gap, two_kinds
+from ...teach.claims import ENOUGH, Gap, still, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
@@ -24,13 +24,11 @@ def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
 
 def two_dampings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 3: at one λ_damp the exact solution clearly beats the shortcut, at another not."""
-    return two_kinds(
-        [
-            Gap(f"λ_damp = {dict(options)['damping']:g}", solvers["cg"], solvers["ea"])
-            for (_, options), solvers in alike(outcomes, by_solver).items()
-        ],
-        **words,
-    )
+    gaps = [
+        Gap(f"λ_damp = {dict(options)['damping']:g}", solvers["cg"], solvers["ea"])
+        for (_, options), solvers in alike(outcomes, by_solver).items()
+    ]
+    return two_kinds(gaps, **words)
 
 
 def dampings() -> Outcomes:
@@ -64,11 +62,8 @@ def different_starts(outcomes: Sequence[Outcome]) -> Verdict:
         seen.append(f"{ahead.words()}; {lost.words()}")
         if ahead.band.mean > max(MARGIN, ahead.band.half_width) and lost.band.mean > -NEAR:
             return Verdict("right", f"Supported by your runs. {seen[-1]}.")
-    return Verdict(
-        "wrong",
-        "Still to show, with 3 seeds or more: FedLPA and FedAvg with different starts, and FedLPA with the same start "
-        f"in the same setting. Your record: {'; '.join(seen) or 'no run of fedlpa or fedavg'}.",
-    )
+    wanted = "FedLPA and FedAvg with different starts, and FedLPA with the same start in the same setting"
+    return still([wanted], seen, "no run of fedlpa or fedavg")
 
 
 def both_starts() -> Outcomes:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from ...data import load
+from ...declared import declared
 from ...methods.parts.kronecker import factor_layers, layer_matrix
 from ...models import build, model_state
 from ...plots import Picture
-from ...plots.words import data_size, mean_percent, plural, points, significance
+from ...plots.words import data_size, mean_percent, plural, seeds_of
 from ...study import Outcome
-from ...study.statistics import difference
-from ...teach.runs import DATASET, MANY, SEEDS, accuracies, percent, runs
+from ...teach.runs import DATASET, MANY, SEEDS, accuracies, apart, percent, runs, versus
 from ...teach.view import Card, Sheet, worked
 from . import numbers
 from .exercises import q1, q2, q3, q4
@@ -27,7 +27,7 @@ from .two_weights import MEANS, two_weights
 
 __all__ = ["percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
 
-PLACES = ("(2, 2), half-way between them", "(1.2, 1.2), not between them at all", "(1, 3), with one of them")
+PLACES = tuple(declared("labs/fedlpa/words.toml")["places"])
 
 
 # ------------------------------------------------------------------------------------------------ two weights
@@ -42,6 +42,12 @@ def by_hand(ratio: float = 9) -> Card:
         f"weight 2: (1 · {b:g} + {ratio:g} · {d:g}) / (1 + {ratio:g}) = {second:g}.\n"
         f"The plain average is ({(a + c) / 2:g}, {(b + d) / 2:g}).",
     )
+
+
+def place(ratio: float = 9) -> str:
+    """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
+    x, y = two_weights(90, ratio).aggregate
+    return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
 
 
 def plane(angle: float, ratio: float, damping: float) -> Picture:
@@ -105,24 +111,17 @@ def upload() -> Card:
 
 
 # ------------------------------------------------------------------------------------------------ what is worth what
-LADDER = {
-    "fedavg": "none of it, the average (FedAvg)",
-    "fisher_merge": "the Fisher diagonal (Fisher merging)",
-    "regmean": "A alone (RegMean)",
-    "fedlpa": "A and B (FedLPA)",
-}
+LADDER = declared("labs/fedlpa/words.toml")["ladder"]
 
 
 def ladder(outcomes: Sequence[Outcome]) -> Card:
     """Accuracy by how much of the precision is used, and whether the last step is more than noise."""
     lines = [f"{words}: {percent(outcomes, method):.0f} %" for method, words in LADDER.items()]
-    fedlpa = accuracies(outcomes, "fedlpa")
-    ahead = difference(fedlpa, accuracies(outcomes, "regmean"))
-    verdict = significance(ahead, clear="more than noise")
-    return worked(*lines, f"FedLPA − RegMean: {points(ahead)} over {len(fedlpa)} seeds, {verdict}.")
+    ahead = versus(outcomes, "fedlpa", "regmean", clear="more than noise")
+    return worked(*lines, f"FedLPA − RegMean: {ahead} ({seeds_of(accuracies(outcomes, 'fedlpa'))}).")
 
 
-SHARES = ("half-way between FedAvg and FedLPA", "as good as FedLPA", "as bad as FedAvg")
+SHARES = tuple(declared("labs/fedlpa/words.toml")["shares"])
 
 
 def share_of_a(outcomes: Sequence[Outcome]) -> str:
@@ -136,7 +135,7 @@ def solvers(damping: float = 1e-6, steps: int = 1000, seed: int = 0) -> Picture:
     return solver(numbers.finished(numbers.solutions(one_run(seed), damping, steps)))
 
 
-STEPS = ("fewer than 100 steps", "about 1,000 steps too", "some 10,000 steps")
+STEPS = tuple(declared("labs/fedlpa/words.toml")["steps"])
 
 
 def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
@@ -166,10 +165,9 @@ def reality() -> Card:
         exact, shortcut = (
             accuracies(runs("fedlpa", seeds=MANY, damping=damping, solver=name), "fedlpa") for name in ("cg", "ea")
         )
-        ahead = difference(exact, shortcut)
         lines.append(
             f"λ_damp = {damping:g}: exact {mean_percent(exact)}, shortcut {mean_percent(shortcut)} "
-            f"(difference {points(ahead)}, {MANY} seeds: {significance(ahead)})"
+            f"(difference over {MANY} seeds: {apart(exact, shortcut)})"
         )
     noise, rounds = (
         ", ".join(f"{value:g}: {percent(runs('fedlpa', **{name: value}), 'fedlpa'):.0f} %" for value in values)

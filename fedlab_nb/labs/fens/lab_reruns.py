@@ -7,7 +7,7 @@ Clients are trained once and remembered, so that a value costs phase 2 alone; wh
 from collections.abc import Mapping
 from typing import Any
 
-from ...methods.fens.aggregators import AGGREGATORS
+from ...declared import declared
 from ...panels.state import PanelState, words
 from ...plots import Picture
 from ...plots.blank import blank
@@ -19,17 +19,7 @@ from .plots.distil import distilled
 from .plots.forget import forget_each, forget_one
 from .plots.vary import vary
 
-# What can be tried: (words, setting, values, whether they are in an order)
-TRIES = {
-    "aggregator": ("Aggregator", "fens.aggregator", tuple(AGGREGATORS), False),
-    "bits": ("Bits", "fens.bits", (2, 3, 4, 5, 6, 7, 8, 32), True),
-    "rounds": ("Rounds", "fens.rounds", (5, 10, 20, 50, 100, 200, 500), True),
-    "eta_s": ("Server rate", "fens.eta_s", (0.001, 0.003, 0.01, 0.03, 0.1), True),
-    "k": ("Hidden units", "fens.k", (2, 5, 10, 20, 40, 160), True),
-    "holdout": ("Proxy share", "holdout", (0.02, 0.05, 0.1, 0.2, 0.4), True),
-    "proxy": ("Trained on", "fens.proxy", ("held-out", "reused-equal", "reused"), False),
-    "clients": ("Clients", "clients", (2, 5, 10, 20, 40), True),
-}
+TRIES = declared("labs/fens/words.toml")["tries"]
 
 
 class Vary(View, name="vary"):

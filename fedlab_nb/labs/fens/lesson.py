@@ -8,6 +8,7 @@ from statistics import mean
 import numpy as np
 
 from ...comm import formulas
+from ...declared import declared
 from ...methods.fens.cost import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots import Picture
@@ -21,11 +22,7 @@ from .numbers import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, Forgotten, bytes_by_par
 
 __all__ = ["accuracy", "identity", "q1", "q2", "q3", "sum_for_one"]  # used by the notebook, made elsewhere
 
-FATES = (
-    "every class loses a little",
-    "the class that it held is lost, the others hardly change",
-    "nothing: the others stand in for it",
-)
+FATES = tuple(declared("labs/fens/words.toml")["fates"])
 
 
 # ------------------------------------------------------------------------------------------------------ phase 2

@@ -118,7 +118,7 @@ def test_what_the_lesson_says_holds():
     assert lesson.percent(real) >= lesson.percent(s["ensemble"]) >= lesson.percent(s["equal"]) + 4
     assert all(s["server"][seed] < s["ensemble"][seed] for seed in real)
     assert abs(lesson.percent(s["server"]) - lesson.percent(s["equal"])) <= 5
-    assert "recognises 0 % of the" in repr(lesson.one_class(outcomes))
+    assert "recognises 0 % of the" in repr(lesson.one_class(outcomes)) and lesson.worst_class(outcomes) == 0
     assert lesson.q3.problem.check(lesson.solution_runs()).state == "right"
     for seed, o in lesson.by_seed(outcomes, "coboosting").items():
         equal = lesson.by_seed(outcomes, "ensemble")[seed]

@@ -132,7 +132,7 @@ def test_two_weights_by_hand():
     text = repr(lesson.by_hand())
     assert "weight 1: (9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in text and "The plain average is (2, 2)." in text
     assert "(4 · 1 + 1 · 3) / (4 + 1) = 1.4" in repr(lesson.by_hand(ratio=4))
-    assert lesson.PLACES[1].startswith("(1.2, 1.2)")
+    assert lesson.PLACES[1].startswith("(1.2, 1.2)") and lesson.place() == lesson.PLACES[1]
     sheet = repr(lesson.angles())
     assert "45 degrees: Both clients' data together give (1.29, 2.47). FedLPA lies at (1.29, 2.47)" in sheet
     assert "Circles: no direction is surer: Both clients' data together give (2.00, 2.00)" in sheet

@@ -208,3 +208,7 @@ def test_the_work_of_a_view_can_be_stopped(make, monkeypatch):
     panel.stop()
     assert panel.wait(20) and panel.status == "stopped"
     assert sentence(panel, "vary").startswith("Press")
+
+
+def test_each_aggregator_can_be_tried():
+    assert tuple(TRIES["aggregator"][2]) == AGGREGATORS

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from ....declared import declared
 from ....plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ....plots.style import INK, LOCK, QUIET, RULE, Picture, class_colours, dress, heading, many_is_dark, new_figure
 from ....plots.words import listed, percent, plural
@@ -13,15 +14,7 @@ from ..numbers import LayerFactors
 PLACES = {"left": 0.085, "right": 0.985, "top": 0.93, "bottom": 0.115, "wspace": 0.3, "hspace": 0.32}
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # what A's last column shows: in the picture's description, in its sentence
-COLUMN = {
-    "image": ("an image, which is the client's mean image", "; the last column of A is its mean image"),
-    "patch": (
-        "an image, which is the client's mean patch",
-        "; the last column of A is its mean patch, all positions mixed",
-    ),
-    "units": ("bars, the mean of each input unit", ""),
-    None: ("", ""),
-}
+COLUMN = declared("labs/fedlpa/words.toml")["column"]
 
 
 def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None = None) -> Picture:
@@ -39,7 +32,7 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
         if layer.kind:
             mean_input(squares[2], layer)
         held(figure.add_subplot(grid[2, :]), layer, class_names, klass)
-    a, b, (column, words) = len(layer.a), len(layer.b), COLUMN[layer.kind]
+    a, b, (column, words) = len(layer.a), len(layer.b), COLUMN.get(layer.kind, ("", ""))
     return Picture(
         figure,
         alt=f"Heat-maps of the factors A, {a} by {a}, and B, {b} by {b}, of {layer.layer} of client {layer.client} "

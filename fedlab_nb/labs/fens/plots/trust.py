@@ -5,22 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....declared import declared
 from ....plots.heat import Heat
 from ....plots.style import LOCK, Picture, new_figure
 from ....plots.words import percent, tabled
 from ..numbers import likeness
 
 # What the numbers of the right table are, rule by rule: (title, unit, can be negative)
-KINDS = {
-    "averaging": ("Weight, fixed", "weight λ", False),
-    "weighted": ("Weight, from the counts", "weight λ", False),
-    "voting": ("Right votes", "P(votes c | truth c)", False),
-    "linear": ("Weight, trained", "weight λ", True),
-    "per_class": ("Weight, trained", "weight λ", True),
-    "nn": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
-    "moe": ("Gate", "mean gate", False),
-    "added": ("What it adds", "mean weight × logit, own class", True),
-}
+KINDS = declared("labs/fens/words.toml")["kinds"]
 
 
 @dataclass(frozen=True, eq=False)
