@@ -7,6 +7,7 @@ from fedlab_nb.labs import lab
 from fedlab_nb.labs.fens.lab import Sample
 from fedlab_nb.labs.fens.lab_reruns import TRIES
 from fedlab_nb.labs.fens.numbers import network
+from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 OWN = ["trust", "sample", "vary", "forget", "cost", "distil"]
