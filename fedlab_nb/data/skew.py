@@ -2,14 +2,14 @@ r"""Label skew of a partition as two numbers, from the table of label counts alo
 
 With n_k samples at client k, N in all, p_k the label distribution of client k and p = sum_k (n_k/N) p_k the pooled one,
 
-    jensen_shannon    = [H(p) - sum_k (n_k/N) H(p_k)] / H(p)
-    effective_classes = mean_k exp(H(p_k))
+    jensen_shannon    = [entropy(p) - sum_k (n_k/N) entropy(p_k)] / entropy(p)
+    effective_classes = mean_k exp(entropy(p_k))
 
 The bracket is the generalised Jensen-Shannon divergence of the p_k with weights n_k/N; it equals the mutual
-information I(K; Y) of client and label, so the quotient is the share of the label's entropy that knowing the client
-explains: 0 when all clients have the same label distribution, 1 when every client holds a single class (and more than
-one class exists). Since I(K; Y) is at most H(K), which is at most log M, it cannot exceed log(M) / H(p): few clients
-cannot be fully skewed over many classes.
+information of client and label, so the quotient is the share of the label's entropy that knowing the client explains: 0
+when all clients have the same label distribution, 1 when every client holds a single class (and more than one class
+exists). Since the mutual information is at most log M, it cannot exceed log(M) / entropy(p): few clients cannot be
+fully skewed over many classes.
 """
 
 from dataclasses import dataclass

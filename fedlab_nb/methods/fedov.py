@@ -77,7 +77,7 @@ class FedOV(Method):
     ratio: int = knob(1, "Outliers a sample", "Destroyed copies of each training sample.", low=1, high=10)
     fresh: bool = knob(False, "Fresh outliers", "Draw them anew before every epoch.", paper=True)
     adversarial: int = knob(0, "Adversarial steps", "Makes harder outliers besides.", low=0, high=100, paper=5)
-    voters: int = knob(0, "Voters", "Only so many, the surest ones, vote on a sample; 0: all.", symbol="v", low=0)
+    voters: int = knob(0, "Voters", "Only so many, the surest ones, vote on a sample; 0: all.", symbol="m", low=0)
 
     # As in the released script.
     paper_recipe = Recipe(epochs=200, batch_size=64, optimizer="adam", lr=1e-3, weight_decay=1e-5)

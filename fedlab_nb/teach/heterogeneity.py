@@ -47,23 +47,23 @@ def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:
     terms = " ".join(f"− {p:.2f}·ln {p:.2f}" for _, p in shares)
     return worked(
         f"Client {client} at α = {alpha:g} (seed {seed}) holds {holds}.",
-        f"H = {terms} = {entropy:.2f}; effective classes = exp(H) = exp({entropy:.2f}) = {math.exp(entropy):.1f}, "
+        f"entropy = {terms} = {entropy:.2f}; effective classes = exp({entropy:.2f}) = {math.exp(entropy):.1f}, "
         f"although {len(shares)} of 10 classes occur.",
     )
 
 
 def two_units() -> Card:
-    """Two clients, one hidden unit each, f(x) = v · max(0, w·x): both averages, by hand."""
+    """Two clients, one hidden unit each, f(x) = v · max(0, θ·x): both averages, by hand."""
 
-    def f(x: float, w: float, v: float) -> float:
-        return v * max(0.0, w * x) + 0.0  # + 0.0: no minus zero
+    def f(x: float, theta: float, v: float) -> float:
+        return v * max(0.0, theta * x) + 0.0  # + 0.0: no minus zero
 
     rows = []
     for x in (3.0, -3.0):
         a, b, averaged = f(x, 1, 1), f(x, -1, -1), f(x, 0, 0)
         rows.append(
             f"x = {x:g}: A says {a:g}, B says {b:g}; mean of the predictions {(a + b) / 2:g}; "
-            f"mean of the weights is w = 0, v = 0, which says {averaged:g}"
+            f"mean of the weights is θ = 0, v = 0, which says {averaged:g}"
         )
     return worked(*rows)
 

@@ -85,7 +85,7 @@ def test_two_units_by_hand():
     text = repr(lesson.two_units())
     assert "x = 3: A says 3, B says 0; mean of the predictions 1.5;" in text
     assert "x = -3: A says 0, B says -3; mean of the predictions -1.5;" in text
-    assert text.count("w = 0, v = 0, which says 0") == 2
+    assert text.count("θ = 0, v = 0, which says 0") == 2
 
 
 def test_one_client_shows_the_federation():

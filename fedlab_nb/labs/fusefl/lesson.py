@@ -57,7 +57,7 @@ def storage(clients: int = 5, blocks: int = 4) -> Card:
     block_sum, adaptor_sum = (" + ".join(f"{n:,}" for n in numbers) for numbers in (own.blocks, adaptors))
     return worked(
         f"ResNet-18, M = {clients} clients of width {own.width}, K = {blocks}.",
-        f"Blocks of one client: {block_sum} numbers. Its adaptors, M c² + c with c = "
+        f"Blocks of one client: {block_sum} numbers. Its adaptors, M r² + r with r = "
         f"{', '.join(map(str, own.channels))}: {adaptor_sum}. The classifier: {own.head:,}.",
         f"4 · [{clients} · {sum(own.blocks):,} + {own.head:,} + {clients} · {sum(adaptors):,}] bytes = "
         f"{made.storage:,} bytes = {made.storage / MIB:.2f} MiB. The paper prints {TABLE_4[clients][blocks]:.2f}.",
