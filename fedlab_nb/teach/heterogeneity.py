@@ -31,11 +31,9 @@ def effective_classes(alpha: float, clients: int = 10) -> float:
 
 def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Sheet:
     """Who holds what for each α, side by side."""
-    pictures = {}
-    for alpha in alphas:
-        federation = replace(federate(DATASET, alpha=alpha, clients=clients, seed=seed), note="")  # the skew alone
-        pictures[f"α = {alpha:g}"] = partition(federation, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
-    return Sheet(pictures)
+    made = {f"α = {alpha:g}": federate(DATASET, alpha=alpha, clients=clients, seed=seed) for alpha in alphas}
+    skew = {name: replace(of, note="") for name, of in made.items()}  # the skew alone, without how it was drawn
+    return Sheet({name: partition(of, setting=f"{DATASET}, {name}, {clients} clients") for name, of in skew.items()})
 
 
 def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:

@@ -87,10 +87,7 @@ def alike(
 
 def over_alpha(names: Mapping[str, str], alphas: Sequence[float]) -> Picture:
     """Accuracy of a lesson's runs against α. names: {method: what its line is called}"""
-    lines: dict[str, dict[float, dict[int, float]]] = {name: {} for name in names.values()}
-    for alpha in alphas:
-        outcomes = runs(list(names), alpha)
-        for method, name in names.items():
-            lines[name][alpha] = accuracies(outcomes, method)
+    outcomes = {alpha: runs(list(names), alpha) for alpha in alphas}
+    lines = {name: {a: accuracies(of, method) for a, of in outcomes.items()} for method, name in names.items()}
     setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
     return against_alpha(lines, setting=setting, chance=0.1, methods={name: m for m, name in names.items()})

@@ -111,13 +111,23 @@ class Form(widgets.VBox):
 class Snapshot:
     """A panel, a picture or a card as it is now, without controls. Behind `after` it is folded.
 
-    after: a prediction, or several: until each is made or skipped the reader has to unfold what is shown. An output
-    that is on the page already opens by itself then. In bars of accuracy a dashed line marks a guess in per cent.
+    after: a prediction, or several: until each is made or skipped the reader has to unfold what is shown, and the panel
+    itself covers its results, unless the reader presses Run. What is on the page already opens by itself then. In bars
+    of accuracy a dashed line marks a guess in per cent.
     """
 
     def __init__(self, shown: Any, after: Any = ()) -> None:
         self.shown = shown._summary() if hasattr(shown, "_summary") else shown
         self.after = after if isinstance(after, Sequence) else [after]
+        if hasattr(shown, "controls") and not self.settled:
+            shown.add_class("fl-covered").controls.run.on_click(lambda _: shown.remove_class("fl-covered"))
+            for guess in self.after:
+                guess.waiting.append(lambda: self.settled and shown.remove_class("fl-covered"))
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is folded any more."""
+        return all(guess.settled for guess in self.after)
 
     def __repr__(self) -> str:
         return repr(self.shown)
@@ -127,7 +137,7 @@ class Snapshot:
             if guess.unit == "%" and guess.guess is not None:
                 mark_guess(getattr(self.shown, "figure", None), guess.guess / 100)
         data, metadata = self.shown._repr_mimebundle_()
-        if all(guess.settled for guess in self.after):
+        if self.settled:
             return data, metadata
         inside = data.get("text/html", html.escape(repr(self)))
         if "image/png" in data:
@@ -157,8 +167,7 @@ class Sheet:
     def png(self) -> bytes:
         images = [Image.open(io.BytesIO(png(picture))) for picture in self.pictures.values()]
         width, height = images[0].size
-        rows = -(-len(images) // self.columns)
-        sheet = Image.new("RGB", (width * self.columns, height * rows), "white")
+        sheet = Image.new("RGB", (width * self.columns, height * -(-len(images) // self.columns)), "white")
         for i, image in enumerate(images):
             sheet.paste(image, (i % self.columns * width, i // self.columns * height))
         out = io.BytesIO()

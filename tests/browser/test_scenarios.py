@@ -164,15 +164,20 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
         "guess.reveal(2.7)",
         "lesson.q1.form()",
         "score()",
+        "import fedlab_nb as fl\npanel = fl.playground(methods=['local'], clients=3, seeds=1, epochs=1)\npanel",
+        "panel.run(wait=True)\nSnapshot(panel, after=guess)",
     )
     open_notebook(page, lab, small(course, "lesson", *code))
     run_all(page)
     page.get_by_text("Guess first, then open this.").first.wait_for()
     assert page.locator("details:not([open])", has_text="The answer is 2.7 digits").count() == 1
-    assert page.locator("details:not([open]) img").count() == 1
+    page.wait_for_function("document.querySelectorAll('details:not([open]) img').length == 2")
+    tabs = page.locator(".fl-tabs").last
+    assert page.locator(".fl-covered").count() == 1 and not tabs.is_visible()
     page.get_by_role("button", name="That is my guess").click()
     page.locator(".fl-card-reveal", has_text="You guessed 5 digits, measured 2.7 digits").wait_for()
-    assert page.locator("details").count() == 0
+    page.wait_for_function("!document.querySelector('details, .fl-covered')")
+    assert tabs.is_visible()
     page.get_by_role("button", name="Show my score").click()
     page.get_by_text("1 of 1 guess made (2.3 digits too high). 0 of 1 exercise right.").wait_for()
 

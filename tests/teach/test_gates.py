@@ -78,6 +78,23 @@ def test_a_panel_is_shown_as_its_picture(bars, guess):
     assert set(Snapshot(Panel())._repr_mimebundle_()[0]) == {"image/png", "text/plain"}
 
 
+def test_a_panel_covers_its_results_until_the_guess_or_run(make, guess):
+    panel, other = make(), predict("Which?", ["a", "b"])
+    Snapshot(panel, after=[guess, other])
+    assert "fl-covered" in panel._dom_classes
+    guess.commit(40)
+    assert "fl-covered" in panel._dom_classes
+    other.skip()
+    assert "fl-covered" not in panel._dom_classes
+    Snapshot(panel, after=guess)
+    assert "fl-covered" not in panel._dom_classes
+
+    Snapshot(panel, after=predict("And then?"))
+    assert "fl-covered" in panel._dom_classes
+    panel.controls.run.click()
+    assert "fl-covered" not in panel._dom_classes
+
+
 def test_several_guesses_open_together(guess):
     other = predict("Which?", ["a", "b"])
     snapshot = Snapshot(Card("worked", "85 %"), after=[guess, other])
@@ -195,7 +212,8 @@ def test_a_notebook_does_not_keep_the_score(fresh, page):
 
 # ------------------------------------------------------------------------------------------------------ the lessons
 def steps(source):
-    """("predict" | "reveal" | "snapshot", names of the predictions) in the order of a lesson's code."""
+    """("predict" | "reveal" | "snapshot" | "panel", names of the predictions, or "stored" where a panel hides stored
+    results) in the order of a lesson's code."""
     for code in FENCE.findall(source.read_text()):
         for statement in ast.parse(code).body:
             for node in ast.walk(statement):
@@ -204,6 +222,9 @@ def steps(source):
                     yield "predict", {statement.targets[0].id}
                 elif name == "reveal":
                     yield "reveal", {node.func.value.id}
+                elif name in ("playground", "lab", "comparison", "race"):
+                    hidden = [keyword.value for keyword in node.keywords if keyword.arg == "hide"]
+                    yield "panel", {part.value for of in hidden for part in of.elts}
                 elif name == "Snapshot":
                     after = [keyword.value for keyword in node.keywords if keyword.arg == "after"]
                     yield "snapshot", {part.id for of in after for part in ast.walk(of) if isinstance(part, ast.Name)}
@@ -219,6 +240,8 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
         elif step == "reveal":
             assert names <= open_guesses, f"{names} is revealed before it is asked, or twice"
             open_guesses -= names
+        elif step == "panel":
+            assert "stored" in names or not open_guesses, "a panel that shows stored results before the guess"
         else:
             assert names <= asked
             assert names & open_guesses or not open_guesses, f"a Snapshot before the reveal of {open_guesses}"

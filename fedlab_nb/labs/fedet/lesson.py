@@ -27,8 +27,7 @@ from .plots.bound import bound as bound_picture
 
 __all__ = ["SIZES", "q1", "q2", "q3"]  # used by the notebook, made elsewhere
 
-LOUD = tuple(declared("labs/fedet/words.toml")["loud"])
-SAVINGS = tuple(declared("labs/fedet/words.toml")["savings"])
+LOUD, SAVINGS = (tuple(declared("labs/fedet/words.toml")[name]) for name in ("loud", "savings"))
 
 
 def first(panel: Any) -> Any:

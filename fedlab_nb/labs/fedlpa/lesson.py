@@ -27,7 +27,7 @@ from .two_weights import MEANS, two_weights
 
 __all__ = ["percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
 
-PLACES = tuple(declared("labs/fedlpa/words.toml")["places"])
+PLACES, SHARES, STEPS = (tuple(declared("labs/fedlpa/words.toml")[name]) for name in ("places", "shares", "steps"))
 
 
 # ------------------------------------------------------------------------------------------------ two weights
@@ -58,13 +58,14 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
 
 def angles() -> Sheet:
     """Four planes."""
-    planes = {
-        "90 degrees": plane(90, ratio=9, damping=0),
-        "45 degrees": plane(45, ratio=9, damping=0),
-        "Circles: no direction is surer": plane(90, ratio=1, damping=0),
-        "45 degrees, λ_damp = 10": plane(45, ratio=9, damping=10),
-    }
-    return Sheet(planes)
+    return Sheet(
+        {
+            "90 degrees": plane(90, ratio=9, damping=0),
+            "45 degrees": plane(45, ratio=9, damping=0),
+            "Circles: no direction is surer": plane(90, ratio=1, damping=0),
+            "45 degrees, λ_damp = 10": plane(45, ratio=9, damping=10),
+        }
+    )
 
 
 # ------------------------------------------------------------------------------------------------ a layer, an upload
@@ -121,9 +122,6 @@ def ladder(outcomes: Sequence[Outcome]) -> Card:
     return worked(*lines, f"FedLPA − RegMean: {ahead} ({seeds_of(accuracies(outcomes, 'fedlpa'))}).")
 
 
-SHARES = tuple(declared("labs/fedlpa/words.toml")["shares"])
-
-
 def share_of_a(outcomes: Sequence[Outcome]) -> str:
     """Which of SHARES RegMean is, by accuracy."""
     low, high, alone = (percent(outcomes, method) for method in ("fedavg", "fedlpa", "regmean"))
@@ -133,9 +131,6 @@ def share_of_a(outcomes: Sequence[Outcome]) -> str:
 def solvers(damping: float = 1e-6, steps: int = 1000, seed: int = 0) -> Picture:
     """The three solvers on one run's uploads."""
     return solver(numbers.finished(numbers.solutions(one_run(seed), damping, steps)))
-
-
-STEPS = tuple(declared("labs/fedlpa/words.toml")["steps"])
 
 
 def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
