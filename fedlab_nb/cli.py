@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from . import __version__
 from .declared import declared
-from .errors import FedlabError, UsageError, choose, number, parsed, reason
+from .errors import FedlabError, UsageError, choose, demand, number, parsed, reason
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,6 +28,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line that `cli.toml` declares."""
     line = declared("cli.toml")
     main = _Parser(prog="fedlab-nb", description=line["description"])
+    version = f"fedlab-nb {__version__}"
+    main.add_argument("--version", action="version", version=version, help="print the version and leave")
     commands = main.add_subparsers(dest="command", parser_class=_Parser)
     parts = [(main, line["options"])]
     for name, own in line["commands"].items():
@@ -146,8 +149,7 @@ def store_command(options: argparse.Namespace) -> int:
         print(f"{len(here) - len(damaged)} of {len(here)} entries are whole.")
         return 1 if damaged else 0
     else:
-        if options.days is None and not options.other and options.size is None:
-            raise UsageError("store prune needs to know what may go: --days N, --version or --size 500MB.")
+        demand(options.days is not None or options.other or options.size is not None, "study.prune")
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = housekeeping.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries taken out, {in_words(freed)} free.")
@@ -155,6 +157,13 @@ def store_command(options: argparse.Namespace) -> int:
 
 
 def page_command(options: argparse.Namespace) -> int:
+    from .page import write
+
+    print(f"written to {write(options.out)}")
+    return 0
+
+
+def voila_command(options: argparse.Namespace) -> int:
     from .voila import open_page
 
     lists = ("methods", "hide")
@@ -217,14 +226,8 @@ def list_command(options: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {
-    "run": run_command,
-    "sweep": sweep_command,
-    "study": study_command,
-    "store": store_command,
-    "list": list_command,
-    "voila": page_command,
-}
+NAMED = (run_command, sweep_command, study_command, store_command, list_command, voila_command, page_command)
+COMMANDS = {command.__name__.partition("_")[0]: command for command in NAMED}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -234,11 +237,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leave:
         return int(leave.code or 0)
     try:
-        if options.version:
-            from . import __version__
-
-            print(f"fedlab-nb {__version__}")
-            return 0
         if options.command in COMMANDS:
             return COMMANDS[options.command](options)
         if options.command == "doctor":

@@ -8,12 +8,10 @@ from typing import Any
 
 from ..errors import RunError, sentence
 from ..plots import Picture
+from ..study import results
 from .record import Runs
 
-COLUMNS = (
-    "run", "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down",
-    "parameters", "seconds_local", "seconds_method", "seconds_total",
-)  # fmt: skip
+COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "seconds_local", "seconds_method", "seconds_total")
 
 
 def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:

@@ -16,7 +16,7 @@ import ipywidgets as widgets
 
 from .. import study
 from ..data import federate
-from ..errors import UsageError, choose
+from ..errors import choose, demand
 from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
@@ -196,8 +196,7 @@ class Panel(saved.Saved):
         this one has files).
         """
         with self._guard:
-            if self._state.federation is None:
-                raise UsageError("There is no data to draw; choose a data set first.")
+            demand(self._state.federation is not None, "panel.no_data")
             pictures = {**self._redraw.pictures(), "handout": self._summary()}
             return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
 
@@ -313,8 +312,7 @@ class Panel(saved.Saved):
     @guarded
     def _start(self) -> None:
         self._status.clear()
-        if not self.methods:
-            raise UsageError("No method is ticked; tick at least one.")
+        demand(self.methods, "panel.no_method")
         without = self._state.federation is None
         if without:  # tells again what is wrong with the data, or finds them there at last
             self._adjust(self.controls.adapt, samples(self.controls.data))
@@ -348,8 +346,7 @@ class Panel(saved.Saved):
         """A view's own button: its work in the worker, then its picture."""
         view, state, results = self.views[name].kind, self._state.of(name), []
         self._status.clear()
-        if not view.is_ready(state):
-            raise UsageError(f"{view.work_label} needs a result; press Run first.")
+        demand(view.is_ready(state), "panel.no_result", work=view.work_label)
         self._status.start()
         self._go(draw=False)
 

@@ -15,11 +15,7 @@ PICTURE_HEIGHT = "clamp(330px, 48vh, 600px)"
 STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
 # What a saved notebook needs where no kernel runs: the picture alone. The output two before this style is the widget's:
 # without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
-SAVED_STYLE = """<style class="fl-saved">
-.jp-OutputArea-child:has(.fl-live) + .jp-OutputArea-child:has(> .jp-RenderedImage) { display: none; }
-.jp-OutputArea-child:not(:has(.fl-live)):has(+ .jp-OutputArea-child + .jp-OutputArea-child .fl-saved) { display: none; }
-.jp-OutputArea-child:has(> * > .fl-saved) { display: none; }
-</style>"""
+SAVED_STYLE = f'<style class="fl-saved">\n{Path(__file__).with_name("saved.css").read_text(encoding="utf-8")}</style>'
 
 
 def paragraph(text: str, role: str = "") -> str:

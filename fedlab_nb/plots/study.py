@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError, choose
+from ..errors import choose, demand
 from ..study.results import Results
 from ..study.statistics import Band, band, difference
 from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
@@ -31,8 +31,7 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt text
     UsageError for what the study does not have.
     """
-    if not results.points():
-        raise UsageError("The study has no finished cell, so there is nothing to draw.")
+    demand(results.points(), "study.unfinished")
     named = {"bytes": against_bytes, "differences": differences}
     if against in named:
         return named[against](results, **options)
@@ -54,8 +53,8 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
     """Lines of mean accuracy over an axis of numbers, with bands."""
     lines = at_values(results, axis)
     values = sorted({value for points in lines.values() for value in points})
-    if not all(isinstance(value, int | float) for value in values):
-        raise UsageError(f"The axis {axis} is not of numbers ({values[0]!r}); use the table or the differences.")
+    numbers = all(isinstance(value, int | float) for value in values)
+    demand(numbers, "study.no_numbers", axis=axis, value=values[0])
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x=LABELS.get(axis, axis), y="test accuracy", grid="y")
         ends = []
@@ -154,8 +153,7 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     name = choose("method of this study", reference or next(iter(means)), means)
     others = {other: of for other, of in means.items() if other != name and set(of) & set(means[name])}
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
-    if not gaps:
-        raise UsageError(f"The study has no method beside {name}, so there is no difference to draw.")
+    demand(gaps, "study.alone", name=name)
     own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")

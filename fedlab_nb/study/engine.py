@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..errors import UsageError, parsed, reason, whole
+from ..errors import UsageError, demand, parsed, reason, whole
 from .code_version import torch_version
 from .experiment import Event, events
 from .grid import Cell, Study
@@ -103,8 +103,7 @@ def sweep(
 
     `results.csv` in `out` has COLUMNS, one row a cell. The other arguments and the errors are those of `study`.
     """
-    if not alphas or not clients:
-        raise UsageError("A sweep needs at least one alpha and one number of clients.")
+    demand(alphas and clients, "study.sweep")
     axes: dict[str, Any] = {"alpha": list(alphas), "clients": list(clients)}
     return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **axes, **settings)
 
@@ -114,8 +113,7 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
-        if settings:
-            raise UsageError(f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.")
+        demand(not settings, "study.beside_file", settings=", ".join(settings))
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
 

@@ -287,13 +287,16 @@ def one(
 
 def rerun(work: Plan) -> GlobalModel:
     """The model of a remembered run, from its remembered clients."""
-    run = Run(work, _remembered, cache=True)
-    steps = run.steps()
+    return finished(Run(work, _remembered, cache=True).steps()).model
+
+
+def finished(work: Generator[Any, None, Any]) -> Any:
+    """Do work that nobody watches; what it returns."""
     while True:
         try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value.model
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def job(

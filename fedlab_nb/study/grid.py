@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ..declared import parse
-from ..errors import UsageError, choose, parsed, whole
+from ..errors import UsageError, choose, demand, parsed, whole
 from ..methods import METHODS
 from .settings import RECIPE_FIELDS, Plan, Settings, plan, setting_names
 
@@ -62,8 +62,7 @@ class Study:
         empty axis, and for a grid of more than a million cells."""
         names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
         names = list(METHODS) if names == ["all"] else names
-        if not names:
-            raise UsageError("A study needs at least one method; fedlab-nb list names them.")
+        demand(names, "study.methods")
         for name in names:
             choose("method", name, METHODS)
         first = whole("seed", parsed(settings.pop("seed", 0)), 0)
@@ -85,8 +84,7 @@ class Study:
                 choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
                 raise UsageError(f"Setting {name!r} is of none of the study's methods ({', '.join(names)}).")
         study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
-        if len(study) > MOST:
-            raise UsageError(f"The study has {len(study):,} cells, and at most {MOST:,} are allowed; shorten an axis.")
+        demand(len(study) <= MOST, "study.cells", cells=len(study), most=MOST)
         return study
 
     @classmethod
@@ -101,8 +99,7 @@ class Study:
             content = parse(text)
         except ValueError as error:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
-        if "methods" not in content:
-            raise UsageError(f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].')
+        demand("methods" in content, "study.no_methods", path=path)
         settings: dict[str, Any] = {}
         for name, value in content.items():
             if isinstance(value, Mapping):
@@ -150,10 +147,9 @@ def axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
     given = value if isinstance(value, list | tuple | range) else (value,)
     values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
-    if not values:
-        raise UsageError(f"The axis {name} of the study is empty; give it at least one value, or leave it out.")
-    if len({json.dumps(v, default=str) for v in values}) < len(values):
-        raise UsageError(f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}.")
+    demand(values, "study.empty_axis", name=name)
+    alike = len({json.dumps(v, default=str) for v in values}) < len(values)
+    demand(not alike, "study.twice", name=name, values=", ".join(map(str, values)))
     return values
 
 

@@ -171,8 +171,7 @@ def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
     for name in methods:
         choose("method", name, METHODS)
-    if not methods:
-        raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
+    demand(methods, "study.no_method", methods=", ".join(METHODS))
     overrides = dict(settings.overrides)
     known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
     plain = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import UsageError, number
+from ...errors import demand, number
 
 
 def theorem_1(
@@ -39,10 +39,9 @@ def theorem_1(
     ones = torch.ones_like(loss)
     parts = [ones if weights is None else weights, sizes, distance, 0 * ones if joint_error is None else joint_error]
     alpha, n, half_d, nu = (part.double().to(loss.device) for part in parts)
-    if any(part.shape != loss.shape for part in (alpha, n, half_d, nu)) or loss.dim() != 1:
-        raise UsageError("Each term of the bound needs one number a client, all of the same length.")
-    if not (bool((n >= 1).all()) and bool((alpha >= 0).all()) and float(alpha.sum()) > 0):
-        raise UsageError("The bound needs at least one sample a client, and weights that are not negative or all zero.")
+    alike = all(part.shape == loss.shape for part in (alpha, n, half_d, nu))
+    demand(alike and loss.dim() == 1, "fedet.terms")
+    demand(bool((n >= 1).all()) and bool((alpha >= 0).all()) and float(alpha.sum()) > 0, "fedet.weights")
     alpha = alpha / alpha.sum()
     deviation = (math.log(2 / delta) / (2 * n)).sqrt() if derived else math.sqrt(math.log(1 / delta)) / n.sqrt()
     terms = {"local_loss": loss, "small_data": deviation, "skew": half_d, "joint_error": nu}

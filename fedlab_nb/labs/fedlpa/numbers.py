@@ -14,7 +14,7 @@ import torch
 
 from ...comm import from_upper_triangle
 from ...data import load
-from ...errors import RunError
+from ...errors import RunError, sentence
 from ...methods.fedlpa.label_leak import classes_read_off, label_leak
 from ...methods.fedlpa.model import LIMIT
 from ...methods.fedlpa.report import FedLPAReport
@@ -34,10 +34,7 @@ DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
 def posteriors_of(outcome: Any) -> list:
     """What the clients of a run had measured; RunError where it was too large to stay with the model."""
     if not outcome.model.posteriors:
-        raise RunError(
-            f"The factors of these networks are too large to keep beside the run (more than {LIMIT // 10**6} MB in "
-            "all); choose a smaller network or fewer clients."
-        )
+        raise RunError(sentence("fedlpa.too_large", most=LIMIT // 10**6))
     return outcome.model.posteriors
 
 
@@ -53,15 +50,6 @@ def replay(outcome: Any) -> tuple[ServerReplay, bool]:
 
 def layer_names(report: FedLPAReport) -> list[str]:
     return [f"layer {i + 1}" for i in range(len(report.layers))]
-
-
-def finished(work: Generator[Any, None, Any]) -> Any:
-    """Do work that nobody watches; what it returns."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
 
 
 # ------------------------------------------------------------------------------------------------ factors

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...data.tint import tint_background
-from ...errors import UsageError
+from ...errors import demand
 from ...panels.lab_view import PanelState
 from ...rng import generator
 from ...study import Outcomes
@@ -31,8 +31,7 @@ def alone(state: PanelState) -> ClientModels:
     if ensemble is not None:
         return ensemble.model.clients
     rounds = state.outcome.model.rounds
-    if not rounds:
-        raise UsageError("These networks are too large to keep their clients: tick Ensemble beside FuseFL, and run.")
+    demand(rounds, "fusefl.too_large")
     return rounds[0]
 
 

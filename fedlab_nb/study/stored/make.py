@@ -7,7 +7,6 @@
 import dataclasses
 import itertools
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -17,6 +16,7 @@ from ... import __version__
 from ...methods import METHODS
 from ..code_version import torch_version
 from ..experiment import Event, job
+from ..results import write
 from ..settings import Settings, plan
 from .table import ALPHAS, CLIENTS, COLUMNS, FILE, SEEDS, read
 
@@ -91,6 +91,4 @@ def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, 
         for key in sorted(current, key=lambda k: (order[k[0]], k[2], k[1], k[3]))
     ]
     text = json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    write(path, text)

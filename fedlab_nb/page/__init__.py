@@ -1,0 +1,66 @@
+"""The page without Python: `fedlab-nb page` writes one file with the stored results, to be opened from anywhere.
+
+`template.html` says where style, data and scripts go, which lie beside it. They are plain CSS and JavaScript: no
+library, no build step, no network. The numbers are those of `study.stored`, the looks those of `plots.identity`.
+"""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..data import federate
+from ..errors import RunError
+from ..methods import METHODS
+from ..plots.identity import look, short
+from ..plots.style import class_colours
+from ..study.statistics import band, t_quantile
+from ..study.stored import ALPHAS, CLIENTS, SEEDS, load
+
+HERE = Path(__file__).parent
+
+
+def write(path: str | Path) -> Path:
+    """Write the page to `path` and return it; RunError where that is no place to write."""
+    data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+    def part(found: re.Match) -> str:
+        return data if found[1] == "data" else (HERE / found[1]).read_text(encoding="utf-8")
+
+    page = re.sub(r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8"))
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"The page cannot be written to {path}: {error.strerror}; choose another --out.") from None
+    return Path(path)
+
+
+def content() -> dict[str, Any]:
+    """The page's numbers, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over the seeds.
+
+    The clients' label counts are those of seed 0.
+    """
+    table = load()
+    infos = [METHODS[name].info for name in table.methods]
+    return {
+        "about": {key: table.about[key] for key in ("version", "torch", "date", "settings", "recipe")},
+        "t": t_quantile(len(SEEDS) - 1),
+        "classes": [{"name": str(c), "colour": colour} for c, colour in enumerate(class_colours(10))],
+        "methods": [vars(i) | look(i.name)._asdict() | {"short": short(i.title), "needs": ""} for i in infos],
+        "results": {i.name: [[result(table, i.name, a, m) for a in ALPHAS] for m in CLIENTS] for i in infos},
+        "federations": [[held(a, m) for a in ALPHAS] for m in CLIENTS],
+    }
+
+
+def result(table: Any, method: str, alpha: float, clients: int) -> dict[str, Any]:
+    """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
+    of, rows = band(table.accuracies(method, alpha, clients)), [table.row(method, alpha, clients, s) for s in SEEDS]
+    up, down = (sum(row[way] for row in rows) / len(rows) for way in ("bytes_up", "bytes_down"))
+    return {"mean": of.mean, "half": of.half_width, "accuracies": [r["accuracy"] for r in rows], "up": up, "down": down}
+
+
+def held(alpha: float, clients: int) -> dict[str, Any]:
+    """Who holds what: samples `[M, C]`, how skewed that is, and what should be known of it."""
+    federation = federate("digits", alpha=alpha, clients=clients, seed=SEEDS[0])
+    return {"counts": federation.label_counts.tolist(), "skew": asdict(federation.skew), "note": federation.note}

@@ -1,0 +1,174 @@
+// Drawing with SVG: elements that are kept and moved, the markers of the methods, axes, names that keep apart.
+const NS = document.querySelector("svg").namespaceURI;
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** A new SVG element with these attributes, as the last child of `parent`. */
+function add(parent, name, attributes = {}, text = "") {
+  const element = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== "") element.textContent = text;
+  parent.append(element);
+  return element;
+}
+
+/** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
+function keyed(parent, items, key, make, update) {
+  const [old, pool] = [parent.pool ?? new Map(), new Map()];
+  for (const item of items) {
+    const element = old.get(key(item)) ?? make(item);
+    pool.set(key(item), element);
+    update(element, item);
+    old.delete(key(item));
+  }
+  for (const gone of old.values()) gone.remove();
+  parent.pool = pool;
+}
+
+// ------------------------------------------------------------------------------------------------------- movement
+const moving = new Map();
+const setAll = (element, values) => { for (const key in values) element.setAttribute(key, values[key]); };
+const place = (element, { x, y }) => element.setAttribute("transform", `translate(${x.toFixed(2)},${y.toFixed(2)})`);
+
+/** Bring an element's numbers to `to` within a quarter of a second; at once if it is new. show: how they are drawn. */
+function move(element, to, show = setAll) {
+  const from = element.numbers;
+  if (!from || still.matches || document.hidden || resizing) {
+    moving.delete(element);
+    element.numbers = to;
+    show(element, to);
+  } else if (Object.keys(to).some((key) => to[key] !== (moving.get(element)?.to ?? from)[key])) {
+    if (!moving.size) requestAnimationFrame(step);
+    moving.set(element, { from, to, show, start: performance.now() });
+  }
+}
+function step(now) {
+  for (const [element, { from, to, show, start }] of moving) {
+    const part = Math.min(1, Math.max(0, now - start) / 250);
+    const eased = 1 - (1 - part) ** 3;
+    element.numbers = part === 1 ? to : Object.fromEntries(Object.keys(to).map((key) => [key, from[key] + eased * (to[key] - from[key])]));
+    show(element, element.numbers);
+    if (part === 1) moving.delete(element);
+  }
+  if (moving.size) requestAnimationFrame(step);
+}
+let resizing = false;
+
+// -------------------------------------------------------------------------------------------------------- markers
+const DASHES = { "-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5" };
+/** A closed path through points of radius `radii[i % length]`, evenly round the middle; `turn` in degrees. */
+function ring(count, radii, turn = 0) {
+  const at = (i) => {
+    const angle = ((turn + (360 * i) / count - 90) * Math.PI) / 180;
+    const r = radii[i % radii.length];
+    return `${(r * Math.cos(angle)).toFixed(2)} ${(r * Math.sin(angle)).toFixed(2)}`;
+  };
+  return `M${Array.from({ length: count }, (_, i) => at(i)).join("L")}Z`;
+}
+function cross(r, turn) {
+  const w = r * 0.38;
+  const points = [[-w, -r], [w, -r], [w, -w], [r, -w], [r, w], [w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w]];
+  const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
+  return `M${points.map(([x, y]) => `${(x * cos - y * sin).toFixed(2)} ${(x * sin + y * cos).toFixed(2)}`).join("L")}Z`;
+}
+/** The outline of a marker that matplotlib knows by this letter. */
+function marker(letter, r) {
+  const shapes = {
+    o: () => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
+    s: () => ring(4, [1.27 * r], 45), D: () => ring(4, [1.27 * r]), d: () => ring(4, [1.3 * r, 0.75 * r]),
+    "^": () => ring(3, [1.27 * r]), v: () => ring(3, [1.27 * r], 180), "<": () => ring(3, [1.27 * r], -90), ">": () => ring(3, [1.27 * r], 90),
+    p: () => ring(5, [1.15 * r]), h: () => ring(6, [1.15 * r]), H: () => ring(6, [1.15 * r], 30), 8: () => ring(8, [1.12 * r], 22.5),
+    "*": () => ring(10, [1.4 * r, 0.6 * r]), P: () => cross(1.2 * r, 0), X: () => cross(1.2 * r, Math.PI / 4),
+  };
+  return (shapes[letter] ?? shapes.o)();
+}
+
+// ----------------------------------------------------------------------------------------------------------- axes
+/** Size of a picture's frame in pixels (measured by page.js), and the layers `names` of its drawing, made once. */
+function canvas(svg, ...names) {
+  const [width, height] = svg.size;
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("class", svg.getAttribute("class") ?? svg.id);
+  svg.layers ??= Object.fromEntries(names.map((name) => [name, add(svg, "g", { "data-layer": name })]));
+  for (const name of ["axes", "over"]) svg.layers[name]?.replaceChildren();
+  svg.layers.axes?.setAttribute("aria-hidden", "true");
+  return { width, height, ...svg.layers };
+}
+const logScale = (low, high, from, to) => (v) => from + ((to - from) * Math.log(v / low)) / Math.log(high / low);
+
+/** Grid lines and percents from 0 to 100. span: ends of the lines across; along: where a share stands. */
+function shareAxis(layer, along, [from, to], upright, many) {
+  for (const share of many ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
+    const at = along(share);
+    if (upright) {
+      add(layer, "line", { class: share ? "grid" : "axis", x1: at, x2: at, y1: from, y2: to });
+      add(layer, "text", { class: "quiet", x: at, y: to + 16, "text-anchor": "middle" }, percent(share));
+    } else {
+      add(layer, "line", { class: share ? "grid" : "axis", x1: from, x2: to, y1: at, y2: at });
+      add(layer, "text", { class: "quiet", x: to + 6, y: at + 4 }, percent(share));
+    }
+  }
+}
+/** A dotted line where guessing would be. */
+const chanceLine = (layer, ends, words) => {
+  add(layer, "line", { class: "chance", ...ends });
+  if (words) add(layer, "text", { class: "quiet", "text-anchor": "end", "font-size": 11, ...words }, "guessing");
+};
+
+/** Places for names that stand at `ys`: in the same order, at least `gap` apart, between low and high. */
+function apart(ys, gap, low, high) {
+  const order = ys.map((y, i) => [y, i]).sort((a, b) => a[0] - b[0]);
+  const places = order.map(([y]) => y);
+  for (let i = 0; i < places.length; i++) places[i] = Math.max(places[i], i ? places[i - 1] + gap : low);
+  for (let i = places.length - 1; i >= 0; i--) places[i] = Math.min(places[i], i === places.length - 1 ? high : places[i + 1] - gap);
+  const result = [];
+  order.forEach(([, i], rank) => { result[i] = places[rank]; });
+  return result;
+}
+
+const letters = document.createElement("canvas").getContext("2d");
+letters.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+const widths = new Map();
+/** Width of a text in pixels, in the bold letters of the pictures. */
+function widthOf(text) {
+  if (!widths.has(text)) widths.set(text, letters.measureText(text).width);
+  return widths.get(text);
+}
+
+/** Where names stand beside their points {x, y, text}: right, left, above or below, wherever they meet the fewest others. */
+function besidePoints(points, obstacles, box) {
+  const taken = obstacles.map(({ x, y }) => [x - 6, x + 6, y - 6, y + 6]);
+  return points.map(({ x, y, text }) => {
+    const wide = widthOf(text) + 2;
+    const options = [];
+    for (const [dx, anchor] of [[11, 0], [-11, 1], [0, 0.5]]) {
+      for (const dy of anchor === 0.5 ? [-15, 15, -28, 28] : [0, -9, 9, -18, 18]) {
+        const left = x + dx - anchor * wide;
+        options.push([left, left + wide, y + dy - 7, y + dy + 7, Math.abs(dy) + (anchor ? 4 : 0)]);
+      }
+    }
+    const cost = ([l, r, t, b, far]) => far / 10
+      + taken.reduce((s, [l2, r2, t2, b2]) => s + Math.max(0, Math.min(r, r2) - Math.max(l, l2)) * Math.max(0, Math.min(b, b2) - Math.max(t, t2)), 0)
+      + 40 * (Math.max(0, box.left - l) + Math.max(0, r - box.right) + Math.max(0, box.top - t) + Math.max(0, b - box.bottom));
+    const best = options.reduce((a, b) => (cost(b) < cost(a) ? b : a));
+    taken.push(best);
+    return { x: best[0], y: (best[2] + best[3]) / 2 + 4 };
+  });
+}
+
+/** Fill the table under a picture: names of the columns, rows whose first cell is a heading. */
+function fillTable(box, columns, rows) {
+  const table = document.createElement("table");
+  const row = (part, cells, head) => {
+    const line = part.insertRow();
+    cells.forEach((cell, i) => {
+      const place = document.createElement(head || !i ? "th" : "td");
+      if (head || !i) place.scope = head ? "col" : "row";
+      place.textContent = cell;
+      line.append(place);
+    });
+  };
+  row(table.createTHead(), columns, true);
+  const body = table.createTBody();
+  for (const cells of rows) row(body, cells, false);
+  box.replaceChildren(table);
+}

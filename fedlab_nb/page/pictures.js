@@ -1,0 +1,237 @@
+// The four pictures. Each function brings its picture up to date with `state` (page.js); marks are kept and moved.
+// A mark of a method has data-m; one of a client and a class has data-k and data-c. `svg.order`: marks by keyboard order.
+
+/** A method's mark: a group that its look colours; the rest is made by `parts`. */
+function mark(layer, name, parts) {
+  const group = add(layer, "g", { class: "m", role: "button", tabindex: -1, "data-m": name });
+  group.style.setProperty("--hex", METHOD.get(name).colour);
+  parts(group, METHOD.get(name));
+  return group;
+}
+/** What a mark says, on lines: for the tip, and for who cannot see it. */
+function about_method(name, a, m) {
+  const r = result(name, a, m);
+  const way = METHOD.get(name).rounds;
+  return `${METHOD.get(name).title}\n${exact(r)} (95 % band)\nseeds ${bySeed(r)}\n${dataSize(total(r))}: ${dataSize(r.up)} up, ${dataSize(r.down)} down`
+    + (BOUNDS.includes(name) ? "" : `\n${way}`);
+}
+function about_cell(k, c) {
+  const { counts } = federations[state.m][state.a];
+  const mine = sum(counts[k]);
+  if (c < 0) return `Client ${k}\n${plural(mine, "sample")} of ${plural(counts[k].filter(Boolean).length, "class")}`;
+  const [n, all] = [counts[k][c], sum(counts.map((row) => row[c]))];
+  return `Client ${k}, class ${classes[c].name}\n${n ? plural(n, "sample") : "no sample"}` + (n ? `\n${percent(n / mine)} of the client's, ${percent(n / all)} of the class's` : "");
+}
+const say = (group, words) => group.setAttribute("aria-label", words.replaceAll("\n", "; "));
+
+/** The methods that are drawn: those in colour, and the others if they are wanted in grey. */
+const shown = () => methods.map((x) => x.name).filter((name) => state.others || state.chosen.includes(name));
+
+// -------------------------------------------------------------------------------------------------- accuracy as bars
+function drawBars(svg) {
+  const { width, height, axes, marks } = canvas(svg, "axes", "marks");
+  const rows = shown().sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
+  const left = 26 + Math.max(...methods.map((x) => widthOf(x.short)));
+  const [right, top, bottom] = [width - 62, 2, height - 24];
+  const x = (share) => left + share * (right - left);
+  const tall = (bottom - top) / Math.max(rows.length, 3);
+  shareAxis(axes, x, [top, bottom], true, right - left > 240);
+  chanceLine(axes, { x1: x(0.1), x2: x(0.1), y1: top, y2: bottom });
+  const make = (name) => mark(marks, name, (g, { short, marker: letter }) => {
+    add(g, "rect", { class: "hit", rx: 3 });
+    add(g, "path", { class: "shape", d: marker(letter, 4.6) });
+    add(g, "text", { class: "named" }, short);
+    add(g, "rect", { class: "bar", rx: 1.5 });
+    add(g, "path", { class: "whisker" });
+    for (const seed of seeds) add(g, "circle", { class: "seed", r: 2.4, "data-seed": seed });
+    add(g, "text", { class: "number", "dominant-baseline": "central" });
+  });
+  keyed(marks, rows, (name) => name, make, (g, name) => {
+    const r = result(name, state.a, state.m);
+    const [hit, shape, text, bar, whisker, ...rest] = g.children;
+    const thick = Math.min(0.66 * tall, 24);
+    move(g, { x: 0, y: top + (rows.indexOf(name) + 0.5) * tall }, place);
+    setAll(hit, { x: 0, y: -tall / 2, width, height: tall });
+    shape.setAttribute("transform", `translate(${left - 10},0)`);
+    setAll(text, { x: left - 20, y: 0, "text-anchor": "end", "dominant-baseline": "central" });
+    move(bar, { x: left, y: -thick / 2, width: Math.max(0, x(r.mean) - left), height: thick });
+    const ends = { low: x(Math.max(0, r.mean - r.half)), high: x(Math.min(1, r.mean + r.half)), h: Math.min(4, thick / 2) };
+    move(whisker, ends, (e, { low, high, h }) => e.setAttribute("d", `M${low} ${-h}V${h}M${low} 0H${high}M${high} ${-h}V${h}`));
+    seeds.forEach((_, i) => move(rest[i], { cx: x(r.accuracies[i]), cy: 0 }));
+    const number = rest.at(-1);
+    number.textContent = ` ${banded(r)}`; // the blank keeps it apart from the name where both are read
+    setAll(number, { x: width - 2, y: 0 });
+    say(g, `${METHOD.get(name).short} ${banded(r)}\n${about_method(name, state.a, state.m)}`);
+  });
+  svg.order = rows;
+  document.getElementById("bars-words").textContent = accuracyWords(state.chosen, state.a, state.m);
+  table(svg, ["method", "accuracy", "± 95 % band", ...seeds.map((s) => `seed ${s}`)], () => rows.map((name) => {
+    const r = result(name, state.a, state.m);
+    return [METHOD.get(name).title, `${fixed(100 * r.mean, 1)} %`, `${fixed(100 * r.half, 1)} points`, ...r.accuracies.map((v) => `${fixed(100 * v, 1)} %`)];
+  }));
+}
+
+// ------------------------------------------------------------------------------------------------ accuracy against α
+function drawLines(svg) {
+  const { width, height, axes, marks } = canvas(svg, "axes", "marks");
+  const names = shown();
+  const left = 26 + Math.max(40, ...state.chosen.map((name) => widthOf(METHOD.get(name).short)));
+  const [right, top, bottom] = [width - 46, 20, height - 40];
+  const x = logScale(alphas[0], alphas.at(-1), left, right);
+  const y = (share) => bottom - share * (bottom - top);
+  shareAxis(axes, y, [left, right], false, true);
+  chanceLine(axes, { x1: left, x2: right, y1: y(0.1), y2: y(0.1) }, { x: right, y: y(0.1) - 4 });
+  const tight = x(alphas[2]) - x(alphas[1]) < 28;
+  for (const alpha of alphas.filter((v) => !tight || Number.isInteger(Math.log10(v)))) add(axes, "text", { class: "quiet", x: x(alpha), y: bottom + 16, "text-anchor": "middle" }, alpha);
+  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "α (smaller: more skewed)");
+  const here = x(alphas[state.a]);
+  add(axes, "line", { class: "now", x1: here, x2: here, y1: top - 4, y2: bottom });
+  add(axes, "text", { class: "nowtext", x: here, y: top - 8, "text-anchor": "middle" }, `α = ${alphas[state.a]}`);
+  const make = (name) => mark(marks, name, (g, { short, marker: letter, line }) => {
+    add(g, "path", { class: "hit" });
+    add(g, "path", { class: "area" });
+    add(g, "path", { class: "line", "stroke-dasharray": DASHES[line] ?? "none" });
+    for (const alpha of alphas) add(g, "path", { class: "shape", d: marker(letter, 4.2), "data-alpha": alpha });
+    add(g, "path", { class: "leader" });
+    add(g, "text", { class: "label", "text-anchor": "end", "dominant-baseline": "central" }, short);
+  });
+  const starts = names.map((name) => y(result(name, 0, state.m).mean));
+  const lit = names.map((_, i) => i).filter((i) => state.chosen.includes(names[i]));
+  const spread = apart(lit.map((i) => starts[i]), 15, top + 4, bottom - 4);
+  keyed(marks, names, (name) => name, make, (g, name) => {
+    const [hit, area, line, ...rest] = g.children;
+    const rows = alphas.map((_, i) => result(name, i, state.m));
+    const numbers = {};
+    rows.forEach((r, i) => Object.assign(numbers, { [`y${i}`]: y(r.mean), [`h${i}`]: y(Math.min(1, r.mean + r.half)), [`l${i}`]: y(Math.max(0, r.mean - r.half)) }));
+    move(area, numbers, (e, at) => e.setAttribute("d", `M${alphas.map((v, i) => `${x(v)} ${at[`h${i}`]}`).join("L")}L${alphas.map((v, i) => `${x(v)} ${at[`l${i}`]}`).reverse().join("L")}Z`));
+    for (const path of [hit, line]) move(path, numbers, (e, at) => e.setAttribute("d", `M${alphas.map((v, i) => `${x(v)} ${at[`y${i}`]}`).join("L")}`));
+    alphas.forEach((v, i) => move(rest[i], { x: x(v), y: y(rows[i].mean), size: i === state.a ? 1.4 : 1 }, (e, at) => {
+      e.setAttribute("transform", `translate(${at.x},${at.y}) scale(${at.size})`);
+    }));
+    const [leader, label] = rest.slice(-2);
+    const i = names.indexOf(name);
+    const at = lit.includes(i) ? spread[lit.indexOf(i)] : starts[i];
+    move(leader, { from: starts[i], to: at }, (e, p) => e.setAttribute("d", `M${left - 7} ${p.from}L${left - 15} ${p.to}`));
+    move(label, { x: left - 18, y: at });
+    say(g, about_method(name, state.a, state.m));
+  });
+  raise(marks);
+  svg.order = names.slice().sort((p, q) => result(q, state.a, state.m).mean - result(p, state.a, state.m).mean);
+  document.getElementById("lines-words").textContent = `With ${plural(clients[state.m], "client")}: ${fallWords(state.chosen, state.m)}`;
+  table(svg, ["method", ...alphas.map((v) => `α = ${v}`)], () => names.map((name) => [METHOD.get(name).title, ...alphas.map((_, i) => `${banded(result(name, i, state.m))} %`)]));
+}
+/** Marks in colour lie over the grey ones; the one that has the focus stays where it is, else it would lose it. */
+function raise(marks) {
+  for (const name of state.chosen) {
+    const group = marks.pool.get(name);
+    if (group && group !== document.activeElement) marks.append(group);
+  }
+}
+
+// -------------------------------------------------------------------------------------------- accuracy against bytes
+const ALL_BYTES = methods.flatMap((x) => clients.flatMap((_, m) => alphas.map((_, a) => total(result(x.name, a, m)))));
+function drawBytes(svg) {
+  const { width, height, axes, marks } = canvas(svg, "axes", "marks");
+  const names = shown();
+  const [left, right, top, bottom] = [8, width - 46, 8, height - 40];
+  const [low, high] = [Math.min(...ALL_BYTES) / 1.5, Math.max(...ALL_BYTES) * 1.5];
+  const x = logScale(low, high, left, right);
+  const y = (share) => bottom - share * (bottom - top);
+  shareAxis(axes, y, [left, right], false, true);
+  chanceLine(axes, { x1: left, x2: right, y1: y(0.1), y2: y(0.1) }, { x: right, y: y(0.1) - 4 });
+  for (let power = Math.ceil(Math.log10(low)); 10 ** power < high; power++) {
+    add(axes, "line", { class: "grid", x1: x(10 ** power), x2: x(10 ** power), y1: top, y2: bottom });
+    add(axes, "text", { class: "quiet", x: x(10 ** power), y: bottom + 16, "text-anchor": "middle" }, dataSize(10 ** power));
+  }
+  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "bytes, both ways, all clients");
+  const make = ({ name }) => mark(marks, name, (g, { short, marker: letter }) => {
+    add(g, "circle", { class: "hit", r: 11 });
+    add(g, "path", { class: "whisker" });
+    add(g, "path", { class: "shape", d: marker(letter, 5) });
+    add(g, "text", { class: "label" }, short);
+  });
+  const points = names.map((name) => ({ name, text: METHOD.get(name).short, x: x(total(result(name, state.a, state.m))), y: y(result(name, state.a, state.m).mean) }));
+  const named = points.filter((p) => state.chosen.includes(p.name)).concat(points.filter((p) => !state.chosen.includes(p.name)));
+  const places = besidePoints(named, points.filter((p) => state.chosen.includes(p.name)), { left, right: width, top: top - 4, bottom });
+  keyed(marks, points, (p) => p.name, make, (g, p) => {
+    const r = result(p.name, state.a, state.m);
+    const [, whisker, , label] = g.children;
+    move(g, { x: p.x, y: p.y }, place);
+    const ends = { low: y(Math.max(0, r.mean - r.half)) - p.y, high: y(Math.min(1, r.mean + r.half)) - p.y };
+    move(whisker, ends, (e, at) => e.setAttribute("d", `M0 ${at.low}V${at.high}`));
+    const beside = places[named.indexOf(p)];
+    move(label, { x: beside.x - p.x, y: beside.y - p.y });
+    say(g, about_method(p.name, state.a, state.m));
+  });
+  raise(marks);
+  svg.order = points.slice().sort((p, q) => p.x - q.x || p.y - q.y).map((p) => p.name);
+  document.getElementById("bytes-words").textContent = costWords(state.chosen, state.a, state.m);
+  table(svg, ["method", "up", "down", "both", "accuracy"], () => svg.order.map((name) => {
+    const r = result(name, state.a, state.m);
+    return [METHOD.get(name).title, dataSize(r.up), dataSize(r.down), dataSize(total(r)), `${banded(r)} %`];
+  }));
+}
+
+// ---------------------------------------------------------------------------------------------------- who holds what
+function drawHoldings(svg) {
+  const { width, height, axes, under, marks } = canvas(svg, "axes", "under", "marks");
+  const { counts } = federations[state.m][state.a];
+  const [count, kinds] = [counts.length, classes.length];
+  const [left, right, top, bottom] = [44, width - 4, 6, height - 40];
+  const low = top + 0.19 * (bottom - top);
+  const first = low + 14;
+  const [wide, tall] = [(right - left) / count, (bottom - first) / kinds];
+  const largest = 0.47 * Math.min(wide, tall, 54);
+  const sizes = counts.map(sum);
+  const [most, top_size] = [Math.max(...counts.flat()), Math.max(...sizes)];
+  const unit = 10 ** Math.floor(Math.log10(top_size));
+  const tick = [5, 2, 1].map((k) => k * unit).find((v) => v <= top_size);
+  const h = (n) => ((low - top) * n) / top_size;
+  for (const n of [0, tick]) {
+    add(axes, "line", { class: n ? "grid" : "axis", x1: left, x2: right, y1: low - h(n), y2: low - h(n) });
+    add(axes, "text", { class: "quiet", x: left - 6, y: low - h(n) + 4, "text-anchor": "end" }, n);
+  }
+  classes.forEach((one, c) => {
+    const y = first + (c + 0.5) * tall;
+    add(axes, "line", { class: "grid", x1: left, x2: right, y1: y, y2: y });
+    add(axes, "text", { x: left - 6, y: y + 4, "text-anchor": "end" }, one.name);
+  });
+  const every = wide < 17 ? 5 : 1;
+  for (let k = 0; k < count; k += every) add(axes, "text", { class: "quiet", x: left + (k + 0.5) * wide, y: bottom + 15, "text-anchor": "middle" }, k);
+  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "client; the area of a dot: its samples of a class");
+  add(axes, "text", { class: "quiet", transform: `translate(10,${(top + low) / 2}) rotate(-90)`, "text-anchor": "middle" }, "samples");
+  add(axes, "text", { class: "quiet", transform: `translate(10,${(first + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "class");
+  const kept = state.cell;
+  const spans = kept ? [{ class: "column", x: left + kept.k * wide, y: top, width: wide, height: bottom - top }] : [];
+  if (kept?.c >= 0) spans.push({ class: "rowmark", x: left, y: first + kept.c * tall, width: right - left, height: tall });
+  under.replaceChildren();
+  for (const span of spans) add(under, "rect", span);
+  const cells = counts.flatMap((_, k) => [-1, ...classes.keys()].map((c) => ({ k, c })));
+  const make = ({ k, c }) => {
+    const g = add(marks, "g", { class: "cell", role: "button", tabindex: -1, "data-k": k, "data-c": c });
+    add(g, "rect", { class: "hit" });
+    if (c < 0) add(g, "rect", { class: "size", rx: 1 });
+    else add(g, "circle", { class: "dot", fill: classes[c].colour });
+    return g;
+  };
+  keyed(marks, cells, ({ k, c }) => `${k} ${c}`, make, (g, { k, c }) => {
+    const [hit, shape] = g.children;
+    const x = left + (k + 0.5) * wide;
+    const y = first + (c + 0.5) * tall;
+    setAll(hit, { x: x - wide / 2, y: c < 0 ? top : y - tall / 2, width: wide, height: c < 0 ? low - top : tall });
+    if (c < 0) move(shape, { x: x - 0.35 * wide, width: 0.7 * wide, y: low - h(sizes[k]), height: h(sizes[k]) });
+    else move(shape, { cx: x, cy: y, r: counts[k][c] && Math.max(1.3, Math.sqrt(counts[k][c] / most) * largest) });
+    g.setAttribute("aria-pressed", kept?.k === k && kept?.c === c);
+    say(g, about_cell(k, c));
+  });
+  svg.order = cells.map(({ k, c }) => `${k} ${c}`);
+  document.getElementById("held-by-words").textContent = holdingWords(state.a, state.m, kept);
+  table(svg, ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${k}`, sizes[k], ...row]));
+}
+
+/** The table under a picture, filled while it is open. */
+function table(svg, columns, rows) {
+  const details = svg.closest(".card").querySelector("details");
+  details.fill = () => details.open && fillTable(details.querySelector(".scroll"), columns, rows());
+  details.fill();
+}

@@ -1,0 +1,122 @@
+// Numbers in words and the sentences over the pictures: said as the package says them (plots/words.py, accuracy.py).
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const { methods, results, federations, classes, about } = DATA;
+const { alpha: alphas, clients, seed: seeds } = about.settings; // as they are stored
+const METHOD = new Map(methods.map((m) => [m.name, m]));
+const BOUNDS = ["local", "centralized"];
+
+/** Result of a method at stored setting number a of α and m of M: {mean, half, accuracies, up, down}. */
+const result = (name, a, m) => results[name][m][a];
+
+/** A number with d decimals; a tie goes to the even digit, as in Python. */
+function fixed(x, d = 0) {
+  const scaled = x * 10 ** d;
+  if ((x * 8) % 1 || Math.abs(scaled % 1) !== 0.5) return x.toFixed(d);
+  return ((2 * Math.round(scaled / 2)) / 10 ** d).toFixed(d);
+}
+const percent = (share) => `${fixed(100 * share)}\u00a0%`; // no line breaks before the sign
+const banded = (r) => `${fixed(100 * r.mean)} ± ${fixed(100 * r.half)}`;
+const exact = (r) => `${fixed(100 * r.mean, 1)}\u00a0% ± ${fixed(100 * r.half, 1)} points`;
+const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracies[i], 1)}\u00a0%`).join(", ");
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+const listed = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words.join(""));
+const total = (r) => r.up + r.down;
+
+function dataSize(count) {
+  const units = ["B", "kB", "MB", "GB"];
+  while (count >= 1000 && units.length > 1) {
+    count /= 1000;
+    units.shift();
+  }
+  return `${units[0] === "B" ? Math.round(count) : Number(count.toPrecision(3))}\u00a0${units[0]}`;
+}
+
+/** a - b over the same seeds: mean, and half the width of its 95 % band of Student's t. */
+function difference(a, b) {
+  const gaps = a.accuracies.map((x, i) => x - b.accuracies[i]);
+  const mean = gaps.reduce((s, x) => s + x, 0) / gaps.length;
+  const spread = Math.sqrt(gaps.reduce((s, x) => s + (x - mean) ** 2, 0) / (gaps.length - 1));
+  return { mean, half: (DATA.t * spread) / Math.sqrt(gaps.length) };
+}
+
+/** Who is best of `names`, by how much, and whether that is more than noise. */
+function verdict(names, a, m) {
+  const all = names.map((name) => ({ name, title: METHOD.get(name).short, ...result(name, a, m) }));
+  const rivals = all.filter((r) => !BOUNDS.includes(r.name));
+  const [best, ...others] = (rivals.length ? rivals : all).slice().sort((x, y) => y.mean - x.mean);
+  if (!best) return "No method is chosen.";
+  let text = `${best.title} ${others.length ? "is best with" : "reaches"} ${percent(best.mean)}`;
+  if (others.length) {
+    const gap = difference(best, others[0]);
+    const [points, wide] = [fixed(100 * gap.mean), fixed(100 * gap.half)];
+    text += Math.abs(gap.mean) > gap.half
+      ? `, clearly ahead of ${others[0].title} (by ${points} ± ${wide} points)`
+      : `; ${others[0].title} is ${points} ± ${wide} points behind, which is within the noise`;
+  }
+  if (others.length > 1) text += `; ${others.at(-1).title} is last with ${percent(others.at(-1).mean)}`;
+  const bounds = rivals.length ? all.filter((r) => BOUNDS.includes(r.name)) : [];
+  return `${text}.${bounds.length ? ` For reference: ${listed(bounds.map((r) => `${r.title} ${percent(r.mean)}`))}.` : ""}`;
+}
+
+/** Over the bars: the verdict on what is in colour, and who is better than all of these. */
+function accuracyWords(names, a, m) {
+  const free = methods.map((x) => x.name).filter((name) => !BOUNDS.includes(name));
+  const top = free.reduce((x, y) => (result(y, a, m).mean > result(x, a, m).mean ? y : x));
+  const rivals = names.filter((name) => !BOUNDS.includes(name));
+  const more = rivals.length && !names.includes(top) ? ` Of all stored methods ${METHOD.get(top).short} is best: ${percent(result(top, a, m).mean)}.` : "";
+  return `At α = ${alphas[a]} with ${plural(clients[m], "client")}, ${verdict(names, a, m)}${more}`;
+}
+
+/** Over the lines: which of `names` changes most, and which least, from the largest α to the smallest. */
+function fallWords(names, m) {
+  const last = alphas.length - 1;
+  const rows = (names.some((n) => !BOUNDS.includes(n)) ? names.filter((n) => !BOUNDS.includes(n)) : names)
+    .map((name) => ({ name, from: result(name, last, m).mean, to: result(name, 0, m).mean }));
+  if (!rows.length) return "No method is chosen.";
+  const most = rows.reduce((x, y) => (y.from - y.to > x.from - x.to ? y : x));
+  const least = rows.reduce((x, y) => (y.from - y.to < x.from - x.to ? y : x));
+  const way = (r) => `${METHOD.get(r.name).short} goes from ${percent(r.from)} to ${percent(r.to)}`;
+  return `From α = ${alphas[last]} to α = ${alphas[0]}, ${way(most)}${least === most ? "" : `, ${way(least)}`}.`;
+}
+
+/** Over the bytes: the cheapest and the dearest of `names`, bounds left out. */
+function costWords(names, a, m) {
+  const rows = names.filter((n) => !BOUNDS.includes(n)).map((name) => ({ title: METHOD.get(name).short, ...result(name, a, m) }));
+  if (!rows.length) return "No method is chosen.";
+  rows.sort((x, y) => total(x) - total(y) || y.mean - x.mean);
+  const [cheap, dear] = [rows[0], rows.at(-1)];
+  const equal = rows.filter((r) => total(r) === total(cheap)).map((r) => r.title);
+  const who = equal.length > 4 ? `${equal.length} methods` : listed(equal);
+  const costs = `${who} ${equal.length > 1 ? "cost" : "costs"} ${equal.length < rows.length ? "least, " : ""}${dataSize(total(cheap))} up and down for all clients`;
+  if (total(cheap) === total(dear)) return `${costs}; ${cheap.title} reaches ${percent(cheap.mean)}.`;
+  const times = (total(dear) / total(cheap)).toFixed(1);
+  const points = Number(fixed(100 * (dear.mean - cheap.mean)));
+  const better = points ? `${plural(Math.abs(points), "point")} ${points > 0 ? "better" : "worse"}` : "no better";
+  return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
+}
+
+/** Over the partition: how skewed it is; of a client and a class that are held: what they have. */
+function holdingWords(a, m, cell) {
+  const { counts, skew, note } = federations[m][a];
+  if (cell) return clientWords(counts, cell.k) + (cell.c < 0 ? "" : ` ${classWords(counts, cell.c)}`);
+  const sizes = counts.map(sum);
+  return `A client effectively sees ${fixed(skew.effective_classes, 1)} of ${counts[0].length} classes; who holds a sample tells `
+    + `${percent(skew.jensen_shannon)} of its label (skew ${fixed(skew.jensen_shannon, 2)} between 0 and 1). `
+    + `Clients have ${Math.min(...sizes)} to ${Math.max(...sizes)} samples. ${note}`.trim();
+}
+const sum = (row) => row.reduce((s, x) => s + x, 0);
+
+function clientWords(counts, k) {
+  const order = counts[k].map((n, c) => [n, c]).filter(([n]) => n).sort((x, y) => y[0] - x[0] || x[1] - y[1]);
+  const words = order.slice(0, 4).map(([n, c]) => `${n} of class ${classes[c].name}`);
+  if (order.length > 4) words.push(`${sum(order.slice(4).map(([n]) => n))} of ${plural(order.length - 4, "more class")}`);
+  const lacking = classes.length - order.length;
+  return `Client ${k} holds ${plural(sum(counts[k]), "sample")}: ${listed(words)}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
+}
+
+function classWords(counts, c) {
+  const column = counts.map((row) => row[c]);
+  const most = column.indexOf(Math.max(...column));
+  const never = column.filter((n) => !n).length;
+  return `Class ${classes[c].name}: client ${most} holds most, ${column[most]} of ${sum(column)} samples${never ? `; ${plural(never, "client")} never saw it` : ""}.`;
+}

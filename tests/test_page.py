@@ -1,0 +1,98 @@
+"""The page without Python: its numbers are those of the stored table, it is small, and it loads nothing. In a browser:
+tests/browser/test_page.py."""
+
+import json
+import re
+from dataclasses import asdict
+
+import pytest
+
+from fedlab_nb import page
+from fedlab_nb.cli import main
+from fedlab_nb.data import federate
+from fedlab_nb.methods import METHODS
+from fedlab_nb.plots.identity import look
+from fedlab_nb.study.statistics import band
+from fedlab_nb.study.stored import ALPHAS, CLIENTS, SEEDS, load
+
+LOADS = re.compile(
+    r"""(?:\bsrc|\bsrcset|\bposter|\bdata|\baction)\s*=\s*["']|<(?:link|base|iframe|object|embed)\b[^>]*href\s*=\s*["']|"""
+    r"""\burl\(\s*["']?|@import\s*["']?|\bimport\s*\(?\s*["'`]|\bfetch\(|\b(?:XMLHttpRequest|WebSocket|EventSource)"""
+)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """The file that the command writes."""
+    path = tmp_path_factory.mktemp("page") / "playground.html"
+    assert main(["page", "--out", str(path)]) == 0
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def data(text):
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_it_is_one_small_file_that_loads_nothing(text):
+    assert len(text.encode()) < 1_500_000 and not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
+    for part in LOADS.finditer(text):
+        assert text[part.end() :].startswith("data:"), text[part.start() : part.end() + 40]
+    outside = re.findall(r"""https?://[^\s"'`<)]+""", text)
+    assert all(f'<a href="{link}' in text for link in outside)  # links to read are welcome
+
+
+def test_the_look_for_what_is_loaded_sees_it():
+    for loading in (
+        '<img src="x.png">',
+        "url(a.woff)",
+        'fetch("x")',
+        '<link rel="x" href="a.css">',
+        'import("./a.js")',
+    ):
+        assert LOADS.search(loading), loading
+
+
+def test_its_numbers_are_the_stored_ones(data):
+    table = load()
+    assert list(data["results"]) == [m["name"] for m in data["methods"]] == table.methods
+    for name, by_clients in data["results"].items():
+        for clients, cells in zip(CLIENTS, by_clients, strict=True):
+            for alpha, cell in zip(ALPHAS, cells, strict=True):
+                rows, of = (
+                    [table.row(name, alpha, clients, s) for s in SEEDS],
+                    band(table.accuracies(name, alpha, clients)),
+                )
+                assert cell["accuracies"] == [row["accuracy"] for row in rows]
+                assert (cell["mean"], cell["half"]) == (of.mean, of.half_width)
+                assert cell["up"] * len(SEEDS) == pytest.approx(sum(row["bytes_up"] for row in rows))
+                assert cell["down"] * len(SEEDS) == pytest.approx(sum(row["bytes_down"] for row in rows))
+
+
+def test_it_says_what_is_stored(data):
+    about = load().about
+    assert data["about"] == {key: about[key] for key in ("version", "torch", "date", "settings", "recipe")}
+    stored = data["about"]["settings"]
+    assert (stored["alpha"], stored["clients"], stored["seed"]) == (list(ALPHAS), list(CLIENTS), list(SEEDS))
+
+
+def test_who_holds_what_is_that_of_seed_0(data):
+    for clients, row in zip(CLIENTS, data["federations"], strict=True):
+        for alpha, shown in zip(ALPHAS, row, strict=True):
+            federation = federate("digits", alpha=alpha, clients=clients, seed=0)
+            assert shown["counts"] == federation.label_counts.tolist()
+            assert shown["skew"] == asdict(federation.skew) and shown["note"] == federation.note
+
+
+def test_every_method_has_its_look_and_a_group(data):
+    for method in data["methods"]:
+        assert (method["colour"], method["marker"], method["line"]) == look(method["name"])
+        assert method["title"] == METHODS[method["name"]].info.title
+    groups = re.search(r"const GROUPS = \{(.*?)\};", (page.HERE / "page.js").read_text(encoding="utf-8"), re.DOTALL)[1]
+    assert set(METHODS) - {"local", "centralized"} <= set(re.findall(r'"(\w+)"', groups))
+
+
+def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):
+    assert main(["page", "--out", str(tmp_path / "no" / "page.html")]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "cannot be written" in said and "--out" in said
