@@ -17,6 +17,7 @@ from ...models import build, model_state
 from ...plots import Picture
 from ...plots.words import data_size, mean_percent, plural, seeds_of
 from ...study import Outcome
+from ...study.experiment import finished
 from ...teach.runs import DATASET, MANY, SEEDS, accuracies, apart, percent, runs, versus
 from ...teach.view import Card, Sheet, worked
 from . import numbers
@@ -130,7 +131,7 @@ def share_of_a(outcomes: Sequence[Outcome]) -> str:
 
 def solvers(damping: float = 1e-6, steps: int = 1000, seed: int = 0) -> Picture:
     """The three solvers on one run's uploads."""
-    return solver(numbers.finished(numbers.solutions(one_run(seed), damping, steps)))
+    return solver(finished(numbers.solutions(one_run(seed), damping, steps)))
 
 
 def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
