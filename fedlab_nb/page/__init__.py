@@ -25,8 +25,8 @@ def write(path: str | Path) -> Path:
     """Write the page to `path` and return it; RunError where that is no place to write."""
     data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
-    def part(found: re.Match) -> str:
-        return data if found[1] == "data" else (HERE / found[1]).read_text(encoding="utf-8")
+    def part(place: re.Match) -> str:
+        return data if place[1] == "data" else (HERE / place[1]).read_text(encoding="utf-8")
 
     page = re.sub(r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8"))
     try:
@@ -49,7 +49,7 @@ def content() -> dict[str, Any]:
         "classes": [{"name": str(c), "colour": colour} for c, colour in enumerate(class_colours(10))],
         "methods": [vars(i) | look(i.name)._asdict() | {"short": short(i.title), "needs": ""} for i in infos],
         "results": {i.name: [[result(table, i.name, a, m) for a in ALPHAS] for m in CLIENTS] for i in infos},
-        "federations": [[held(a, m) for a in ALPHAS] for m in CLIENTS],
+        "federations": [[partition(a, m) for a in ALPHAS] for m in CLIENTS],
     }
 
 
@@ -60,7 +60,7 @@ def result(table: Any, method: str, alpha: float, clients: int) -> dict[str, Any
     return {"mean": of.mean, "half": of.half_width, "accuracies": [r["accuracy"] for r in rows], "up": up, "down": down}
 
 
-def held(alpha: float, clients: int) -> dict[str, Any]:
+def partition(alpha: float, clients: int) -> dict[str, Any]:
     """Who holds what: samples `[M, C]`, how skewed that is, and what should be known of it."""
     federation = federate("digits", alpha=alpha, clients=clients, seed=SEEDS[0])
     return {"counts": federation.label_counts.tolist(), "skew": asdict(federation.skew), "note": federation.note}
