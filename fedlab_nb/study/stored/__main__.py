@@ -1,4 +1,4 @@
-"""`python -m fedlab_nb.study.stored [--out FILE] [--only METHOD,...]`: make the stored table, or complete it."""
+"""`python -m fedlab_nb.study.stored [--out FILE] [--only METHOD,...] [--workers N]`: make or complete the table."""
 
 import argparse
 import sys
@@ -14,6 +14,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fedlab_nb.study.stored", description=__doc__)
     parser.add_argument("--out", default=FILE, help="the table (default: the one in the package)")
     parser.add_argument("--only", default="", metavar="METHOD,...", help="compute these methods anew")
+    parser.add_argument("--workers", type=int, default=1, help="processes at work (default: 1)")
     options = parser.parse_args()
     only = [choose("method", name.strip(), METHODS) for name in options.only.split(",") if name.strip()]
     start = time.perf_counter()
@@ -29,7 +30,8 @@ def main() -> int:
         if event.error is not None:
             print(f"{event.method} (seed {event.seed}) failed: {event.error}", file=sys.stderr, flush=True)
 
-    return int(make(options.out, only or None, anew=bool(only), watch=watch) is not None)
+    return int(make(options.out, only or None, anew=bool(only), watch=watch, workers=options.workers) is not None)
 
 
-sys.exit(main())
+if __name__ == "__main__":  # not in the processes that it starts
+    sys.exit(main())

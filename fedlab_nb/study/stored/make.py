@@ -1,4 +1,4 @@
-"""Making the stored table: one federation after the other, every method on it, the file written after each.
+"""Making the stored table: one setting after the other, every method and seed on it, the file written after each.
 
 `python -m fedlab_nb.study.stored` computes what the file lacks, so a call that was stopped goes on where it was;
 `--only fens,fedlpa` computes these methods anew (after a change of theirs) and leaves the others' rows alone.
@@ -7,8 +7,10 @@
 import dataclasses
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,14 @@ from ..code_version import torch_version
 from ..experiment import Event, job
 from ..results import write
 from ..settings import Settings, plan
-from .table import ALPHAS, CLIENTS, COLUMNS, FILE, SEEDS, read
+from .table import ALPHAS, CLIENTS, COLUMNS, FILE, KEYS, SEEDS, read
 
 COMMAND = "python -m fedlab_nb.study.stored"
 NOTE = "seconds: wall time of one CPU thread while other work went on; accuracy: share of the 360 test images"
 SETTINGS: dict[str, Any] = {"dataset": "digits", "preset": "classroom", "device": "cpu"}
+
+
+Part = tuple[int, float, int, int, tuple[str, ...]]  # clients, alpha, first seed, seeds, methods
 
 
 def make(
@@ -32,11 +37,13 @@ def make(
     anew: bool = False,
     grid: Sequence[tuple[int, float, int]] | None = None,
     watch: Callable[[Event], None] = lambda event: None,
+    workers: int = 1,
 ) -> Exception | None:
     """Fill the table at `path`; returns the first failure of a method, if any (its rows stay missing).
 
     methods: default every one; `anew`: compute them even if the file has them; grid: (clients, alpha, seed), default
-    all stored settings. Remembered runs come from the store, so their seconds are those of the day they were made.
+    all stored settings; workers: processes, each with its own federations (with several, nothing is watched).
+    Remembered runs come from the store, so their seconds are those of the day they were made.
     """
     path = Path(path)
     names = list(methods or METHODS)
@@ -44,21 +51,50 @@ def make(
     about = dict(read(path).about) if path.exists() else {}
     made = dict(about.get("methods", {}))
     failed = None
-    for clients, alpha, seed in grid or itertools.product(CLIENTS, ALPHAS, SEEDS):
-        wanted = [n for n in names if anew or (n, float(alpha), clients, seed) not in rows]
-        if not wanted:
-            continue
-        for event in job(wanted, alpha=alpha, clients=clients, seed=seed, **SETTINGS):
-            watch(event)
-            failed = failed or event.error
-            if event.outcome is not None:
-                values = {name: event.outcome.to_json()[name] for name in COLUMNS}
-                row = {k: round(v, 4) if isinstance(v, float) else v for k, v in values.items()}
-                key = (row["method"], float(row["alpha"]), row["clients"], row["seed"])
-                rows[key] = row
-                made[event.method] = {"date": date.today().isoformat(), "options": options(event.method)}
+    cells = list(grid or itertools.product(CLIENTS, ALPHAS, SEEDS))
+    wanted = [(m, a, s, tuple(n for n in names if anew or (n, float(a), m, s) not in rows)) for m, a, s in cells]
+    for new, failure in _done(list(_parts(wanted)), watch, workers):
+        failed = failed or failure
+        rows |= {tuple(row[name] for name in KEYS): row for row in new}
+        made |= {row["method"]: {"date": date.today().isoformat(), "options": options(row["method"])} for row in new}
         _write(path, rows, made)
     return failed
+
+
+def _parts(wanted: Iterable[tuple[int, float, int, tuple[str, ...]]]) -> Iterator[Part]:
+    """Neighbouring seeds that lack the same methods, together: their clients are trained as one stack."""
+    for (clients, alpha, names, _), group in itertools.groupby(
+        enumerate(wanted), lambda item: (*item[1][:2], item[1][3], item[1][2] - item[0])
+    ):
+        seeds = [cell[2] for _, cell in group]
+        if names:
+            yield clients, float(alpha), seeds[0], len(seeds), names
+
+
+def _done(
+    parts: Sequence[Part], watch: Callable[[Event], None], workers: int
+) -> Iterator[tuple[list[dict[str, Any]], Exception | None]]:
+    if workers == 1:
+        yield from (_rows(part, watch) for part in parts)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(_rows, part) for part in parts]):
+            yield future.result()
+
+
+def _rows(
+    part: Part, watch: Callable[[Event], None] = lambda event: None
+) -> tuple[list[dict[str, Any]], Exception | None]:
+    """The rows of one part, and the first failure in it."""
+    clients, alpha, seed, seeds, names = part
+    rows, failed = [], None
+    for event in job(names, alpha=alpha, clients=clients, seed=seed, seeds=seeds, **SETTINGS):
+        watch(event)
+        failed = failed or event.error
+        if event.outcome is not None:
+            values = {name: event.outcome.to_json()[name] for name in COLUMNS}
+            rows.append({k: round(v, 4) if isinstance(v, float) else v for k, v in values.items()})
+    return rows, failed
 
 
 def options(method: str) -> dict[str, Any]:
