@@ -13,8 +13,9 @@ another architecture. In round 1 no previous model exists; with z_prev = z_glob 
 without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's table of
 properties says so.
 
-Without augmentation and a projection head the term does not help: on the digits (M = 10, α = 0.1, seeds 0-5, a
-validation part of the training images) accuracy is 0.735 with λ_con = 0, 0.722 with 0.1, 0.604 with 1 and 0.430 with 5.
+Without augmentation and a projection head the term does not help: on the digits (M = 10, α = 0.1, E = 2, seeds 0-5,
+a validation part of the training images) accuracy is 0.735 with λ_con = 0, 0.722 with 0.1, 0.604 with 1 and 0.430
+with 5.
 """
 
 import torch

@@ -22,6 +22,7 @@ from fedlab_nb.training import Recipe
 
 CHEAP = {
     "rounds": 2,
+    "local_epochs": 2,
     "iterations": 5,
     "epochs": 2,
     "steps": 20,

@@ -80,17 +80,24 @@ def test_what_equals_fedavg_in_round_one(method, model):
 
 
 @pytest.mark.parametrize(
-    ("method", "tolerance"), [(FedProx(rounds=3, mu=0), 0), (Moon(rounds=3, mu=0), 1e-12)], ids=["fedprox", "moon"]
+    ("method", "tolerance"),
+    [(FedProx(rounds=3, local_epochs=2, mu=0), 0), (Moon(rounds=3, local_epochs=2, mu=0), 1e-12)],
+    ids=["fedprox", "moon"],
 )
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_without_their_term_they_are_fedavg(method, tolerance, backend):
-    fedavg = finish(FedAvgMulti(rounds=3), context(backend=backend))
+    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), context(backend=backend))
     assert distance(fedavg, finish(method, context(backend=backend))) <= tolerance
 
 
 def test_with_their_term_they_are_not():
-    fedavg = finish(FedAvgMulti(rounds=3), context())
-    for method in (FedProx(rounds=3, mu=0.5), Moon(rounds=3, mu=0.5), Scaffold(rounds=2), FedNova(rounds=1)):
+    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), context())
+    for method in (
+        FedProx(rounds=3, local_epochs=2, mu=0.5),
+        Moon(rounds=3, local_epochs=2, mu=0.5),
+        Scaffold(rounds=2, local_epochs=2),
+        FedNova(rounds=1, local_epochs=2),
+    ):
         assert distance(fedavg, finish(method, context())) > 1e-4
 
 
@@ -98,7 +105,8 @@ def test_with_their_term_they_are_not():
 def test_fednova_with_equal_steps_is_fedavg(recipe):
     one, other = (context(recipe, partition="iid", clients=5) for _ in range(2))
     assert len({-(-n // 32) for n in one.sizes}) == 1
-    assert distance(finish(FedNova(rounds=3), one), finish(FedAvgMulti(rounds=3), other)) < 1e-12
+    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), other)
+    assert distance(finish(FedNova(rounds=3, local_epochs=2), one), fedavg) < 1e-12
 
 
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
@@ -137,7 +145,7 @@ def test_fedprox_minimises_the_proximal_loss():
             return F.cross_entropy(model(x), y) + mu / 2 * far
 
         state = weighted_mean([local_steps(ctx, k, t, state, loss) for k in range(4)], ctx.sizes)
-    assert distance(state, finish(FedProx(rounds=2, mu=mu), context())) < 1e-10
+    assert distance(state, finish(FedProx(rounds=2, local_epochs=2, mu=mu), context())) < 1e-10
 
 
 @pytest.mark.parametrize("eta_s", [1.0, 0.5])
@@ -163,7 +171,7 @@ def test_scaffold_by_the_papers_formulas(eta_s):
         state = {n: state[n] + eta_s * sum(w * (e[n] - state[n]) for w, e in zip(p, ends, strict=True)) for n in c}
         c = {n: c[n] + sum(w * (f[n] - o[n]) for w, f, o in zip(p, fresh, own, strict=True)) for n in c}
         own = fresh
-    assert distance(state, finish(Scaffold(rounds=rounds, eta_s=eta_s), context(PLAIN))) < 1e-10
+    assert distance(state, finish(Scaffold(rounds=rounds, local_epochs=2, eta_s=eta_s), context(PLAIN))) < 1e-10
 
 
 def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
@@ -195,7 +203,7 @@ def test_effective_steps_by_the_closed_formula(rho, tau):
 def test_fednova_one_round_by_the_formula():
     """θ̄ = θ_0 - (Σ p a) Σ p (θ_0 - θ_k) / a from what the clients sent, with a from the closed formula."""
     ctx = context()
-    end = finish(FedNova(rounds=1), ctx)
+    end = finish(FedNova(rounds=1, local_epochs=2), ctx)
     start = model_state(ctx.initial_model())
     taus = [2 * -(-n // 32) for n in ctx.sizes]
     assert len(set(taus)) > 1
@@ -212,8 +220,8 @@ def test_fednova_one_round_by_the_formula():
 
 def test_fednovas_server_momentum_repeats_the_last_step():
     ctx, gamma = context(), 0.5
-    end = finish(FedNova(rounds=2, server_momentum=gamma), ctx)
-    one, two = (finish(FedNova(rounds=1), context()), model_state(ctx.initial_model()))
+    end = finish(FedNova(rounds=2, local_epochs=2, server_momentum=gamma), ctx)
+    one, two = (finish(FedNova(rounds=1, local_epochs=2), context()), model_state(ctx.initial_model()))
     first = {name: two[name] - one[name] for name in one}
     a = [effective_steps(n, HEAVY) for n in ctx.sizes]
     p = shares(ctx)
@@ -228,7 +236,7 @@ def test_fednovas_server_momentum_repeats_the_last_step():
 def test_adaptive_servers_by_hand(method):
     """Two rounds: m and v of one number at a time, from what the clients sent."""
     ctx = context()
-    end = finish(method(rounds=2, eta_s=0.02, tau=1e-2), ctx)
+    end = finish(method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2), ctx)
     p, x = shares(ctx), model_state(ctx.initial_model())
     for name in x:
         now, m, v = x[name], 0.0, 0.0
@@ -264,7 +272,7 @@ def test_moon_has_no_gradient_between_equal_features():
 def test_moons_second_round_from_frozen_models():
     """Features of the received and of the client's previous model batch by batch, as the paper writes the loss."""
     ctx = context(PLAIN)
-    end = finish(Moon(rounds=2, mu=2.0, temperature=0.5), ctx)
+    end = finish(Moon(rounds=2, local_epochs=2, mu=2.0, temperature=0.5), ctx)
     previous = ctx.sent[:4]
     state = weighted_mean(previous, ctx.sizes)
     ends = []
@@ -323,8 +331,8 @@ def test_compressed_bytes_follow_the_formula(compression, model, width):
 
 
 def test_compression_that_keeps_everything_is_fedavg_to_16_bits():
-    fedavg = finish(FedAvgMulti(rounds=1), context())
-    kept = finish(FedAvgMulti(rounds=1, compression="half", keep=1.0), context())
+    fedavg = finish(FedAvgMulti(rounds=1, local_epochs=2), context())
+    kept = finish(FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context())
     assert 0 < distance(fedavg, kept) < 1e-3
 
 
@@ -332,7 +340,7 @@ def test_server_and_clients_go_on_from_the_same_model():
     """What is compressed is decoded alike at both ends: with frozen clients nothing but the start remains."""
     recipe = dataclasses.replace(PLAIN, lr=1e-30)
     ctx = context(recipe)
-    end = finish(FedAvgMulti(rounds=3, compression="ternary", keep=0.1), ctx)
+    end = finish(FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx)
     assert distance(end, model_state(ctx.initial_model())) < 1e-20
 
 
@@ -353,7 +361,7 @@ def test_one_architecture_is_needed(method):
 def test_divergence_is_told_with_the_rate():
     wild = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)  # every step multiplies the weights by -899
     with pytest.raises(RunError, match="lr=90"):
-        finish(FedAvgMulti(rounds=3), context(wild, dtype=torch.float32))
+        finish(FedAvgMulti(rounds=3, local_epochs=2), context(wild, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("rounds", [1, 7, 50])

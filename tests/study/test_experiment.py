@@ -154,7 +154,7 @@ def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
 
 
 def test_every_curve_ends_at_what_the_model_does_and_the_ledger_holds():
-    for out in compare(["local", "fedavg", "fens", "fedavg_multi", "centralized"], rounds=3, **QUICK):
+    for out in compare(["local", "fedavg", "fens", "fedavg_multi", "centralized"], rounds=3, local_epochs=2, **QUICK):
         last, data = out.history[-1], out.federation().dataset
         right = (out.predict(data.x_test) == data.y_test.numpy()).mean()
         measured = np.mean(out.report.each_client) if out.method == "local" else right
