@@ -54,7 +54,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
 
 def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
-    names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
+    names = ("dataset", "seed", "partition", "public", "holdout", "holdout_for", "model", "preset", "device", *more)
     return {name: getattr(options, name) for name in names} | settings_from(options.settings)
 
 
@@ -175,9 +175,10 @@ def voila_command(options: argparse.Namespace) -> int:
 def line(outcome: Any) -> str:
     """One outcome for people."""
     o = outcome
+    share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
     return (
         f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
-        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{'   (remembered)' if o.cached else ''}"
+        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{'   (remembered)' if o.cached else ''}"
     )
 
 

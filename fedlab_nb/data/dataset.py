@@ -76,7 +76,8 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said of a dataset before it is loaded. `digest` is None while its files are not on this machine."""
+    """What can be said of a dataset before it is loaded. `digest` is None while its files are not on this machine.
+    `public_labelled`: whether the labels of its public samples are known (no method sees them)."""
 
     name: str
     input_shape: tuple[int, ...]
@@ -85,6 +86,7 @@ class Description:
     n_test: int
     n_public: int
     digest: str | None
+    public_labelled: bool = True
 
 
 def digest_of(*parts: object) -> str:

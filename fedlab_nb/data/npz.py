@@ -42,7 +42,8 @@ def describe(path: str | Path) -> Description:
     path = existing(path)
     arrays, classes, _ = read(path)
     train, test, public = (len(arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
-    return Description(path.name, arrays["x_train"].shape[1:], classes, train, test, public, digest(path))
+    shape, labelled = arrays["x_train"].shape[1:], "y_public" in arrays
+    return Description(path.name, shape, classes, train, test, public, digest(path), labelled)
 
 
 def existing(path: str | Path) -> Path:

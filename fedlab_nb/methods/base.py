@@ -96,6 +96,8 @@ class Method:
     paper_model: ClassVar[str | Mapping[int, str] | None] = None
     # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
     trains_locally: ClassVar[bool] = True
+    # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
+    holds_out: ClassVar[bool] = False
     # Knobs whose classroom value is another one for networks with convolutions.
     convolutional: ClassVar[Mapping[str, Any]] = {}
 
@@ -105,7 +107,9 @@ class Method:
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
         missing = [NEEDS[need] for need in sorted(self.info.needs) if not ctx.has(need)]
-        demand(not missing, "methods.missing", title=self.info.title, needs=" and ".join(missing))
+        needs = " and ".join(missing)
+        demand(NEEDS["public"] not in missing, "methods.no_public", title=self.info.title, needs=needs)
+        demand(not missing, "methods.missing", title=self.info.title, needs=needs)
 
     @classmethod
     def fields(cls) -> list[Knob]:

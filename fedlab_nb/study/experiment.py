@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data import Federation, federate, load
+from ..data import Federation, federate, load, with_public
 from ..errors import FedlabError, RunError, parsed, sentence, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
@@ -57,9 +57,9 @@ _remembered = TrainedClients()
 
 
 @functools.lru_cache(maxsize=32)
-def _federation(dataset: str, digest: str, options: tuple[tuple[str, Any], ...]) -> Federation:
+def _federation(dataset: str, public: str | float, digest: str, options: tuple[tuple[str, Any], ...]) -> Federation:
     """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
-    return federate(load(dataset), **dict(options))
+    return federate(with_public(load(dataset), public), **dict(options))
 
 
 def test_points(samples: int) -> np.ndarray:
@@ -85,7 +85,7 @@ class Run:
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         options = tuple(work.settings.federation_options().items())
-        self.federation = _federation(work.settings.dataset, work.digest, options)
+        self.federation = _federation(work.settings.dataset, work.settings.public, work.digest, options)
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
@@ -94,9 +94,9 @@ class Run:
 
     def begin(self) -> None:
         """Make the context, and the test images ready for curves."""
-        asked = ("seed", "holdout", "device", "backend", "init")
+        asked = ("seed", "device", "backend", "init")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
-        options |= {"architectures": self.plan.architectures, "recipe": self.plan.recipe}
+        options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout")}
         self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, train=self._train, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)

@@ -136,6 +136,8 @@ class Outcome:
             "clients_cached": self.clients_cached,
             "partition": s.partition,
             "model": self.plan.model,
+            "public": s.public,
+            "holdout": self.plan.holdout,
             "skew": self.skew,
             "extras": self.report.numbers(),
         }

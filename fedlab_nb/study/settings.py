@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..data import PARTITIONS, Federation, describe, federate, load
+from ..data import (
+    PARTITIONS,
+    Dataset,
+    Description,
+    Federation,
+    checked_public,
+    describe,
+    describe_with_public,
+    federate,
+    load,
+    with_public,
+)
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, PRESETS, Method
 from ..models import MODELS, default_model, specified
@@ -23,6 +34,7 @@ from .code_version import PACKAGE, foreign_code, torch_version
 
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
+HOLDOUT_FOR = ("all", "needed")
 # The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. Nobody crops or
 # mirrors training images, as some released codes do with CIFAR: the papers do not say so.
 PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
@@ -38,9 +50,12 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person chooses. `spurious`: clients (ids joined by commas) whose training images get a background tint
-    of strength
-    `tint` tied to the label. `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or
+    """What a person chooses.
+
+    `spurious`: clients (ids joined by commas) whose training images get a background tint of strength `tint` tied to
+    the label. `public`: where unlabelled public samples come from (`data/public.py`). `holdout`: share of
+    its samples that each client keeps out of local training; `holdout_for`: by every method's clients ("all", so that
+    all start from the same models), or by those of the methods that are trained on it ("needed"). `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or
     qualified
     (`fens.rounds`). Every wrong value raises UsageError from `check()`."""
 
@@ -53,8 +68,10 @@ class Settings:
     classes_per_client: int = 2
     spurious: str = ""
     tint: float = 0.8
+    public: str | float = "own"
     model: str = "auto"
     holdout: float = 0.1
+    holdout_for: str = "all"
     init: str = "same"
     device: str = "auto"
     backend: str = "auto"
@@ -76,8 +93,11 @@ class Settings:
         choose("partition", self.partition, PARTITIONS)
         choose("backend", self.backend, BACKENDS)
         choose("init", self.init, INITS)
+        choose("holdout_for", self.holdout_for, HOLDOUT_FOR)
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
+        public = checked_public(self.public, about)
+        about = describe_with_public(about, public)
         clients = whole("clients", parsed(self.clients), 1)
         demand(clients <= about.n_train, "study.clients", clients=clients, dataset=self.dataset, most=about.n_train)
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
@@ -89,6 +109,7 @@ class Settings:
             tint=number("tint", parsed(self.tint), 0, 1),
             alpha=alpha,
             clients=clients,
+            public=public,
             seed=whole("seed", parsed(self.seed), 0),
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
@@ -106,7 +127,15 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
-        return federate(load(self.dataset), **self.federation_options())
+        return federate(self.data(), **self.federation_options())
+
+    def data(self) -> Dataset:
+        """The data set that these settings mean, its public samples as `public` says."""
+        return with_public(load(self.dataset), self.public)
+
+    def describe(self) -> Description:
+        """What can be said of it before it is loaded."""
+        return describe_with_public(describe(self.dataset), self.public)
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
@@ -150,10 +179,16 @@ class Plan:
         """The clients' model as it was asked for; for \"auto\" the one that this means."""
         return self.settings.model if self.settings.model != "auto" else self.architectures[0][0]
 
+    @property
+    def holdout(self) -> float:
+        """Share of its samples that each client holds out of local training in this run."""
+        asked = self.settings.holdout_for == "all" or self.method.holds_out
+        return self.settings.holdout if asked else 0.0
+
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         s = self.settings
-        asked = {"holdout": s.holdout, "init": s.init, "device": s.device, "backend": s.backend}
+        asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
         made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
         code = {"torch": torch_version(), "code": PACKAGE.clients}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
@@ -179,7 +214,7 @@ def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
         if key not in known and key not in plain:
             choose("setting", key, sorted(plain | known | setting_names()))
             raise UsageError(f"Setting {key!r} cannot be overridden here; pass it as an argument of its own.")
-    about = describe(settings.dataset)
+    about = settings.describe()
     return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
 
 

@@ -261,3 +261,28 @@ def test_convolutions_take_a_smaller_step():
     rates = [plan(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")]
     assert rates == [0.05, 0.02]
     assert plan(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
+
+
+def test_only_methods_that_need_it_pay_the_held_out_part():
+    asked = {**QUICK, "cache": False, "holdout": 0.2}
+    outs = {o.method: o for o in compare(["fens", "fedavg"], holdout_for="needed", **asked)}
+    assert {name: o.to_json()["holdout"] for name, o in outs.items()} == {"fens": 0.2, "fedavg": 0.0}
+    for name, share in (("fens", 0.2), ("fedavg", 0.0)):
+        alone = run(name, **{**asked, "holdout": share})
+        assert outs[name].accuracy == alone.accuracy and np.array_equal(outs[name].test_features, alone.test_features)
+    everybody = {o.method: o.plan.clients_key() for o in compare(["fens", "fedavg"], **asked)}
+    assert len(set(everybody.values())) == 1
+    with pytest.raises(UsageError, match="holdout_for"):
+        run("fens", holdout_for="fens", **asked)
+
+
+def test_methods_that_use_held_out_samples_say_so():
+    """Each method without a held-out part: those that hold out refuse, the others run."""
+    for name, cls in METHODS.items():
+        context = experiment.Run(plan(Settings.make(holdout=0, **QUICK), [name])[0], experiment.TrainedClients(), False)
+        context.begin()
+        if cls.holds_out:
+            with pytest.raises(UsageError, match="held-out"):
+                cls().validate(context.ctx)
+        else:
+            cls().validate(context.ctx)

@@ -120,7 +120,7 @@ class Traffic(View, name="traffic"):
         if total == 1:
             total = FEWEST
         else:
-            seen = (1 - outcome.settings.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
+            seen = (1 - outcome.plan.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
             epochs = max(1, round(outcome.options["local_steps"] * outcome.recipe.batch_size / seen))
         sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
         models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}

@@ -139,7 +139,7 @@ def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
     for alpha in alphas:
         outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]
         clients, federation = outcome.model.clients, outcome.federation()
-        data, parts = federation.dataset, [train for train, _ in federation.split(outcome.settings.holdout)]
+        data, parts = federation.dataset, [train for train, _ in federation.split(outcome.plan.holdout)]
         own = [
             brier(clients.logits(data.x_train[rows])[k].softmax(-1), data.y_train[rows]).mean()
             for k, rows in enumerate(parts)

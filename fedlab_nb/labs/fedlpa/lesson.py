@@ -81,7 +81,7 @@ def one_layer(client: int = 0, seed: int = 0) -> Card:
     own, name = outcome.model.posteriors[client], outcome.report.layers[0]
     m, factors = layer_matrix(own.state, name), own.factors[name]
     federation = outcome.federation()  # the client's images, which no server has
-    images = federation.dataset.x_train[federation.split(outcome.settings.holdout)[client][0]]
+    images = federation.dataset.x_train[federation.split(outcome.plan.holdout)[client][0]]
     difference = float((factors.a[:-1, -1] - images.flatten(1).mean(0)).abs().max())
     return worked(
         f"Client {client} (seed {seed}), first layer: Θ is {len(m)} × {m.shape[1]}, 64 weights and a bias for each "

@@ -37,7 +37,7 @@ class SpuriousCue(View, name="cue"):
 
     def prepare(self, state: PanelState) -> Generator[None, None, Cue]:
         settings, federation = state.outcome.settings, state.outcome.federation()
-        data, plain = federation.dataset, load(settings.dataset)
+        data, plain = federation.dataset, settings.data()
         device, strength = settings.device, federation.tint or settings.tint
         clients = alone(state)
         yield
@@ -48,7 +48,7 @@ class SpuriousCue(View, name="cue"):
             outside[name] = [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
             yield
         home, bare, images = [], [], []
-        for m, (rows, _) in enumerate(federation.split(settings.holdout)):
+        for m, (rows, _) in enumerate(federation.split(state.outcome.plan.holdout)):
             y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
             for source, accuracies in ((data, home), (plain, bare)):
                 x = source.x_train[rows[:MOST]].to(device)

@@ -81,6 +81,7 @@ class Fens(Method):
     )
 
     report = FensReport
+    holds_out = True
     paper_recipe = Recipe(
         epochs=500, batch_size=16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001
     )

@@ -1,0 +1,89 @@
+"""`public`: a share of the training set, all of it for the clients, or another data set; "own" changes nothing."""
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.data import load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.study import run
+from fedlab_nb.study.settings import Settings, plan
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory):
+    """A person's file of 120 digits without a public part."""
+    data, path = load("digits"), tmp_path_factory.mktemp("own") / "mine.npz"
+    parts = {f"{a}_{b}": getattr(data, f"{a}_{b}")[:120].numpy() for a in "xy" for b in ("train", "test")}
+    np.savez(path, **parts)
+    return str(path)
+
+
+def rows(*parts):
+    """The samples as a sorted list of byte strings."""
+    return sorted(x.numpy().tobytes() for part in parts for x in part)
+
+
+def test_own_is_the_data_set_itself():
+    assert Settings.make().data() is load("digits")
+    assert Settings.make().describe().digest == load("digits").digest
+
+
+def test_a_share_cuts_the_whole_set_in_two():
+    own, data = load("digits"), Settings.make(public="0.25", seed=3).data()
+    assert (len(data.x_train), len(data.x_public)) == (1078, 359)  # of 1,437
+    assert rows(data.x_train, data.x_public) == rows(own.x_train, own.x_public)
+    where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
+    assert all(
+        where.get(x.numpy().tobytes(), y) == y for x, y in zip(data.x_public, data.y_public.tolist(), strict=True)
+    )
+    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)  # one cut for all seeds
+
+
+def test_without_public_data_the_clients_share_the_whole_set():
+    settings = Settings.make(public=0)
+    assert settings.data().x_public is None
+    assert int(settings.federation().sizes.sum()) == settings.describe().n_train == 1437
+
+
+def test_another_set_comes_whole_and_without_labels(mine):
+    data = Settings.make(public=mine).data()
+    assert rows(data.x_public) == rows(load(mine).x_train)
+    assert data.y_public is None and len(data.x_train) == 1437
+    assert run("feddf", public=mine, holdout=0, epochs=1, clients=3, cache=False).validation_on == ""
+
+
+@pytest.mark.parametrize("choice", ["own", 0.0, 0.3, "file"])
+def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
+    settings = Settings.make(public=mine if choice == "file" else choice)
+    data, about = settings.data(), settings.describe()
+    public = 0 if data.x_public is None else len(data.x_public)
+    assert (about.n_train, about.n_public, about.digest) == (len(data.x_train), public, data.digest)
+
+
+def test_each_choice_is_another_setting(mine):
+    keys = {plan(Settings.make(public=p), ["feddf"])[0].run_key() for p in ("own", 0, 0.1, 0.2, mine)}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize("method", ["fedet", "feddf", "fedkd", "dsfl"])
+def test_a_file_without_public_samples_gives_a_share(method, mine):
+    short = {"dataset": mine, "clients": 3, "epochs": 1, "cache": False}
+    with pytest.raises(UsageError, match="public=0.1"):
+        run(method, **short)
+    assert 0 <= run(method, public=0.1, **short).accuracy <= 1
+
+
+@pytest.mark.parametrize(
+    "choice, words",
+    [
+        (1, "from 0 to 0.9"),
+        ("glyphs", "same shape"),
+        ("digits", "itself"),
+        ("letters", "public data"),
+        ("noise", "fedet."),
+    ],
+)
+def test_a_wrong_choice_is_one_sentence(choice, words):
+    with pytest.raises(UsageError, match=words):
+        Settings.make(public=choice)
