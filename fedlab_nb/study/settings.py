@@ -53,11 +53,11 @@ class Settings:
     """What a person chooses.
 
     `spurious`: clients (ids joined by commas) whose training images get a background tint of strength `tint` tied to
-    the label. `public`: where unlabelled public samples come from (`data/public.py`). `holdout`: share of
-    its samples that each client keeps out of local training; `holdout_for`: by every method's clients ("all", so that
-    all start from the same models), or by those of the methods that are trained on it ("needed"). `overrides` holds recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or
-    qualified
-    (`fens.rounds`). Every wrong value raises UsageError from `check()`."""
+    the label. `public`: where unlabelled public samples come from (`data/public.py`). `holdout`: share of its samples
+    that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that all
+    methods start from the same models), or of those methods alone that are trained on it ("needed"). `overrides` holds
+    recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value
+    raises UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1

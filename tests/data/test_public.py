@@ -34,9 +34,8 @@ def test_a_share_cuts_the_whole_set_in_two():
     assert (len(data.x_train), len(data.x_public)) == (1078, 359)  # of 1,437
     assert rows(data.x_train, data.x_public) == rows(own.x_train, own.x_public)
     where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
-    assert all(
-        where.get(x.numpy().tobytes(), y) == y for x, y in zip(data.x_public, data.y_public.tolist(), strict=True)
-    )
+    labelled = zip(data.x_public, data.y_public.tolist(), strict=True)
+    assert all(where.get(x.numpy().tobytes(), y) == y for x, y in labelled)
     assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)  # one cut for all seeds
 
 
