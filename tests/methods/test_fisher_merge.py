@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
@@ -75,26 +76,48 @@ def test_one_client_keeps_its_model():
 
 
 # ------------------------------------------------------------------------------------------------ the Fisher
+@pytest.mark.parametrize("labels", ["true", "model"])
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4)])
-def test_the_diagonal_against_a_loop_over_samples(model, width):
+def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
+    """By autograd, a sample and (labels="model") a class at a time, weighted by the class's own probability."""
     module = build(model, (1, 8, 8), 10, width=width, dtype=EXACT)
     x, y = samples()
     module.train()(x)  # batch norm gets statistics of its own
     module.train()
     state = model_state(module)
-    fisher = diagonal_fisher(module, x, y, batch_size=4)
+    fisher = diagonal_fisher(module, x, y, labels=labels, batch_size=4)
     assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
     for sample, label in zip(x, y, strict=True):
-        module.zero_grad()
-        F.cross_entropy(module(sample[None]), label[None]).backward()
-        for name, parameter in module.named_parameters():
-            expected[name] += parameter.grad**2 / len(x)
+        chances = module(sample[None]).detach().softmax(1)[0]
+        for c in [int(label)] if labels == "true" else range(10):
+            module.zero_grad()
+            F.cross_entropy(module(sample[None]), torch.tensor([c])).backward()
+            for name, parameter in module.named_parameters():
+                expected[name] += parameter.grad**2 / len(x) * (1 if labels == "true" else chances[c])
     for name in expected:
         torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
-    for name, value in diagonal_fisher(module, x, y, batch_size=9).items():
+    for name, value in diagonal_fisher(module, x, y, labels=labels, batch_size=9).items():
         torch.testing.assert_close(value, fisher[name], rtol=1e-9, atol=1e-15)
+
+
+def test_with_many_classes_labels_are_drawn_from_the_prediction(monkeypatch):
+    """Beyond MOST classes one label a sample: the mean over many draws is the exact expectation, and draws repeat."""
+    module, (x, y) = build("mlp", (1, 8, 8), 10, dtype=EXACT), samples(4)
+    exact = diagonal_fisher(module, x, y, labels="model")["classifier.bias"]
+    monkeypatch.setattr(fisher_merge, "MOST", 9)
+    many = x.repeat(2000, 1, 1, 1), y.repeat(2000)
+    one, again = (
+        diagonal_fisher(
+            module, *many, labels="model", stream=torch.Generator().manual_seed(1), batch_size=8000
+        )["classifier.bias"]
+        for _ in range(2)
+    )  # fmt: skip
+    torch.testing.assert_close(one, exact, rtol=0.15, atol=0)
+    assert torch.equal(one, again) and not torch.equal(one, exact)
+    with pytest.raises(UsageError, match="labels of the Fisher 'drawn'"):
+        diagonal_fisher(module, x, y, labels="drawn")
 
 
 def test_no_samples_is_one_sentence():
@@ -107,7 +130,7 @@ def test_no_samples_is_one_sentence():
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
-    out = finish(FisherMerge().run(ctx))
+    out = finish(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
     d = sum(t.numel() for t in model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     assert d > out.parameters if model == "resnet8" else expected == 12 * d

@@ -2,7 +2,8 @@
 weights, dissent as a warning light, and λ_div with the target that it makes.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from typing import Any
 
 import ipywidgets as widgets
 import torch
@@ -21,6 +22,11 @@ def leaf_to(slider: widgets.IntSlider, last: int) -> None:
     """The slider's end, for samples 0 … `last`."""
     slider.value = min(slider.value, last)
     slider.max = last
+
+
+def options_of(state: PanelState) -> Mapping[str, Any]:
+    """The method's knobs in the finished run, or in the one that goes on."""
+    return state.knobs if state.outcome is None else state.outcome.options
 
 
 class Temperature(View, name="temperature"):
@@ -50,11 +56,21 @@ class Dissent(View, name="dissent"):
 class Target(View, name="target"):
     """The soft label that λ_div makes of one public sample, and the dissenters' share over all of them."""
 
+    _of: Any = None
+    _asked: tuple[Any, ...] = ()
+
     def adapt(self, state: PanelState) -> None:
+        """A new run brings its own λ_div and way to normalise, and its own samples."""
+        options = options_of(state)
+        asked = options["diversity"], options["normalise"]
+        if state.outcome is not self._of or asked != self._asked:
+            self._of, self._asked = state.outcome, asked
+            self.strength.max = max(self.strength.max, asked[0])
+            self.strength.value, self.over.value = asked[0], "all" if asked[1] == "all" else "dissenters"
         leaf_to(self.at, state.report.logits.shape[1] - 1)
 
     def draw(self, state: PanelState) -> Picture:
-        options = state.knobs if state.outcome is None else state.outcome.options
+        options = options_of(state)
         said = numbers.votes(state.report.logits, *numbers.rule_of(options))
         voices = (said.dissent * said.weights)[..., None] * said.outputs
         if self.over.value == "dissenters":

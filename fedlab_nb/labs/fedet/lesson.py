@@ -87,8 +87,9 @@ def ignorance(panel: Any) -> Card:
     )
 
 
-def target_for_one(panel: Any, sample: int = 0, strength: float = 0.5) -> Card:
-    """The soft label of one public sample, with the numbers filled in."""
+def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -> Card:
+    """The soft label of one public sample, with the numbers filled in; `strength`: λ_div, unless given the run's."""
+    strength = first(panel).options["diversity"] if strength is None else strength
     said = votes(first(panel).report.logits)
     rho, y = float(said.mass[sample]), int(said.labels[sample])
     scale, against = 1 + strength * rho, said.diversity[sample]

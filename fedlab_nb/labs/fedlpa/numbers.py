@@ -168,7 +168,7 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
     curves, points = {}, {}
     for name in SOLVERS:
         accuracies = {}
-        for now, accuracy in server.path(name, steps, received):
+        for now, accuracy in server.path(name, steps, received, outcome.options["step"]):
             if accuracy is not None:
                 accuracies[now.iteration] = accuracy
             if now.iteration % 10 == 0:

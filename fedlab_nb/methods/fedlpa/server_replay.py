@@ -44,10 +44,12 @@ class ServerReplay:
         average, systems = layer_systems(received, self.weights)
         return with_layers(average, {name: used(system, what) for name, system in systems.items()})
 
-    def path(self, solver: str, iterations: int, received: list[dict]) -> Iterator[tuple[Iterate, float | None]]:
+    def path(
+        self, solver: str, iterations: int, received: list[dict], step: str = "1/L"
+    ) -> Iterator[tuple[Iterate, float | None]]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = layer_systems(received, self.weights)
-        for now in solve_layers(systems, solver, iterations):
+        for now in solve_layers(systems, solver, iterations, step):
             yield now, self.accuracy(with_layers(average, now.matrices)) if now.doubled else None
         yield now, self.accuracy(with_layers(average, now.matrices))
 

@@ -12,11 +12,14 @@ from itertools import islice, zip_longest
 import torch
 from torch import Tensor
 
+from ...errors import RunError, choose
 from ..parts.posterior import Posterior
 
-# Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut, by a step of
-# our own; expectation approximation: the closed form that the paper rejects as biased.
+# Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut; expectation
+# approximation: the closed form that the paper rejects as biased.
 SOLVERS = ("cg", "gd", "ea")
+# Of gradient descent: 1/L, L the objective's largest curvature, or the authors' 2/N for a layer of N numbers.
+STEPS = ("1/L", "official")
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
 LOOK = 8  # steps of conjugate gradients on a GPU between two looks at whether they are done
@@ -30,22 +33,27 @@ class Step:
     residual: Tensor
 
 
-def steps(system: Posterior, solver: str = "cg", iterations: int = 1000) -> Iterator[Step]:
-    """The iterates of one of `SOLVERS`: the first is EA's, the last is the answer. Only "gd" uses `iterations`."""
+def steps(system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L") -> Iterator[Step]:
+    """The iterates of one of `SOLVERS`: the first is EA's, the last is the answer. Only "gd" uses `iterations` and
+    `step` (one of STEPS; UsageError for another)."""
+    choose("step of gradient descent", step, STEPS)
     start = system.expectation_approximation()
     if solver == "cg":
         return conjugate_gradients(system, start)
-    return gradient_descent(system, start, iterations if solver == "gd" else 0)
+    return gradient_descent(system, start, iterations if solver == "gd" else 0, step)
 
 
-def gradient_descent(system: Posterior, start: Tensor, iterations: int) -> Iterator[Step]:
-    """Plain gradient descent on Eq. 14, as in the paper, with a step of our own, 1/L. Yields `iterations + 1` steps.
+def gradient_descent(system: Posterior, start: Tensor, iterations: int, step: str = "1/L") -> Iterator[Step]:
+    """Plain gradient descent on Eq. 14, as in the paper, which gives no step. Yields `iterations + 1` steps.
 
-    The paper gives no step. The authors' code has 2/N for a layer of N numbers, which in wide layers is far shorter
-    than 1/L and diverges once L exceeds N; it is not available here.
+    "1/L": L, the largest eigenvalue of S squared, is the largest curvature of Eq. 14; this step always converges.
+    "official": 2/N for a layer of N numbers, which is the authors' code: step 1 on the *mean* of the squared residuals.
+    In wide layers that is far shorter than 1/L. Gradient descent converges for steps below 2/L, so it diverges where
+    L > N.
     """
-    matrix = start
-    smoothness = system.smoothness() if iterations else 1.0
+    matrix, smoothness = start, 1.0
+    if iterations:
+        smoothness = system.smoothness() if step == "1/L" else start.numel() / 2
     for iteration in range(iterations + 1):
         residual = system.apply(matrix) - system.z
         yield Step(matrix, system.relative(residual))
@@ -87,9 +95,9 @@ def _unending(system: Posterior, start: Tensor) -> Iterator[tuple[Tensor, Tensor
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
-def solve(system: Posterior, solver: str = "cg", iterations: int = 1000) -> tuple[Tensor, Tensor]:
+def solve(system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L") -> tuple[Tensor, Tensor]:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    *_, end = solve_layers({"layer": system}, solver, iterations)
+    *_, end = solve_layers({"layer": system}, solver, iterations, step)
     return end.matrices["layer"], torch.stack(end.residuals["layer"])
 
 
@@ -112,14 +120,31 @@ class Iterate:
         return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
 
 
-def solve_layers(systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000) -> Iterator[Iterate]:
-    """Solve the layers together, one iteration of each at a time; layers that are done wait for the others."""
+def solve_layers(
+    systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000, step: str = "1/L"
+) -> Iterator[Iterate]:
+    """Solve the layers together, one iteration of each at a time; layers that are done wait for the others.
+
+    RunError if a residual grows beyond all bounds, as with the step "official" where L > N.
+    """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    together = zip_longest(*(steps(system, solver, iterations) for system in systems.values()))
+    together = zip_longest(*(steps(system, solver, iterations, step) for system in systems.values()))
     for iteration, layers in enumerate(together):
-        for name, step in zip(systems, layers, strict=True):
-            if step is not None:
-                matrices[name] = step.matrix
-                residuals[name].append(step.residual)
-        yield Iterate(iteration, matrices, residuals)
+        for name, made in zip(systems, layers, strict=True):
+            if made is not None:
+                matrices[name] = made.matrix
+                residuals[name].append(made.residual)
+        now = Iterate(iteration, matrices, residuals)
+        if solver == "gd" and (now.doubled or iteration == iterations):
+            _check_bounded(now, step)
+        yield now
+
+
+def _check_bounded(now: Iterate, step: str) -> None:
+    for name, curve in now.residuals.items():
+        if not torch.isfinite(curve[-1]):
+            raise RunError(
+                f"Gradient descent with step={step} diverged in layer {name!r} within {now.iteration} steps (the "
+                "authors' 2/N does where a layer's largest curvature exceeds its N numbers); use step=1/L or solver=cg."
+            )

@@ -121,6 +121,19 @@ def test_expert_starts_with_the_runs_own_rule(make):
     assert view.rule.value == "logit-variance" and view.heat.value == 5
 
 
+def test_target_opens_at_the_runs_own_strength(make):
+    panel = make(diversity=0.7, normalise="dissenters-or-uniform", epochs=1, methods=[])
+    panel.run(wait=True)
+    view = own(panel, "target")
+    fresh(panel, "target", "λ_div = 0.7:")
+    assert view.strength.value == 0.7 and view.over.value == "dissenters"
+    view.strength.value = 2.0  # stays where it is put, until the next run
+    fresh(panel, "target", "λ_div = 2:")
+    panel.controls.knobs["diversity"].value = 5.0
+    panel.run(wait=True)
+    fresh(panel, "target", "λ_div = 5:")
+
+
 def test_what_is_shown_while_it_runs(make):
     panel = make(rounds=3, methods=[])
     seen, hear = {}, panel._heard

@@ -157,6 +157,7 @@ def test_target_for_one_is_the_soft_label(panel):
     y, rho = int(said.labels[3]), float(said.mass[3])
     assert f"y = “{y}”, ρ = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
     assert f"= {100 * 0.5 * rho / (1 + 0.5 * rho):.0f} %" in text
+    assert "λ_div = 0.05: " in repr(lesson.target_for_one(panel))  # the run's
 
 
 def test_thirds_are_those_of_the_picture(panel):

@@ -152,7 +152,8 @@ def test_float32_answers_like_float64():
 def test_presets_and_knobs():
     assert FedLPA.preset() == FedLPA() and FedLPA().solver == "cg"
     paper = FedLPA.preset("paper")
-    assert (paper.solver, paper.iterations, paper.damping, paper.pi) == ("gd", 10_000, 1e-3, "one")
+    assert (paper.solver, paper.iterations, paper.step, paper.damping) == ("gd", 10_000, "official", 1e-3)
+    assert FedLPA().step == "1/L" and paper.pi == "one"
     assert FedLPA().pi == "one"
     assert [k.name for k in FedLPA.fields()] == [f.name for f in dataclasses.fields(FedLPA)]
     assert FedLPA.preset(damping="1e-5").damping == 1e-5

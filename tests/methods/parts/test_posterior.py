@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedlab_nb.errors import RunError
+from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedlpa.solvers import CG_TOLERANCE, conjugate_gradients, gradient_descent, solve, steps
 from fedlab_nb.methods.parts.kronecker import Factors, damped, damping_ratio
 from fedlab_nb.methods.parts.posterior import Posterior
@@ -129,6 +129,41 @@ def test_a_step_of_gradient_descent_against_autograd():
     before, after = gradient_descent(posterior, matrix.detach(), 1)
     step = (before.matrix - after.matrix) * posterior.smoothness()
     torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
+
+
+def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
+    """The authors' loop in their own terms: `MSELoss` over the entries, SGD of rate 1, by autograd."""
+    posterior = system(damping=1e-2)
+    matrix = posterior.expectation_approximation().clone().requires_grad_()
+    optimizer = torch.optim.SGD([matrix], lr=1.0)
+    for step in steps(posterior, "gd", 5, "official"):
+        torch.testing.assert_close(step.matrix, matrix.detach(), rtol=1e-11, atol=1e-13)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(posterior.apply(matrix), posterior.z).backward()
+        optimizer.step()
+    with pytest.raises(UsageError, match="step of gradient descent 'authors'.*1/L, official"):
+        steps(posterior, "gd", 5, "authors")
+
+
+@pytest.mark.parametrize("share", [0.5, 0.98, 1.02])
+def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numbers(share):
+    """L = share * N: along the first eigenvector every step multiplies the error by 1 - 2 share, exactly."""
+    raw = system()
+    largest = torch.linalg.eigvalsh(dense(raw))[-1]
+    scaled = Posterior(raw.m, raw.a * (share * O * I) ** 0.5 / largest, raw.b, raw.w)
+    values, vectors = torch.linalg.eigh(dense(scaled))
+    assert values[-1].item() ** 2 == pytest.approx(share * O * I)
+    best = torch.linalg.solve(dense(scaled), vec(scaled.z))
+    path = list(gradient_descent(scaled, torch.zeros(O, I, dtype=torch.float64), 60, "official"))
+    along = torch.stack([vectors[:, -1] @ (vec(step.matrix) - best) for step in path])
+    expected = along[0] * (1 - 2 * share) ** torch.arange(61, dtype=torch.float64)
+    torch.testing.assert_close(along, expected, rtol=1e-6, atol=1e-9)
+    errors = torch.stack([(vec(step.matrix) - best).norm() for step in path])
+    assert (errors.diff() <= 1e-12).all() if share < 1 else along[-1].abs() > 10 * along[0].abs()
+    if share > 1:
+        with pytest.raises(RunError, match="step=official diverged in layer 'layer'.*use step=1/L or solver=cg"):
+            solve(Posterior(scaled.m, 10 * scaled.a, scaled.b, scaled.w), "gd", 200, "official")
+    assert solve(scaled, "gd", 100)[1][-1].isfinite()  # 1/L never diverges
 
 
 @pytest.mark.parametrize("rule", ["one", "trace"])
