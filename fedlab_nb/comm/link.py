@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -40,10 +40,12 @@ class Link:
         """Send from server to client; returns what the client receives, a deep copy without gradient history."""
         return self._send(client, payload, "down", phase)
 
-    def broadcast(self, payload: Any, *, phase: str) -> Any:
-        """Send the same to every client, counted once per client; returns one copy, which all of them share."""
+    def broadcast(self, payload: Any, *, phase: str, clients: Iterable[int] | None = None) -> Any:
+        """Send the same to every client, or to `clients`, counted once for each; returns one copy, which all of them
+        share.
+        """
         received, count = _copy(payload), size(payload)
-        for client in range(self.ledger.clients):
+        for client in range(self.ledger.clients) if clients is None else clients:
             self.ledger.add(client, "down", phase, count)
         return received
 

@@ -9,7 +9,7 @@ of both can be taken from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -110,6 +110,14 @@ class Method:
         needs = " and ".join(missing)
         demand(NEEDS["public"] not in missing, "methods.no_public", title=self.info.title, needs=needs)
         demand(not missing, "methods.missing", title=self.info.title, needs=needs)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.
+
+        `sizes` `[M]`: samples that the clients train on. Passes that only measure are not counted, nor are steps on
+        public or synthetic samples.
+        """
+        return float(recipe.epochs)
 
     @classmethod
     def fields(cls) -> list[Knob]:

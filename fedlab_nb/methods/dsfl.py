@@ -32,7 +32,7 @@ from torch import Tensor
 
 from ..models import Network, model_state
 from ..models.state import copied
-from ..training import in_chunks, train_clients
+from ..training import Recipe, in_chunks, train_clients
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import Context
 from .fedet.method import FedET
@@ -70,6 +70,9 @@ class DSFL(Method):
     share_images: bool = knob(True, "Send public images", "Count the public images, which every client needs, once.")
 
     paper_recipe, paper_model = FedET.paper_recipe, FedET.paper_model  # Fed-ET's comparison
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return float(self.rounds * (self.local_epochs or recipe.epochs))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         everyone = range(ctx.clients_count)

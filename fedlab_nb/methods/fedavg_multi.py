@@ -1,8 +1,9 @@
 """FedAvg with many rounds (McMahan et al., AISTATS 2017): the iterative method whose traffic one-shot methods save.
 
 For t = 1…T: the server sends θ_t to every client; client k trains E local epochs on its own data from θ_t and returns
-θ_k; θ_{t+1} = Σ_k (n_k/N) θ_k. Full participation. Traffic of one client: 2 S_θ T. The optimizer's state starts
-afresh each round. With T = 1 and the local epochs of the one-shot recipe this is `fedavg` (a test proves it).
+θ_k; θ_{t+1} = Σ_k (n_k/N) θ_k. All clients take part, or m of them, drawn anew each round. Traffic of one client: 2 S_θ
+for each round that it takes part in. The optimizer's state starts afresh each round. With T = 1 and the local epochs of
+the one-shot recipe this is `fedavg` (a test proves it).
 
 Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
 change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
@@ -25,6 +26,7 @@ from dataclasses import replace
 import torch
 
 from ..comm.ternary import Sparsifier, restore
+from ..errors import demand
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
@@ -46,6 +48,11 @@ class FedAvgMulti(Iterative):
 
     # FENS, Table 6, at α = 0.1.
     paper_recipe = replace(Iterative.paper_recipe, lr=0.1)
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        everyone = not self.per_round or self.per_round >= ctx.clients_count
+        demand(self.compression == "none" or everyone, "methods.compressed", clients=self.per_round)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

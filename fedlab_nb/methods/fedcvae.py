@@ -18,6 +18,7 @@ blurred 8x8 images are good enough to learn from. On a harder set of 10,000 28x2
 = 0.1, one seed), FENS 90.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,9 @@ class FedCVAE(Method):
 
     report = FedCvaeReport
     paper_model = Fens.paper_model  # the server's classifier in FENS' comparison
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return self.steps * self.batch * len(sizes) / sum(sizes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         everyone = range(ctx.clients_count)

@@ -17,6 +17,8 @@ digits, six partitions, the rule has 0.43 on average where the plain mean has 0.
 0.45.
 """
 
+from collections.abc import Sequence
+
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
@@ -58,6 +60,9 @@ class FedKD(Method):
         for name in ("rounds_before", "rounds_after"):
             if getattr(self, name) and not ctx.has("one architecture"):
                 raise UsageError(f"fedkd.{name} needs {NEEDS['one architecture']}; set it to 0.")
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, count labels, upload once.

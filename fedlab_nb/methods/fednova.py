@@ -11,6 +11,8 @@ With momentum β, ‖a_k‖₁ = [J_k - β (1 - β^{J_k}) / (1 - β)] / (1 - β)
 server momentum β_s the server's step is m ← β_s m + J_eff Σ_k w_k d_k, θ ← θ - m (FENS runs it with client and server
 momentum, β_s = 0.9).
 
+With m clients a round the sums are over those m, N is their samples and J_eff their steps.
+
 Departures: θ_k goes up instead of d_k, the same bytes; ‖a_k‖₁ follows from n_k (header) and the recipe, so it is not
 sent. Weight decay counts as part of the gradient. Batch norm's statistics are averaged with w_k: the weights J_eff
 w_k / ‖a_k‖₁ do not sum to 1.
@@ -45,12 +47,12 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        shares = rounds.shares  # w_k
-        a = [effective_steps(n, rounds.recipe) for n in ctx.sizes]  # ‖a_k‖₁
-        effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # J_eff
         momentum = {name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()}
 
         def normalised(state: State, ends: list[State]) -> State:
+            shares = rounds.shares  # w_k
+            a = [effective_steps(n, rounds.recipe) for n in rounds.sizes]  # ‖a_k‖₁
+            effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # J_eff
             moved = rounds.average(state, ends)
             for name in momentum:
                 mean = sum(p / n * (state[name] - end[name]) for p, n, end in zip(shares, a, ends, strict=True))

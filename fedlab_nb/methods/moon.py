@@ -9,9 +9,9 @@ client's model at the end of its previous round, and sim the cosine. The server 
 z_prev come from frozen models (in eval mode), and images are not augmented, so a client computes both once a round.
 
 Departures: the features are the penultimate layer's; the paper adds a two-layer projection head, which would be
-another architecture. In round 1 no previous model exists; with z_prev = z_glob the term is the constant λ_con log 2
-without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's table of
-properties says so.
+another architecture. In a client's first round it has no previous model; with z_prev = z_glob the term is the constant
+λ_con log 2 without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's
+table of properties says so.
 
 Without augmentation and a projection head the term does not help: on the digits (M = 10, α = 0.1, E = 2, seeds 0-5,
 a validation part of the training images) accuracy is 0.735 with λ_con = 0, 0.722 with 0.1, 0.604 with 1 and 0.430
@@ -25,7 +25,7 @@ from torch import Tensor
 from ..training.loop import Loss
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds
+from .parts.rounds import ROUNDS, Iterative, Rounds
 
 
 @register("moon", **ROUNDS, title="MOON", paper="Li et al., CVPR 2021")
@@ -41,21 +41,26 @@ class Moon(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        state = rounds.start
+        state, before = rounds.start, set[int]()
         for t in range(self.rounds):
             # Clients: E epochs from θ_t, between the global features and their own of last time.
-            previous = rounds.features() if t else None
-            rounds.load(ctx.link.broadcast(state, phase=PHASE))
-            if previous is None:
-                yield from rounds.train(t)
-            else:
-                pairs = [torch.stack(pair, 1) for pair in zip(rounds.features(), previous, strict=True)]  # [n_k, 2, D]
-                shards = [(*shard, pair) for shard, pair in zip(rounds.shards, pairs, strict=True)]
+            chosen = rounds.choose(t)
+            known = before.intersection(chosen)  # who have trained before
+            previous = rounds.features() if known else []
+            rounds.load(rounds.down(state))
+            if known:
+                of_global = rounds.features()
+                old = [z if k in known else zg for k, z, zg in zip(chosen, previous, of_global, strict=True)]
+                pairs = [torch.stack(pair, 1) for pair in zip(of_global, old, strict=True)]  # [n_k, 2, D]
+                shards = [(*rounds.shards[k], pair) for k, pair in zip(chosen, pairs, strict=True)]
                 yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
+            else:
+                yield from rounds.train(t)
+            before.update(chosen)
             received = rounds.up(rounds.states())
             # Server: the weighted average.
             with ctx.server():
-                state = weighted_mean(received, ctx.sizes)
+                state = weighted_mean(received, rounds.sizes)
             yield rounds.end(t, state)
         return rounds.result
 

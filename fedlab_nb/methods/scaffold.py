@@ -17,7 +17,11 @@ Departures, and why:
   Without momentum it is the paper's formula.
 - w_k = n_k/N, as in the other methods and in FENS' code, so that η_s = 1 gives FedAvg's average; weights=uniform is
   the paper's 1/M.
-- θ_k goes up, not Δθ_k: the same bytes and the same numbers. Full participation only.
+- θ_k goes up, not Δθ_k: the same bytes and the same numbers.
+
+With m clients a round, S_t, the sums are over S_t. In the step of θ the weights of S_t sum to 1 (the paper's 1/|S_t|);
+in the step of c they stay shares of all clients (its 1/M), so that c is always Σ_k w_k c_k over everyone: who sat out
+keeps its c_k.
 """
 
 from collections.abc import Sequence
@@ -28,7 +32,7 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
@@ -54,22 +58,24 @@ class Scaffold(Iterative):
         own = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
-            start, common = ctx.link.broadcast((state, c), phase=PHASE)
+            chosen = rounds.choose(t)
+            start, common = rounds.down((state, c))
             rounds.load(start)
-            yield from rounds.train(t, adjust=corrected([difference(common, mine) for mine in own]))
-            ends = rounds.states()
-            fresh = [
-                {name: mine[name] - common[name] + (start[name] - end[name]) / far for name in mine}
-                for mine, end, far in zip(own, ends, reach, strict=True)
-            ]
-            changes = [difference(new, old) for new, old in zip(fresh, own, strict=True)]
-            own = fresh
+            yield from rounds.train(t, adjust=corrected([difference(common, own[k]) for k in chosen]))
+            ends, changes = rounds.states(), []
+            for k, end in zip(chosen, ends, strict=True):
+                moved = {name: (start[name] - end[name]) / reach[k] for name in common}
+                fresh = {name: own[k][name] - common[name] + moved[name] for name in common}
+                changes.append(difference(fresh, own[k]))
+                own[k] = fresh
             received = rounds.up(zip(ends, changes, strict=True))
             # Server: both averages.
             with ctx.server():
-                mean = weighted_mean([end for end, _ in received], weights)
-                change = weighted_mean([change for _, change in received], weights)
-                c = {name: c[name] + change[name] for name in c}
+                present = rounds.of_chosen(weights)
+                mean = weighted_mean([end for end, _ in received], present)
+                change = weighted_mean([change for _, change in received], present)
+                share = sum(present) / sum(weights)
+                c = {name: c[name] + share * change[name] for name in c}
                 if self.eta_s != 1:
                     mean |= {name: state[name] + self.eta_s * (mean[name] - state[name]) for name in c}
                 state = mean

@@ -83,7 +83,12 @@ class Outcome:
         del values["overrides"]
         return {"method": self.method, **values, "recipe": dataclasses.asdict(self.recipe), "options": self.options}
 
-    # ------------------------------------------------------------------------------------------- time and traffic
+    # ------------------------------------------------------------------------------------------- work, time and traffic
+    @property
+    def local_passes(self) -> float:
+        """Passes over its own data that a client trained, the mean over clients: the local work of this result."""
+        return self.plan.local_passes(int(self.label_counts.sum()))
+
     @property
     def seconds_local(self) -> float:
         """Local training that this result rests on."""
@@ -131,6 +136,7 @@ class Outcome:
             "method": self.method,
             **{name: getattr(s, name) for name in ("dataset", "alpha", "clients", "seed", "preset", "device")},
             **{name: getattr(self, name) for name in ("accuracy", "bytes_up", "bytes_down", "parameters")},
+            "local_passes": round(self.local_passes, 2),
             **{name: round(getattr(self, name), 4) for name in ("seconds_local", "seconds_method", "seconds_total")},
             "cached": self.cached,
             "clients_cached": self.clients_cached,

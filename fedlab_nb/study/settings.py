@@ -185,6 +185,12 @@ class Plan:
         asked = self.settings.holdout_for == "all" or self.method.holds_out
         return self.settings.holdout if asked else 0.0
 
+    def local_passes(self, samples: int) -> float:
+        """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
+        training set. Methods can so be compared at equal local work."""
+        each = samples * (1 - self.holdout) / self.settings.clients
+        return self.method.local_passes(self.recipe, [each] * self.settings.clients)
+
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         s = self.settings

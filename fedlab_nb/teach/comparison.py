@@ -37,7 +37,8 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     """Who is worth the bytes: the front, cheapest first."""
     points = by_method([o for o in outcomes if o.method not in ("local", "centralized")])
     best = front(points)
-    lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %" for m in best]
+    work = {o.method: f"{o.local_passes:.0f} passes over its own data" for o in outcomes}
+    lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %, {work[m]}" for m in best]
     beaten = listed([title(m) for m in points if m not in best])
     return worked("Not beaten, cheapest first:", *lines, f"Beaten: {beaten}.")
 

@@ -7,12 +7,11 @@ import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
+from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, local_steps, shares
 
 from fedlab_nb.comm import formulas
-from fedlab_nb.data import federate
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedadam import FedAdam
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
@@ -23,42 +22,7 @@ from fedlab_nb.methods.moon import Moon, contrastive
 from fedlab_nb.methods.parts.rounds import effective_steps
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
-from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe
-
-EXACT = torch.float64
-ALL = [FedAvgMulti, FedProx, Scaffold, FedNova, FedAdam, FedYogi, Moon]
-PLAIN = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0, weight_decay=0)
-HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3)
-
-
-def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=EXACT, partition="dirichlet", **more):
-    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition)
-    architecture = (model, federation.dataset.input_shape, federation.classes, width)
-    ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
-    ctx.sent = []  # every message to the server, in order
-    up = ctx.link.up
-    ctx.link.up = lambda k, payload, phase: ctx.sent.append(up(k, payload, phase=phase)) or ctx.sent[-1]
-    return ctx
-
-
-def finish(method, ctx):
-    """The final state."""
-    run = method.run(ctx)
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            return model_state(end.value.module)
-
-
-def distance(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).abs().max()) for name in one)
-
-
-def shares(ctx):
-    return [n / sum(ctx.sizes) for n in ctx.sizes]
 
 
 # ------------------------------------------------------------------------------------------- identities
@@ -118,21 +82,6 @@ def test_both_backends_agree(method):
 
 
 # ------------------------------------------------------------------------------------------- the steps, by hand
-def local_steps(ctx, k, t, start, loss):
-    """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
-    model = ctx.new_model(start)
-    model.train()
-    recipe, (x, y) = ctx.recipe, ctx.private.train(k)
-    sgd = torch.optim.SGD(model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay)
-    stream = generator(0, "batches" if t == 0 else f"batches of round {t}", k)
-    for _ in range(recipe.epochs):
-        for batch in torch.randperm(len(y), generator=stream).split(recipe.batch_size):
-            sgd.zero_grad()
-            loss(model, x[batch], y[batch]).backward()
-            sgd.step()
-    return model_state(model)
-
-
 def test_fedprox_minimises_the_proximal_loss():
     """(μ/2) ‖θ - θ_t‖² differentiated by autograd, in place of a gradient that we add."""
     ctx, mu = context(), 0.7

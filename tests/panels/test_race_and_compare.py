@@ -24,6 +24,7 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
     panel = made(fl.comparison)
     words = panel.show("needs")
     assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
+    assert [row["local work"] for row in words.table] == ["40 passes"] * 2
     panel.controls.methods.value = list(METHODS)
     assert len(panel.views["needs"].picture.table) == len(METHODS) and not panel.error
     assert "<table>" in panel.views["needs"].frame.value

@@ -19,6 +19,7 @@ def outcomes(alpha, options=None, **methods):
             options=options,
             bytes_up=sent / 2,
             bytes_down=sent / 2,
+            local_passes=40.0,
         )
         for method, (accuracy, sent) in methods.items()
         for seed in range(3)

@@ -21,6 +21,7 @@ Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as
 theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -90,6 +91,12 @@ class FedET(Method):
     def up_down(self) -> tuple[bool, bool]:
         """Whether heads go up to the large model, and down from it."""
         return TRANSFERS[self.transfer] or ((True, True) if self.rounds > 1 else (False, False))
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        if self.rounds == 1:
+            return float(recipe.epochs)
+        chosen = min(self.per_round or len(sizes), len(sizes))
+        return self.rounds * chosen * self.local_steps * recipe.batch_size / sum(sizes)
 
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)

@@ -34,8 +34,11 @@ Departures, and why:
 - All in float32: against a float64 solve (digits, 32x32 letters; λ_damp down to 1e-6) accuracy moved by one sample.
 """
 
+from collections.abc import Sequence
+
 import torch
 
+from ...training import Recipe
 from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
 from ..context import Context
 from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
@@ -117,6 +120,9 @@ class FedLPA(Method):
     )
 
     report = FedLPAReport
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return float(recipe.epochs + self.rounds * self.local_epochs)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()

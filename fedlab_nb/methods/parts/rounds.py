@@ -5,16 +5,19 @@ A method's `run` stays its own algorithm; `Rounds` takes the lines that are the 
     rounds = Rounds(ctx, self)
     state = rounds.start                                               # θ_0
     for t in range(self.rounds):
-        rounds.load(ctx.link.broadcast(state, phase=PHASE))            # θ_t down, to every client
+        rounds.choose(t)                                               # S_t, the clients of this round
+        rounds.load(rounds.down(state))                                # θ_t down, to each of them
         yield from rounds.train(t)                                     # clients: E local epochs
         received = rounds.up(rounds.states())                          # θ_k up
         with ctx.server():
-            state = weighted_mean(received, ctx.sizes)                 # θ_{t+1} = Σ_k (n_k/N) θ_k
+            state = weighted_mean(received, rounds.sizes)              # θ_{t+1} = Σ_k (n_k/N) θ_k
         yield rounds.end(t, state)
     return rounds.result
 
-Every client takes part in every round, with the recipe's optimizer started afresh. A state is the parameters and batch
-norm's running statistics, by name. The statistics are averaged like weights, by samples, whatever a method does to
+S_t is every client, or m of them (`per_round`), drawn uniformly without replacement from a random stream of its own, so
+that all methods of one seed meet the same clients in the same rounds. N is then the samples of S_t, and only S_t's
+bytes are counted. The recipe's optimizer starts afresh in every round. A state is the parameters and batch norm's
+running statistics, by name. The statistics are averaged like weights, by samples, whatever a method does to
 parameters: they are averages themselves, and a step that overshoots could make a variance negative.
 """
 
@@ -22,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from ...errors import RunError, demand, sentence
@@ -48,11 +52,12 @@ Server = Callable[[State, list[State]], State]
 
 @dataclass(frozen=True)
 class Iterative(Method):
-    """The two numbers that every iterative method has.
+    """The numbers that every iterative method has.
 
     Paper values: FENS' setting for its iterative baselines on CIFAR-10, up to 100 rounds of 2 local epochs with batch
     16, and the rates of its Table 6. Here a client of the digits has so few samples that 2 epochs are about 8 steps of
-    SGD, and 20 such rounds end far below what the rounds could reach: 10 epochs are the default.
+    SGD, and 20 such rounds end far below what the rounds could reach: 10 epochs are the default, five times the passes
+    of a one-shot method. With 2 epochs the local work of 20 rounds is that of one shot (`local_passes`).
     """
 
     trains_locally = False
@@ -67,6 +72,9 @@ class Iterative(Method):
         high=1000,
         paper=2,
     )
+    per_round: int = knob(
+        0, "Clients a round", "How many take part, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
+    )
 
     paper_recipe = Recipe(epochs=200, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
     paper_model = "resnet8:128"
@@ -79,52 +87,80 @@ class Iterative(Method):
         fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
         demand(fits, "methods.sgd", title=self.info.title, optimizer=ctx.recipe.optimizer)
 
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        taking_part = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
+        return self.rounds * self.local_epochs * taking_part
+
 
 class Rounds:
     """The clients of one run of `method`, which has `rounds` and `local_epochs`, and the state of its curve.
 
-    `start` is θ_0, `result` the model that `end` saw last.
+    `start` is θ_0, `chosen` the clients of this round in ascending order, m of them if the method has a `per_round` = m
+    that is not 0; `result` is the model that `end` saw last.
     """
 
     def __init__(self, ctx: Context, method: Any) -> None:
         self.ctx, self.rounds = ctx, method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
+        self.chosen = list(range(ctx.clients_count))
+        self.per_round = min(getattr(method, "per_round", 0) or ctx.clients_count, ctx.clients_count)
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
         self.start = model_state(self.models[0])
         self.names = [name for name, _ in self.models[0].named_parameters()]
         self.result: NetworkModel
 
-    # ------------------------------------------------------------------ clients
+    # ------------------------------------------------------------------ who takes part
+    def choose(self, t: int) -> list[int]:
+        """Draw S_t, the clients of round t; without a draw where all take part."""
+        if self.per_round < self.ctx.clients_count:
+            order = torch.randperm(self.ctx.clients_count, generator=self.ctx.generator("participants", t))
+            self.chosen = sorted(order[: self.per_round].tolist())
+        return self.chosen
+
+    def of_chosen(self, values: Sequence[Any]) -> list[Any]:
+        """Those of the chosen clients, out of one value a client."""
+        return [values[k] for k in self.chosen]
+
+    @property
+    def sizes(self) -> list[int]:
+        """n_k of the chosen clients."""
+        return self.of_chosen(self.ctx.sizes)
+
+    # ------------------------------------------------------------------ clients (the chosen ones)
+    def down(self, payload: Any) -> Any:
+        """The server's payload to each of them; what they receive, one copy for all."""
+        return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.chosen)
+
     def load(self, state: State) -> None:
-        """Every client goes on from `state`, as it received it."""
-        for model in self.models:
+        """They go on from `state`, as they received it."""
+        for model in self.of_chosen(self.models):
             load_state(model, state)
 
     def states(self) -> list[State]:
-        """The clients' states now."""
-        return [model_state(model) for model in self.models]
+        """Their states now."""
+        return [model_state(model) for model in self.of_chosen(self.models)]
 
     def features(self) -> list[Tensor]:
-        """Each client's features of its own training samples, `[n_k, D]`, by its model as it is now (in eval mode)."""
-        return [in_chunks(model.eval().features, x) for model, (x, _) in zip(self.models, self.shards, strict=True)]
+        """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
+        return [in_chunks(self.models[k].eval().features, self.shards[k][0]) for k in self.chosen]
 
     def train(self, t: int, shards: Sequence[Shard] = (), **change: Any) -> Steps[None]:
-        """Round t's local epochs at every client. `change`: `loss` or `adjust`, as `training/loop.py` has them.
+        """Round t's local epochs. `change`: `loss` or `adjust`, as `training/loop.py` has them, where clients are
+        counted by their places among the chosen.
 
-        `shards`: in place of the clients' own, with further columns that the loss needs.
+        `shards`: in place of their own, with further columns that the loss needs.
         """
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         stream = "batches" if t == 0 else f"batches of round {t}"
-        epochs, shards = self.recipe.epochs, shards or self.shards
-        for tick in train_clients(
-            self.models, shards, self.recipe, seed=self.ctx.seed, backend=self.ctx.backend, stream=stream, **change
-        ):
+        epochs, shards = self.recipe.epochs, shards or self.of_chosen(self.shards)
+        options = {"seed": self.ctx.seed, "backend": self.ctx.backend, "ids": self.chosen, "stream": stream, **change}
+        for tick in train_clients(self.of_chosen(self.models), shards, self.recipe, **options):
             yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
 
     def up(self, payloads: Iterable[Any]) -> list[Any]:
-        """Client k's payload to the server, for every k; what the server receives."""
-        return [self.ctx.link.up(k, payload, phase=PHASE) for k, payload in enumerate(payloads)]
+        """Their payloads to the server, one each; what the server receives."""
+        return [self.ctx.link.up(k, p, phase=PHASE) for k, p in zip(self.chosen, payloads, strict=True)]
 
     # ------------------------------------------------------------------ server
     def parameters(self, state: State) -> State:
@@ -133,12 +169,12 @@ class Rounds:
 
     @property
     def shares(self) -> list[float]:
-        """p_k = n_k / N."""
-        return [n / sum(self.ctx.sizes) for n in self.ctx.sizes]
+        """p_k = n_k / N of the chosen clients; they sum to 1."""
+        return [n / sum(self.sizes) for n in self.sizes]
 
     def average(self, state: State, ends: list[State]) -> State:
         """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, whatever θ_t, `state`, was."""
-        return weighted_mean(ends, self.ctx.sizes)
+        return weighted_mean(ends, self.sizes)
 
     def averaging(
         self, state: State, change: Callable[[State], dict] = lambda received: {}, server: Server | None = None
@@ -150,7 +186,8 @@ class Rounds:
         server = server or self.average
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
-            received = self.ctx.link.broadcast(state, phase=PHASE)
+            self.choose(t)
+            received = self.down(state)
             self.load(received)
             yield from self.train(t, **change(received))
             ends = self.up(self.states())

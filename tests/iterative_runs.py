@@ -1,0 +1,65 @@
+"""Runs of the iterative methods for tests: a small federation, recipes, and a client's steps by torch's own SGD."""
+
+import torch
+
+from fedlab_nb.data import federate
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedadam import FedAdam
+from fedlab_nb.methods.fedavg_multi import FedAvgMulti
+from fedlab_nb.methods.fednova import FedNova
+from fedlab_nb.methods.fedprox import FedProx
+from fedlab_nb.methods.fedyogi import FedYogi
+from fedlab_nb.methods.moon import Moon
+from fedlab_nb.methods.scaffold import Scaffold
+from fedlab_nb.models import model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+ALL = [FedAvgMulti, FedProx, Scaffold, FedNova, FedAdam, FedYogi, Moon]
+PLAIN = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0, weight_decay=0)
+HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3)
+
+
+def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=EXACT, partition="dirichlet", **more):
+    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition)
+    architecture = (model, federation.dataset.input_shape, federation.classes, width)
+    ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
+    ctx.sent = []  # every message to the server, in order
+    up = ctx.link.up
+    ctx.link.up = lambda k, payload, phase: ctx.sent.append(up(k, payload, phase=phase)) or ctx.sent[-1]
+    return ctx
+
+
+def finish(method, ctx):
+    """The final state."""
+    run = method.run(ctx)
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            return model_state(end.value.module)
+
+
+def distance(one, other):
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+def shares(ctx):
+    return [n / sum(ctx.sizes) for n in ctx.sizes]
+
+
+def local_steps(ctx, k, t, start, loss):
+    """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
+    model = ctx.new_model(start)
+    model.train()
+    recipe, (x, y) = ctx.recipe, ctx.private.train(k)
+    sgd = torch.optim.SGD(model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay)
+    stream = generator(0, "batches" if t == 0 else f"batches of round {t}", k)
+    for _ in range(recipe.epochs):
+        for batch in torch.randperm(len(y), generator=stream).split(recipe.batch_size):
+            sgd.zero_grad()
+            loss(model, x[batch], y[batch]).backward()
+            sgd.step()
+    return model_state(model)

@@ -1,0 +1,147 @@
+"""m of the clients a round: who is drawn, what is counted, and each method's formulas worked by hand."""
+
+import dataclasses
+
+import pytest
+import torch
+import torch.nn.functional as F
+from iterative_runs import ALL, PLAIN, context, distance, finish, local_steps
+
+from fedlab_nb.comm import size
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.fedadam import FedAdam
+from fedlab_nb.methods.fedavg_multi import FedAvgMulti
+from fedlab_nb.methods.fednova import FedNova
+from fedlab_nb.methods.moon import Moon
+from fedlab_nb.methods.parts.rounds import Rounds
+from fedlab_nb.methods.scaffold import Scaffold
+from fedlab_nb.models import model_state
+
+TWO = {"clients": 2, "alpha": 0.5}
+
+
+def drawn(ctx, m, rounds):
+    """S_t of every round."""
+    loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
+    return [list(loop.choose(t)) for t in range(rounds)]
+
+
+def cross_entropy(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def test_every_round_draws_anew_and_every_client_is_as_likely():
+    """Uniform, whatever the sizes; of 6 clients 2 a round, 300 rounds: 100 each, give or take 4 deviations of 8.2."""
+    rounds = drawn(context(clients=6), 2, 300)
+    assert all(len(set(chosen)) == 2 and chosen == sorted(chosen) for chosen in rounds)
+    counts = torch.bincount(torch.tensor(rounds).flatten(), minlength=6)
+    assert (counts - 100).abs().max() < 33
+    assert rounds == drawn(context(clients=6), 2, 300)
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
+def test_everyone_drawn_is_no_draw_and_bytes_are_those_of_who_takes_part(method):
+    plain = dataclasses.replace(method(rounds=3, local_epochs=1))
+    assert distance(finish(plain, context()), finish(dataclasses.replace(plain, per_round=9), context())) == 0
+    few, ctx = dataclasses.replace(plain, per_round=2), context()
+    finish(few, ctx)
+    state = model_state(ctx.initial_model())
+    message = size(state) * (2 if method is Scaffold else 1)  # its control variates are as many: no batch norm here
+    taken = torch.bincount(torch.tensor(drawn(context(), 2, 3)).flatten(), minlength=4).tolist()
+    assert len(set(taken)) > 1
+    assert [both for both in ctx.link.ledger.by_client().values()] == [(n * message, n * message) for n in taken]
+    assert few.local_passes(PLAIN, [10] * 4) == plain.local_passes(PLAIN, [10] * 4) / 2 == 1.5
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
+def test_both_backends_agree_on_a_part_of_the_clients(method):
+    few = method(rounds=3, local_epochs=1, per_round=2)
+    one, other = (finish(few, context(backend=backend)) for backend in ("loop", "stacked"))
+    assert distance(one, other) < 1e-9
+
+
+def test_one_of_two_is_that_clients_model():
+    """The weights of who takes part sum to 1: with one client FedAvg and FedNova go on from its model."""
+    ctx = context(PLAIN, **TWO)
+    state, who = model_state(ctx.initial_model()), drawn(ctx, 1, 4)
+    assert {k for (k,) in who} == {0, 1}
+    for t, (k,) in enumerate(who):
+        state = local_steps(ctx, k, t, state, cross_entropy)
+    for method in (FedAvgMulti, FedNova):
+        assert distance(state, finish(method(rounds=4, local_epochs=2, per_round=1), context(PLAIN, **TWO))) < 1e-10
+
+
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+def test_scaffolds_control_variate_is_a_share_of_all_clients(weights):
+    """θ goes the whole way to the one client's model, c only w_k of its change: 1/2, or n_k/N; c = Σ_k w_k c_k."""
+    ctx, rounds = context(PLAIN, **TWO), 4
+    w = [n / sum(ctx.sizes) for n in ctx.sizes] if weights == "samples" else [0.5, 0.5]
+    state = model_state(ctx.initial_model())
+    c = {name: torch.zeros_like(value) for name, value in state.items()}
+    own = [c, c]
+    for t, (k,) in enumerate(drawn(ctx, 1, rounds)):
+
+        def loss(model, x, y, c=c, mine=own[k]):
+            return cross_entropy(model, x, y) + sum(((c[n] - mine[n]) * q).sum() for n, q in model.named_parameters())
+
+        end = local_steps(ctx, k, t, state, loss)
+        steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
+        fresh = {n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c}
+        c = {n: c[n] + w[k] * (fresh[n] - own[k][n]) for n in c}
+        own[k], state = fresh, end
+        torch.testing.assert_close(c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12)
+    method = Scaffold(rounds=rounds, local_epochs=2, per_round=1, weights=weights)
+    assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
+
+
+def test_fednova_and_fedadam_take_the_shares_of_who_takes_part():
+    """Two of three: what was sent, weighted by n_k over the samples of these two."""
+    for method in (FedNova(rounds=2, local_epochs=2, per_round=2), FedAdam(rounds=2, local_epochs=2, per_round=2)):
+        ctx = context(PLAIN, clients=3)
+        end, x = finish(method, ctx), model_state(ctx.initial_model())
+        moments = {name: (0.0, 0.0) for name in x}
+        for t, chosen in enumerate(drawn(ctx, 2, 2)):
+            sizes, sent = [ctx.sizes[k] for k in chosen], ctx.sent[2 * t : 2 * t + 2]
+            p = [n / sum(sizes) for n in sizes]
+            tau = [2 * -(-n // 32) for n in sizes]  # no momentum: the steps themselves
+            for name in x:
+                moved = [state[name] - x[name] for state in sent]
+                if isinstance(method, FedNova):
+                    reach = p[0] * tau[0] + p[1] * tau[1]
+                    x[name] = x[name] + reach * (p[0] * moved[0] / tau[0] + p[1] * moved[1] / tau[1])
+                else:
+                    delta = p[0] * moved[0] + p[1] * moved[1]
+                    m, v = (0.9 * moments[name][0] + 0.1 * delta, 0.99 * moments[name][1] + 0.01 * delta**2)
+                    moments[name] = m, v
+                    x[name] = x[name] + method.eta_s * m / (v**0.5 + method.tau)
+        assert distance(end, x) < 1e-10
+
+
+def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_in():
+    """A client that sat out for a round still has its model; one that comes for the first time has no term."""
+    rounds, asked = 5, {"clients": 3, "alpha": 0.5}
+    ctx = context(PLAIN, **asked)
+    state, last = model_state(ctx.initial_model()), {}
+    for t, chosen in enumerate(drawn(ctx, 2, rounds)):
+        ends = []
+        for k in chosen:
+            glob, prev = ctx.new_model(state).eval(), ctx.new_model(last.get(k, state)).eval()
+
+            def loss(model, x, y, glob=glob, prev=prev):
+                z, zg, zp = model.features(x), glob.features(x).detach(), prev.features(x).detach()
+                near, far = (F.cosine_similarity(z, other) / 0.5 for other in (zg, zp))
+                return cross_entropy(model, x, y) - 2.0 * (near.exp() / (near.exp() + far.exp())).log().mean()
+
+            last[k] = local_steps(ctx, k, t, state, loss)
+            ends.append(last[k])
+        state = weighted_mean(ends, [ctx.sizes[k] for k in chosen])
+    assert len({tuple(chosen) for chosen in drawn(ctx, 2, rounds)}) > 1 and len(last) == 3
+    method = Moon(rounds=rounds, local_epochs=2, per_round=2, mu=2.0, temperature=0.5)
+    assert distance(state, finish(method, context(PLAIN, **asked))) < 1e-10
+
+
+def test_compression_needs_everyone():
+    with pytest.raises(UsageError, match="per_round=2"):
+        FedAvgMulti(compression="half", per_round=2).validate(context())
+    FedAvgMulti(compression="half", per_round=4).validate(context())
