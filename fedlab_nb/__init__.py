@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "study": ("run", "compare", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
     "plots.study": ("plot_study",),
-    "data": ("federate", "load"),
+    "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),
     "models": ("add_model",),
     "panels": ("playground", "comparison", "race"),

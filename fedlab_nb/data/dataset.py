@@ -26,6 +26,8 @@ class Dataset:
     digest:   equal for equal content, so that stored results find their data again
     y_public: labels of x_public where they are known: for choosing settings, never for a method
     note:     what was done to the data on the way in, in a sentence for the reader
+    client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None where the data do
+              not name their clients;   client_names: their M names
 
     Raises UsageError where the parts do not fit together.
     """
@@ -40,6 +42,8 @@ class Dataset:
     digest: str
     note: str = ""
     y_public: torch.Tensor | None = None
+    client_train: torch.Tensor | None = None
+    client_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         import torch
@@ -56,6 +60,11 @@ class Dataset:
             x = getattr(self, f"x_{part}")
             shape = self.input_shape if x is None else tuple(x.shape[1:])
             demand(shape == self.input_shape, "dataset.samples", part=part, shape=shape, train=self.input_shape)
+        if self.client_train is not None:
+            ids, last = self.client_train, len(self.client_names) - 1
+            fits = ids.dtype == torch.int64 and ids.shape == self.y_train.shape
+            held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
+            demand(len(held) == last + 1 > 0 and bool(held.all()), "dataset.client_ids", last=last)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -77,7 +86,8 @@ class Dataset:
 @dataclass(frozen=True)
 class Description:
     """What can be said of a dataset before it is loaded. `digest` is None while its files are not on this machine.
-    `public_labelled`: whether the labels of its public samples are known (no method sees them)."""
+    `public_labelled`: whether the labels of its public samples are known (no method sees them). `n_clients`: how many
+    clients the data name, 0 for none."""
 
     name: str
     input_shape: tuple[int, ...]
@@ -87,6 +97,7 @@ class Description:
     n_public: int
     digest: str | None
     public_labelled: bool = True
+    n_clients: int = 0
 
 
 def digest_of(*parts: object) -> str:

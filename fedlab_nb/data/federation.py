@@ -5,19 +5,20 @@ How samples are shared out is `partition.py`'s matter, how skewed that is `skew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.dataset import Dataset, digest_of
-from fedlab_nb.data.partition import cut
+from fedlab_nb.data.own_clients import owners
+from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, cut
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background
-from fedlab_nb.errors import UsageError, number, whole
+from fedlab_nb.errors import UsageError, choose, demand, number, whole
 from fedlab_nb.rng import numpy_rng
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 class Federation:
     """M clients' private shards of one training set.
 
-    shards: M sorted int64 tensors, a disjoint cover of 0..N-1, each of at least `minimum` samples
+    shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1, unless `share` is
+            below 1 or the data give some samples to nobody
     alpha:  Dirichlet concentration; smaller is more skewed
     moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
     spurious: clients whose images carry the background tint of strength `tint` (see `tint.py`)
@@ -47,6 +49,8 @@ class Federation:
     classes_per_client: int = 2
     spurious: tuple[int, ...] = ()
     tint: float = 0.0
+    size_sigma: float = 0.0
+    share: float = 1.0
 
     @property
     def clients(self) -> int:
@@ -95,32 +99,41 @@ class Federation:
         return tuple(parts)
 
     def __repr__(self) -> str:
+        alpha = "" if self.partition == "natural" else f" alpha={self.alpha:g},"
         return (
-            f"Federation({self.dataset.name!r}, {self.clients} clients, {self.partition}, alpha={self.alpha:g}, "
+            f"Federation({self.dataset.name!r}, {self.clients} clients, {self.partition},{alpha} "
             f"seed={self.seed}, sizes {int(self.sizes.min())}..{int(self.sizes.max())}, moved {self.moved})"
         )
 
 
 def federate(
-    dataset: Dataset | str,
+    dataset: Any,
     *,
-    alpha: float = 0.1,
-    clients: int = 10,
+    alpha: float | None = None,
+    clients: int | None = None,
     seed: int = 0,
-    partition: str = "dirichlet",
+    partition: str | None = None,
     classes_per_client: int = 2,
+    size_sigma: float = 0.0,
+    share: float = 1.0,
     minimum: int | None = None,
     repair: str = "move",
     max_draws: int = 1000,
+    indices: Any = None,
     spurious: Iterable[int] = (),
     tint: float = 0.8,
 ) -> Federation:
     """Share the training samples of `dataset` out among `clients`. The same arguments give the same Federation.
 
-    partition: one of PARTITIONS;   classes_per_client: used by `classes` alone
-    alpha:     how even the partition is, smaller is more skewed; not used by `classes` and `iid`
+    dataset:   a name, a path, a Dataset, or arrays (see `load`)
+    partition: one of PARTITIONS; by default `natural` where the data name their clients, else `dirichlet`
+    alpha:     how even the partition is, by default 0.1, smaller is more skewed; `classes`, `iid`, `natural` ignore it
+    clients:   M, by default 10, or as many as the data name;   classes_per_client: used by `classes` alone
+    size_sigma: lognormal client sizes on top of `dirichlet` and `client_dirichlet`: the standard deviation of log n_k
+    share:     part of the training samples that is used, drawn at random (of natural clients: of each one's)
     minimum:   promised samples per client; by default 10, or half the mean size where that is less
     repair:    "move": one draw, then the few samples needed are moved (always answers); "redraw": the papers' loop
+    indices:   M lists of sample indices, disjoint, none empty: your own partition, which is then `natural`
     spurious:  clients whose training images get a background tint tied to the label, of strength `tint`; the
                Federation's dataset is then a changed copy, its test and public images as they were
 
@@ -132,26 +145,99 @@ def federate(
     >>> train, held_out = fed.split(0.1)[0]
     >>> len(train) + len(held_out) == int(fed.sizes[0])
     True
+    >>> federate("digits", indices=[[0, 1, 2], [5, 8]])
+    Federation('digits', 2 clients, natural, seed=0, sizes 2..3, moved 0)
     """
     import torch
 
-    if not isinstance(dataset, Dataset):
-        dataset = registry.load(dataset)
+    dataset = registry.loaded(dataset)
     seed = whole("seed", seed)
-    labels = dataset.y_train.numpy()
-    result = cut(
-        labels, dataset.classes, clients, numpy_rng(seed, "partition"),
-        partition=partition, alpha=alpha, classes_per_client=classes_per_client,
-        minimum=minimum, repair=repair, max_draws=max_draws,
-    )  # fmt: skip
+    if indices is not None:
+        dataset = with_clients(dataset, indices)
+    wish = {"alpha": alpha, "clients": clients}
+    changed = {"minimum": minimum, "repair": None if repair == "move" else repair, "size_sigma": size_sigma or None}
+    partition = natural_or(partition, dataset.name, len(dataset.client_names), wish | changed)
+    alpha = number("alpha", 0.1 if alpha is None else alpha, 0, open_low=True, hint=ALPHA_HINT)
+    used = None if share == 1 else used_samples(dataset, partition, share, seed)
+    if partition == "natural":
+        result = natural(dataset, used)
+    else:
+        labels = dataset.y_train.numpy()
+        result = cut(
+            labels if used is None else labels[used], dataset.classes, 10 if clients is None else clients,
+            numpy_rng(seed, "partition"), partition=partition, alpha=alpha, classes_per_client=classes_per_client,
+            size_sigma=size_sigma, minimum=minimum, repair=repair, max_draws=max_draws,
+        )  # fmt: skip
+        if used is not None:
+            result = replace(result, shards=[used[shard] for shard in result.shards])
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
     if marked:
         dataset = tinted(dataset, torch.cat([shards[k] for k in marked]), tint)
     return Federation(
-        dataset, shards, partition, float(alpha), seed, result.minimum, result.moved, result.draws, result.note,
-        int(classes_per_client), marked, float(tint) if marked else 0.0,
+        dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
+        int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share),
     )  # fmt: skip
+
+
+def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any]) -> str:
+    """The partition: the one that is asked for, else `natural` where the data set `name` names clients (`count`, 0 for
+    none), else `dirichlet`. given: other wishes, by name, None for none; UsageError for one that natural clients cannot
+    meet."""
+    partition = asked if asked is not None else "natural" if count else "dirichlet"
+    choose("partition", partition, PARTITIONS)
+    if partition == "natural":
+        demand(count, "dataset.no_clients", name=name, others=", ".join(RULES))
+        clients = given.get("clients")
+        demand(clients in (None, count), "dataset.natural_clients", clients=clients, name=name, count=count)
+        # alpha beside a `natural` that was asked for is as unused as beside `iid`
+        wishes = [wish for wish, value in given.items() if value is not None and wish != "clients"]
+        wishes = [wish for wish in wishes if wish != "alpha" or asked is None]
+        demand(not wishes, "dataset.natural", given=" and ".join(wishes), name=name, count=count)
+    return partition
+
+
+def used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
+    """Sorted indices of the training samples that are used: round(share N) of them at random; of natural clients
+    round(share n_k) of each, at least 1."""
+    share = number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
+    n = len(dataset.y_train)
+    if partition != "natural" or dataset.client_train is None:
+        chosen = numpy_rng(seed, "share").permutation(n)[: max(1, round(share * n))]
+        return np.sort(chosen)
+    parts = []
+    for k, rows in enumerate(held(dataset)):
+        parts.append(numpy_rng(seed, "share", k).permutation(rows)[: max(1, round(share * len(rows)))])
+    return np.sort(np.concatenate(parts))
+
+
+def natural(dataset: Dataset, used: np.ndarray | None) -> Cut:
+    """What the data's own clients hold, of the samples `used` alone."""
+    shards = held(dataset)
+    if used is not None:
+        shards = [np.intersect1d(shard, used) for shard in shards]
+    names = ", ".join(dataset.client_names[:5]) + (", …" if len(dataset.client_names) > 5 else "")
+    note = f"The {len(shards)} clients are the data set's own: {names}."
+    return Cut(shards, min(map(len, shards)), 0, 1, note)
+
+
+def held(dataset: Dataset) -> list[np.ndarray]:
+    """Sorted indices of the training samples of each of the data set's own clients."""
+    owner = np.empty(0) if dataset.client_train is None else dataset.client_train.numpy()
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner[owner >= 0], minlength=len(dataset.client_names))
+    return np.split(order[len(owner) - counts.sum() :], np.cumsum(counts)[:-1])
+
+
+def with_clients(dataset: Dataset, indices: Any) -> Dataset:
+    """The dataset with clients of its own, client k with the training samples of the k-th list of indices, and a digest
+    of its own. UsageError unless the lists are disjoint, in range and not empty."""
+    import torch
+
+    owner = owners(indices, len(dataset.y_train))
+    names = tuple(str(k) for k in range(owner.max() + 1))
+    digest = digest_of(dataset.digest, "clients", owner.tobytes())
+    return replace(dataset, client_train=torch.from_numpy(owner), client_names=names, digest=digest)
 
 
 def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """A user's own data from one `.npz` file: `x_train, y_train, x_test, y_test`, and `x_public` for unlabelled samples;
-`y_public`, their labels, serve to choose settings (validation accuracy) and are shown to no method.
+`y_public`, their labels, serve to choose settings (validation accuracy) and are shown to no method. `client_train`
+names the client that holds each training sample: whole numbers or texts.
 
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
 3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
@@ -11,14 +12,16 @@ import zipfile
 import zlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, file_digest
+from fedlab_nb.data.own_clients import factorised
 from fedlab_nb.errors import UsageError, demand, sentence
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+OPTIONAL = ("x_public", "y_public", "client_train")
 SMALLEST, MAX_CLASSES = 8, 1000
 
 
@@ -27,23 +30,16 @@ def load(path: str | Path) -> Dataset:
     otherwise scaled by the training set's least and greatest value (and clipped). Features are standardised by the
     training set's mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
-    import torch
-
     path = existing(path)
-    arrays, classes, note = read(path)
-    tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
-    x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
-    names = tuple(str(c) for c in range(classes))
-    public, labels_ = tensors.get("x_public"), tensors.get("y_public")
-    return Dataset(path.name, x, y, x_test, y_test, public, names, digest(path), note, labels_)
+    return read(path).dataset(path.name, digest(path))
 
 
 def describe(path: str | Path) -> Description:
     path = existing(path)
-    arrays, classes, _ = read(path)
+    arrays, classes, _, names = read(path)
     train, test, public = (len(arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
     shape, labelled = arrays["x_train"].shape[1:], "y_public" in arrays
-    return Description(path.name, shape, classes, train, test, public, digest(path), labelled)
+    return Description(path.name, shape, classes, train, test, public, digest(path), labelled, len(names))
 
 
 def existing(path: str | Path) -> Path:
@@ -69,12 +65,37 @@ def _digest(path: Path, time: int, size: int) -> str:
     return file_digest(path)
 
 
-def read(path: Path) -> tuple[dict[str, np.ndarray], int, str]:
-    """The checked and scaled arrays of a file, x float32 [N, C, H, W] or [N, D], y int64 [N]; classes; a note."""
+class Checked(NamedTuple):
+    """Arrays that fit together, x float32 [N, C, H, W] or [N, D], y and client_train int64 [N]; C; a note; M names."""
+
+    arrays: dict[str, np.ndarray]
+    classes: int
+    note: str
+    client_names: tuple[str, ...]
+
+    def dataset(self, name: str, digest: str) -> Dataset:
+        import torch
+
+        tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in self.arrays.items()}
+        x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
+        public, public_labels, clients = (tensors.get(key) for key in OPTIONAL)
+        classes = tuple(str(c) for c in range(self.classes))
+        return Dataset(
+            name, x, y, x_test, y_test, public, classes, digest, self.note, public_labels, clients, self.client_names
+        )
+
+
+def read(path: Path) -> Checked:
+    """The checked and scaled arrays of a file."""
     raw, ignored = open_arrays(path)
+    return checked(raw, f" Ignored in the file: {listed(ignored)}." if ignored else "")
+
+
+def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
+    """The checked and scaled arrays of a file or of a person's own. more: goes to the note. Raises UsageError."""
     demand("x_public" in raw or "y_public" not in raw, "npz.public_labels")
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
-    raw |= y
+    raw = raw | y
     for part in (key.removeprefix("y_") for key in y):
         shape, count = raw[f"x_{part}"].shape, len(raw[f"y_{part}"])
         demand(shape[:1] == (count,), "npz.one_label_each", part=part, shape=shape, count=count)
@@ -86,11 +107,12 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], int, str]:
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
     if missing:
-        more = " …" if len(missing) > 5 else ""
-        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{more}."
-    if ignored:
-        note += f" Ignored in the file: {listed(ignored)}."
-    return {**x, **y}, classes, note
+        dots = " …" if len(missing) > 5 else ""
+        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{dots}."
+    names: tuple[str, ...] = ()
+    if "client_train" in raw:
+        y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
+    return Checked({**x, **y}, classes, note + more, names)
 
 
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -102,7 +124,7 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
             missing = [key for key in REQUIRED if key not in file.files]
             here = listed(file.files) or "nothing"
             demand(not missing, "npz.missing", missing=", ".join(missing), here=here, **about)
-            wanted = [key for key in (*REQUIRED, "x_public", "y_public") if key in file.files]
+            wanted = [key for key in (*REQUIRED, *OPTIONAL) if key in file.files]
             arrays = {}
             for key in wanted:
                 try:

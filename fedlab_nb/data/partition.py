@@ -1,9 +1,11 @@
 """Who gets which training sample: the papers' partitions as functions of labels, number of clients and a random stream.
 
-Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (`dirichlet`, `classes`,
-`quantity`, `iid`) draws an owner for each sample; a client left with fewer than the minimum is then helped either by
-moving the few samples needed (`repair="move"`: one draw, always answers) or by drawing again (`repair="redraw"`: what
-the papers' codes do, bounded here). Only numpy, and no images: a slider may call this while it is dragged.
+Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (one of RULES) draws an
+owner for each sample; a client left with fewer than the minimum is then helped either by moving the few samples needed
+(`repair="move"`: one draw, always answers) or by drawing again (`repair="redraw"`: what the papers' codes do, bounded
+here). Only numpy, and no images: a slider may call this while it is dragged.
+
+The partition `natural` has no rule: the data say who holds what.
 """
 
 import heapq
@@ -12,14 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, choose, number, sentence, whole
+from fedlab_nb.errors import RunError, choose, demand, number, sentence, whole
 
-PARTITIONS: dict[str, str] = {
+RULES: dict[str, str] = {
     "dirichlet": "each class is dealt to the clients in shares drawn from a Dirichlet; smaller alpha is more skewed",
+    "client_dirichlet": "each client draws its own mix of classes from a Dirichlet; sizes are equal",
     "classes": "each client holds a fixed number of classes, each class cut evenly among its holders",
     "quantity": "the same mix of labels everywhere, but lognormal sizes; smaller alpha makes them more unequal",
     "iid": "a random even cut: no skew",
 }
+PARTITIONS = {**RULES, "natural": "the clients that the data name (client_train), or your own lists of indices"}
+SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
+ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
 REPAIRS = ("move", "redraw")
 
 
@@ -48,11 +54,13 @@ def cut(
     partition: str = "dirichlet",
     alpha: float = 0.1,
     classes_per_client: int = 2,
+    size_sigma: float = 0.0,
     minimum: int | None = None,
     repair: str = "move",
     max_draws: int = 1000,
 ) -> Cut:
-    """Partition samples with `labels` [N] (0..C-1) among M clients.
+    """Partition samples with `labels` [N] (0..C-1) among M clients. `size_sigma`: of the logarithm of the clients'
+    wished sizes, in the rules SIZED.
 
     Raises UsageError for a value out of range, and RunError when `max_draws` redraws did not reach the minimum.
 
@@ -60,11 +68,13 @@ def cut(
     [array([0, 1]), array([2, 3])]
     """
     n = len(labels)
-    choose("partition", partition, PARTITIONS)
+    choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
-    alpha = number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed, 0.1 is a strong skew")
+    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
     clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
     wanted = whole("classes_per_client", classes_per_client, 1, classes)
+    sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
+    demand(sigma == 0 or partition in SIZED, "dataset.sizes", sigma=sigma, partition=partition)
     max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
@@ -73,7 +83,10 @@ def cut(
     note = ""
     for draws in range(1, (max_draws if repair == "redraw" else 1) + 1):
         if partition == "dirichlet":
-            owner = dirichlet(labels, clients, rng, alpha)
+            owner = dirichlet(labels, clients, rng, alpha, lognormal(clients, rng, sigma) if sigma else None)
+        elif partition == "client_dirichlet":
+            sizes = cut_counts(lognormal(clients, rng, sigma), n) if sigma else even_sizes(n, clients)
+            owner = client_dirichlet(labels, classes, sizes, rng, alpha)
         elif partition == "classes":
             owner, note = by_classes(labels, clients, rng, wanted)
         elif partition == "quantity":
@@ -91,17 +104,26 @@ def cut(
     return Cut(shards, minimum, moved, 1, note.strip())
 
 
-def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
+def dirichlet(
+    labels: np.ndarray, clients: int, rng: np.random.Generator, alpha: float, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k already holds N/M
     samples or more, renormalised; the shuffled samples of c are cut at the cumulative sums of p (procedure of
     NIID-Bench, used by FENS, FedLPA, FuseFL).
+
+    shares: [M], summing to 1: client k's wished part of all samples. Its p_k is then multiplied by M shares_k, and it
+    is full at N shares_k instead of N/M.
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
     held = np.zeros(clients, dtype=np.int64)
     for members in members_of_classes(labels, rng):
         p = dirichlet_draw(rng, alpha, clients)
-        room = held * clients < n  # never all False here: the mean of `held` is below N/M while samples are left
+        # never all False here: the sum of `held` is below N, that of the wished sizes, while samples are left
+        room = held * clients < n if shares is None else held < n * shares
+        if shares is not None:
+            room |= ~room.any()  # but for rounding
+            p = p * shares
         p = np.where(room, p, 0.0)
         if p.sum() > 0:
             p = p / p.sum()
@@ -111,6 +133,67 @@ def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, alpha:
         owner[members] = np.repeat(np.arange(clients), counts)
         held += counts
     return owner
+
+
+def client_dirichlet(
+    labels: np.ndarray, classes: int, sizes: np.ndarray, rng: np.random.Generator, alpha: float
+) -> np.ndarray:
+    """Owner [N] of each sample; client k gets exactly sizes_k of them. Client k draws its mix of classes
+    q_k ~ Dir(alpha 1_C). Then, in random order, a client with room asks for one sample of a class drawn from its mix;
+    a class that has run out counts no more, and the mixes are renormalised (Co-Boosting's code draws again instead, and
+    under strong skew it never ends).
+    """
+    clients = len(sizes)
+    pools = [np.empty(0, dtype=np.int64)] * classes
+    for members in members_of_classes(labels, rng):
+        pools[labels[members[0]]] = members
+    left = np.array([len(pool) for pool in pools])
+    mix = np.stack([dirichlet_draw(rng, alpha, classes) for _ in range(clients)])
+    asks = rng.permutation(np.repeat(np.arange(clients), sizes))
+    owner = np.empty(len(labels), dtype=np.int64)
+    while len(asks):  # until the first class runs out, once for each class at most
+        drawn = draw_classes(mix, left > 0, asks, rng, alpha)
+        last = len(asks)
+        for c in np.flatnonzero(left):
+            where = np.flatnonzero(drawn == c)
+            last = min(last, where[left[c] - 1] + 1) if len(where) >= left[c] else last
+        for c in np.flatnonzero(left):
+            who = asks[:last][drawn[:last] == c]
+            owner[pools[c][left[c] - len(who) : left[c]]] = who
+            left[c] -= len(who)
+        asks = asks[last:]
+    return owner
+
+
+def draw_classes(
+    mix: np.ndarray, there: np.ndarray, asks: np.ndarray, rng: np.random.Generator, alpha: float
+) -> np.ndarray:
+    """A class [n] for each asking client [n], from its row of `mix` [M, C] among the classes that are `there` [C]. A
+    client whose mix has nothing of these draws another mix of them."""
+    p = np.where(there, mix, 0.0)
+    for k in np.flatnonzero(p.sum(axis=1) < 1e-100):
+        p[k, there] = dirichlet_draw(rng, alpha, int(there.sum()))
+    ends = np.cumsum(p, axis=1)
+    ends = np.minimum(ends / ends[:, -1:], 1.0) + np.arange(len(p))[:, None]  # client k's lie in k..k+1
+    drawn = np.searchsorted(ends.ravel(), asks + rng.random(len(asks)), side="right") - asks * p.shape[1]
+    most = p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1)  # a sum that is rounded up stays in its row
+    return np.minimum(drawn, most[asks])
+
+
+def lognormal(clients: int, rng: np.random.Generator, sigma: float) -> np.ndarray:
+    """Shares [M] of all samples in proportion to exp(sigma z), z standard normal; they sum to 1."""
+    z = sigma * rng.standard_normal(clients)
+    weights = np.exp(z - z.max())
+    return weights / weights.sum()
+
+
+def even_sizes(n: int, clients: int) -> np.ndarray:
+    """M sizes that sum to n and differ by one at most.
+
+    >>> even_sizes(8, 3).tolist()
+    [3, 3, 2]
+    """
+    return np.bincount(np.arange(n) % clients, minlength=clients)
 
 
 def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, wanted: int) -> tuple[np.ndarray, str]:

@@ -68,7 +68,9 @@ def describe_with_public(about: Description, choice: Choice) -> Description:
 
 
 def with_public(dataset: Dataset, choice: Choice) -> Dataset:
-    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its own.
+    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its own. Samples that come
+    from its public part belong to none of the clients that the data name; UsageError where one of these loses all of
+    its samples to a share.
 
     A share keeps its labels for choosing settings (`y_public`); of another data set no label is kept.
     """
@@ -79,6 +81,9 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     x, y = dataset.x_train, dataset.y_train
     if dataset.x_public is not None and dataset.y_public is not None:
         x, y = torch.cat([x, dataset.x_public]), torch.cat([y, dataset.y_public])
+    if dataset.client_train is not None:
+        nobody = torch.full((len(x) - len(dataset.client_train),), -1)
+        dataset = replace(dataset, x_train=x, y_train=y, client_train=torch.cat([dataset.client_train, nobody]))
     if isinstance(choice, str):
         other = registry.load(choice)
         parts = [other.x_train] + ([] if other.x_public is None else [other.x_public])
@@ -92,6 +97,11 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     order = numpy_rng(0, "public part").permutation(len(x))
     public, private = (torch.from_numpy(np.sort(rows)) for rows in (order[:size], order[size:]))
     note = f"{size:,} of {len(x):,} training samples are held back as unlabelled public data."
+    if dataset.client_train is not None:
+        ids = dataset.client_train[private]
+        lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
+        demand(not lost, "public.emptied", client=lost and dataset.client_names[lost[0]], share=choice)
+        dataset = replace(dataset, x_train=x[private], y_train=y[private], client_train=ids)
     return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
 
 

@@ -1,17 +1,19 @@
-"""The datasets by name, and `load`, which remembers what it has loaded."""
+"""The datasets by name, and `load`, which remembers what it has loaded; `add_dataset` gives a person's own a name."""
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from fedlab_nb.data import digits, glyphs, npz, vision
+from fedlab_nb.data.arrays import content_digest, from_arrays, is_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.declared import declared
-from fedlab_nb.errors import choose, demand
+from fedlab_nb.errors import UsageError, choose, demand, sentence
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,11 @@ class DatasetInfo:
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
 
 OWN = {"digits": digits, "glyphs": glyphs}  # the package's own
+BUILT_IN = tuple(DATASETS)
 KEPT = 4  # datasets remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
 _lock = threading.RLock()
+_added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
 def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
@@ -43,12 +47,9 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     Dataset('glyphs', 1x28x28, 10 classes, train 100, test 20, public none)
     """
     name, module, arguments = resolve(name_or_path, options)
-    if isinstance(name, Path):
-        key: tuple = (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
-    elif name == "glyphs":
-        key = (name, *sorted(glyphs.checked(options).items()))
-    else:
-        key = (name, vision.data_folder())
+    if isinstance(name, Dataset):
+        return name
+    key = key_of(name, options)
     with _lock:
         if key not in _loaded:
             _loaded[key] = module.load(*arguments, **options)
@@ -58,13 +59,83 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
         return _loaded[key]
 
 
+def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
+    """What a loaded dataset is remembered by."""
+    if isinstance(name, Path):
+        return (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
+    return (name, *sorted(glyphs.checked(options).items())) if name == "glyphs" else (name, vision.data_folder())
+
+
+def loaded(source: Any) -> Dataset:
+    """The dataset that is given in any way: as itself, as arrays, by its name or path."""
+    if isinstance(source, Dataset):
+        return source
+    return from_arrays(source) if is_arrays(source) else load(source)
+
+
+def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your own data") -> str:
+    """Give data of your own a name that `run`, `study`, panels and `load` take, for as long as this process lives.
+
+    source: a Dataset, arrays (a mapping or tuple of x_train, y_train, x_test, y_test and, where there are any,
+    x_public, y_public, client_train), or the path of an `.npz` file. The same name again is the new data.
+    title, help: as a menu shows it.   Returns the name. Raises UsageError for a name or data that cannot be used.
+
+    A Dataset's tensors must not be changed any more; arrays are copied. Results are stored by content, so they are
+    found again whatever the name.
+    """
+    fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in BUILT_IN
+    demand(fits, "own.name", name=name)
+    if isinstance(source, str | PathLike):
+        path, _, _ = resolve(source, {})
+        demand(isinstance(path, Path), "own.source", what=f"built-in name such as {source!r}")
+        npz.describe(path)  # says now what is wrong with it
+        _added[name] = npz.existing(path).resolve()
+    else:
+        demand(isinstance(source, Dataset) or is_arrays(source), "own.source", what=type(source).__name__)
+        dataset = loaded(source)
+        _added[name] = replace(dataset, digest=content_digest(dataset), name=name)
+    DATASETS[name] = DatasetInfo(title or name, help, offline=True)
+    return name
+
+
+def name_of(dataset: Dataset) -> str:
+    """The name or path by which `load` gives this very dataset; one that it would not give is added, under a name made
+    from its content."""
+    for name, own in _added.items():
+        if own is dataset:
+            return name
+    for key, own in _loaded.items():
+        if own is dataset and key == key_of(key[0], {}):
+            return str(key[0])
+    stem = re.sub(r"[^\w.-]+", "-", dataset.name.removesuffix(".npz"))[:40]
+    name = f"{stem or 'own'}-{content_digest(dataset)[:8]}"
+    return name if name in _added else add_dataset(name, dataset)
+
+
+def in_memory(name: str) -> Dataset | None:
+    """The dataset of that name if it is in this process alone."""
+    own = _added.get(name)
+    return own if isinstance(own, Dataset) else None
+
+
 def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     """Shape, classes, sizes and digest without loading the images (an `.npz` is read and checked), and without torch.
 
     >>> describe("digits").n_train, describe("digits").input_shape
     (1237, (1, 8, 8))
     """
-    _, module, arguments = resolve(name_or_path, options)
+    name, module, arguments = resolve(name_or_path, options)
+    if isinstance(name, Dataset):
+        sizes = (len(x) if x is not None else 0 for x in (name.x_train, name.x_test, name.x_public))
+        return Description(
+            name.name,
+            name.input_shape,
+            name.classes,
+            *sizes,
+            name.digest,
+            name.y_public is not None,
+            len(name.client_names),
+        )
     return module.describe(*arguments, **options)
 
 
@@ -73,12 +144,17 @@ def is_path(text: str) -> bool:
     return text.lower().endswith(".npz") or "/" in text or "\\" in text
 
 
-def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[str | Path, Any, tuple]:
-    """A known name, or a path (`is_path`, or whatever is no plain text); the module whose `load` and `describe` know
-    that data set; what they take beside `options`."""
+def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any, tuple]:
+    """A known name, or a path (`is_path`, or whatever is no plain text), or the Dataset that was added; the module
+    whose `load` and `describe` know that data set; what they take beside `options`."""
     is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
-    name = Path(text) if is_file else choose("dataset", text, [*DATASETS, "PATH.npz"])
+    if not isinstance(text, str | PathLike):
+        raise UsageError(sentence("own.source", what=type(text).__name__))
+    name: Any = Path(text) if is_file else choose("dataset", text, [*DATASETS, "PATH.npz"])
     demand(not options or name == "glyphs", "dataset.options", name=str(name), options=", ".join(options))
+    if name in _added:
+        own = _added[name]
+        return own, npz, (own,)
     if name in OWN:
         return name, OWN[name], ()
     return name, npz if is_file else vision, (name,)

@@ -26,6 +26,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from ..data import plain
 from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, whole
 from ..methods import METHODS
@@ -63,6 +64,7 @@ class Study:
         names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
         names = list(METHODS) if names == ["all"] else names
         demand(names, "study.methods")
+        settings = plain(settings)
         for name in names:
             choose("method", name, METHODS)
         first = whole("seed", parsed(settings.pop("seed", 0)), 0)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..comm import Ledger
-from ..data import Federation
+from ..data import Federation, describe
+from ..errors import demand
 from ..methods import Report
 from ..training import Recipe
 from .settings import Plan, Settings
@@ -74,7 +75,9 @@ class Outcome:
         return dataclasses.replace(self.settings, seed=0, overrides=()), self.recipe
 
     def federation(self) -> Federation:
-        """The very federation that this was run on."""
+        """The very federation that this was run on. UsageError if other data have its data set's name by now."""
+        name, digest = self.settings.dataset, self.plan.digest
+        demand(digest in (None, describe(name).digest), "study.other_data", dataset=name)
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:

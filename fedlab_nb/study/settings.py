@@ -11,11 +11,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..data import (
     PARTITIONS,
+    REPAIRS,
+    SIZED,
     Dataset,
     Description,
     Federation,
@@ -24,6 +25,8 @@ from ..data import (
     describe_with_public,
     federate,
     load,
+    natural_or,
+    plain,
     with_public,
 )
 from ..errors import UsageError, choose, demand, number, parsed, whole
@@ -38,6 +41,7 @@ HOLDOUT_FOR = ("all", "needed")
 # The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. Nobody crops or
 # mirrors training images, as some released codes do with CIFAR: the papers do not say so.
 PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
+UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
@@ -55,9 +59,10 @@ class Settings:
     `spurious`: clients (ids joined by commas) whose training images get a background tint of strength `tint` tied to
     the label. `public`: where unlabelled public samples come from (`data/public.py`). `holdout`: share of its samples
     that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that all
-    methods start from the same models), or of those methods alone that are trained on it ("needed"). `overrides` holds
-    recipe fields (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value
-    raises UsageError from `check()`."""
+    methods start from the same models), or of those methods alone that are trained on it ("needed"). `size_sigma`,
+    `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields
+    (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises
+    UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -75,16 +80,28 @@ class Settings:
     init: str = "same"
     device: str = "auto"
     backend: str = "auto"
+    size_sigma: float = 0.0
+    share: float = 1.0
+    minimum: int = 0
+    repair: str = "move"
     overrides: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     def make(cls, **values: Any) -> Settings:
-        """Settings from keyword arguments; names that are not fields here become overrides."""
+        """Settings from keyword arguments; names that are not fields here become overrides. `dataset` may also be a
+        Dataset, arrays or a Federation, and `indices` lists of sample indices, one a client (see `data.own`)."""
         own = setting_names()
-        mine = {k: v for k, v in values.items() if k in own}
+        values = plain(values)
+        mine = {
+            k: v for k, v in values.items() if k in own and not (v is None and k in ("alpha", "clients", "partition"))
+        }
         rest = {k: v for k, v in values.items() if k not in own}
-        if isinstance(mine.get("dataset"), Path):
-            mine["dataset"] = str(mine["dataset"])
+        name = mine.get("dataset", cls.dataset)
+        default = {field.name: field.default for field in dataclasses.fields(cls)}
+        dealing = ("size_sigma", "minimum", "repair")  # as good as not given where they change nothing
+        given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
+        given = {k: v for k, v in given.items() if k not in dealing or v != default[k]}
+        mine["partition"] = natural_or(mine.get("partition"), name, describe(name).n_clients, given)
         return cls(**mine, overrides=tuple(sorted(rest.items()))).check()
 
     def check(self) -> Settings:
@@ -98,8 +115,16 @@ class Settings:
         about = describe(self.dataset)
         public = checked_public(self.public, about)
         about = describe_with_public(about, public)
-        clients = whole("clients", parsed(self.clients), 1)
-        demand(clients <= about.n_train, "study.clients", clients=clients, dataset=self.dataset, most=about.n_train)
+        natural = self.partition == "natural"
+        share = number("share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples")
+        used = max(1, round(share * about.n_train))
+        clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
+        demand(natural or clients <= used, "study.clients", clients=clients, dataset=self.dataset, most=used)
+        hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
+        minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
+        choose("repair", self.repair, REPAIRS)
+        sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
+        demand(sigma == 0 or self.partition in SIZED, "dataset.sizes", sigma=sigma, partition=self.partition)
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
@@ -113,12 +138,18 @@ class Settings:
             seed=whole("seed", parsed(self.seed), 0),
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
+            share=share,
+            minimum=minimum,
+            size_sigma=sigma,
             device=resolve_device(self.device),
         )
 
     def federation_options(self) -> dict[str, Any]:
         """Keyword arguments of `federate`, those that change nothing left out."""
-        options = {"partition": self.partition, "alpha": self.alpha, "clients": self.clients, "seed": self.seed}
+        options: dict[str, Any] = {"partition": self.partition, "seed": self.seed}
+        if self.partition != "natural":
+            options |= {"alpha": self.alpha, "clients": self.clients}
+        options |= {name: getattr(self, name) for name, none in UNCHANGED.items() if getattr(self, name) != none}
         if self.partition == "classes":
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.data.partition import (
-    PARTITIONS,
+    RULES,
     by_classes,
     cut,
     cut_counts,
@@ -31,7 +31,7 @@ def cases(draw):
     labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=1, max_size=120)))
     clients = draw(st.one_of(st.integers(1, len(labels)), st.just(len(labels))))
     options = dict(
-        partition=draw(st.sampled_from(sorted(PARTITIONS))),
+        partition=draw(st.sampled_from(sorted(RULES))),
         alpha=10.0 ** draw(st.floats(-3, 3)),
         classes_per_client=draw(st.integers(1, classes)),
     )
@@ -55,7 +55,7 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     assert all((a == b).all() for a, b in zip(made.shards, again.shards, strict=True))
 
 
-@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("partition", RULES)
 @pytest.mark.parametrize("alpha", [1e-300, 1e-3, 1e3, 1e300])
 def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
     labels = np.arange(400) % 10

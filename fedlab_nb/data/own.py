@@ -1,0 +1,48 @@
+"""What a person gives as their data, as plain settings: a name, and for a federation its own clients.
+
+A dataset in memory gets a name made from its content (`registry.name_of`), so that settings stay text and numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from fedlab_nb.data import registry
+from fedlab_nb.data.arrays import is_arrays
+from fedlab_nb.data.federation import Federation, with_clients
+from fedlab_nb.errors import demand
+
+DEALING = ("alpha", "clients", "partition", "classes_per_client", "size_sigma", "share", "minimum", "repair", "indices")
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with `dataset` as text, and without `indices`: own lists of indices, or a Federation's shards, make a
+    dataset that names its clients. Of a list of datasets each becomes text. Raises UsageError.
+    """
+    values = dict(settings)
+    source = values.get("dataset", "digits")
+    indices = values.pop("indices", None)
+    if isinstance(source, Federation):
+        beside = " and ".join(name for name in DEALING if settings.get(name) is not None)
+        demand(not beside, "own.federation", given=beside)
+        source, indices = source.dataset, source.shards
+        values.setdefault("seed", settings["dataset"].seed)
+    if isinstance(source, list | tuple) and not is_arrays(source):
+        demand(indices is None, "dataset.natural_beside", given="all data sets but one")
+        return {**values, "dataset": [text(each) for each in source]}
+    if indices is not None:
+        names = ("alpha", "clients", "classes_per_client", "size_sigma", "minimum", "repair")
+        beside = [name for name in names if values.get(name) is not None]
+        beside += [] if values.get("partition") in (None, "natural") else ["partition"]
+        demand(not beside, "dataset.natural_beside", given=" and ".join(beside))
+        source = with_clients(registry.loaded(source), indices)
+    return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values
+
+
+def text(source: Any) -> str:
+    """The name or path of a data set, however it is given; one in memory is added to the names."""
+    if isinstance(source, str | PathLike):
+        return fspath(source)
+    return registry.name_of(registry.loaded(source))
