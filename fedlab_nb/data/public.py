@@ -68,9 +68,10 @@ def describe_with_public(about: Description, choice: Choice) -> Description:
 
 
 def with_public(dataset: Dataset, choice: Choice) -> Dataset:
-    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its own. Samples that come
-    from its public part belong to none of the clients that the data name; UsageError where one of these loses all of
-    its samples to a share.
+    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its own.
+
+    Samples that come from its public part belong to none of the clients that the data name. UsageError where one of
+    these loses all of its samples to a share.
 
     A share keeps its labels for choosing settings (`y_public`); of another data set no label is kept.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..comm import Ledger
-from ..data import Federation, describe
+from ..data import Federation
 from ..errors import demand
 from ..methods import Report
 from ..training import Recipe
@@ -76,8 +76,8 @@ class Outcome:
 
     def federation(self) -> Federation:
         """The very federation that this was run on. UsageError if other data have its data set's name by now."""
-        name, digest = self.settings.dataset, self.plan.digest
-        demand(digest in (None, describe(name).digest), "study.other_data", dataset=name)
+        known = self.plan.digest in (None, self.settings.describe().digest)
+        demand(known, "study.other_data", dataset=self.settings.dataset)
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:
