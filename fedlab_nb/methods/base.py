@@ -119,6 +119,11 @@ class Method:
         """
         return float(recipe.epochs)
 
+    @property
+    def leaks(self) -> str:
+        """What leaks with these settings; `info.leaks` says it for all of them."""
+        return self.info.leaks
+
     @classmethod
     def fields(cls) -> list[Knob]:
         """The hyper-parameters, in the order of the dataclass."""

@@ -13,12 +13,12 @@ the two answer differently: only images on which they already disagree are pushe
 
 Choices where the paper is open, and departures:
 - λ₁ = λ₂ = 1, as in the published command (whose parser defaults, all 0, train nothing), with temperature 1 in L_div
-  and 4 in (c).
+  (div_temperature; 3 where Co-Boosting's code runs DENSE) and 4 in (c).
 - The released code's batch-norm loss is silently 0 (its ensemble hides the clients from the search for batch norm).
   Here every layer of every client is watched, and counted.
-- Server optimizer: weight decay 1e-4, cosine, gradients clipped at 10, as Co-Boosting's code runs DENSE. Generator and
-  z are clipped together (`images.search`), there the generator alone. The last epoch counts, not the best one on the
-  test set. The student starts from fresh weights.
+- Server optimizer: weight decay 1e-4, cosine, gradients clipped at 10, as Co-Boosting's code runs DENSE.
+  clip=together takes generator and z together, clip=generator is that code's. The last epoch counts, not the best one
+  on the test set. The student starts from fresh weights.
 - augment: the released code crops and mirrors the images inside (a), by an eighth of the side; off in the classroom.
 - Classroom: one generator is kept through all epochs (reset=false, not in the paper): 15 steps are too few from fresh
   weights. On a validation part of the digits, five partitions, 0.33 against 0.23, where FedDF on real images gets
@@ -38,15 +38,15 @@ from .base import GlobalModel, Steps, knob, register
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import random_crop
-from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
+from .parts.synthesis import GeneratorKnobs, GeneratorServer, clip_knob, weights_knob
 
 AUGMENT = ("none", "crop", "crop+flip")
 
 
-def boundary_loss(teacher: Tensor, student: Tensor) -> Tensor:
-    """L_div = -(1/b) Σ_i 1[classes differ] KL(f̄(x_i) ‖ f_S(x_i)) from logits `[b, C]`."""
+def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+    """L_div = -(1/b) Σ_i 1[classes differ] τ² KL(softmax(f̄(x_i)/τ) ‖ softmax(f_S(x_i)/τ)) from logits `[b, C]`."""
     differ = (teacher.argmax(1) != student.argmax(1)).to(teacher.dtype)
-    return -(differ * kl_each(teacher, student)).mean()
+    return -(differ * kl_each(teacher, student, temperature)).mean()
 
 
 @register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
@@ -55,7 +55,11 @@ class Dense(GeneratorKnobs):
 
     bn_weight: float = knob(1.0, "Weight of L_BN", "Batch-norm statistics.", symbol="λ₁", low=0, high=100)
     div_weight: float = knob(1.0, "Weight of L_div", "Student must disagree.", symbol="λ₂", low=0, high=100)
+    div_temperature: float = knob(
+        1.0, "Temperature in L_div", "DENSE's code: 1; Co-Boosting's, where it runs DENSE: 3.", low=0.1, high=100
+    )
     augment: str = knob("none", "Augment", "What the generator's loss sees.", options=AUGMENT, paper="crop+flip")
+    clip: str = clip_knob()
     reset: bool = knob(False, "Fresh generator", "Draw the generator anew every epoch.", paper=True)
     weights: str = weights_knob()
 
@@ -66,7 +70,8 @@ class Dense(GeneratorKnobs):
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
         teacher = self.teacher(seen.logits, w)
         similarity = F.cross_entropy(teacher, y)
-        return similarity + self.bn_weight * seen.batch_norm + self.div_weight * boundary_loss(teacher, student(x))
+        boundary = boundary_loss(teacher, student(x), self.div_temperature)
+        return similarity + self.bn_weight * seen.batch_norm + self.div_weight * boundary
 
     def augmented(self, x: Tensor, stream: torch.Generator) -> Tensor:
         """What the loss sees of generated images."""

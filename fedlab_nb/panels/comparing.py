@@ -4,7 +4,7 @@ from ..data import describe
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.cost import needs, times
-from ..study.settings import Settings, plan
+from ..study.settings import Plan, Settings, plan
 from .lab_view import LabSpec, LabView, PanelState
 
 
@@ -23,23 +23,27 @@ class Needs(LabView):
 
     def draw(self, state: PanelState):
         columns = {"method": "title", "rounds": "rounds", "bytes of one client": "traffic", "extra data": "extra"}
-        rows, work = [], local_work(state)
+        rows, plans = [], plans_of(state)
         for info in (METHODS[name].info for name in state.methods):
             row = {text: getattr(info, name) for text, name in columns.items()}
-            row |= {"local work": work[info.name]} if work else {}
-            rows.append({**row, "what leaks": info.leaks or "nothing beyond its answers"})
+            row |= {"local work": passes(plans[info.name])} if plans else {}
+            leaks = plans[info.name].method.leaks if plans else info.leaks
+            rows.append({**row, "what leaks": leaks or "nothing beyond its answers"})
         return needs(rows)
 
 
-def local_work(state: PanelState) -> dict[str, str]:
-    """How often a client of each method passes over its own data, at the present settings; {} while they are wrong."""
+def plans_of(state: PanelState) -> dict[str, Plan]:
+    """What each method would do at the present settings; {} while they are wrong."""
     asked = {name: value for name, value in state.settings.items() if name not in ("seeds", "cache")}
     try:
-        plans = plan(Settings.make(**asked), list(state.methods))
-        passes = {p.name: p.local_passes(describe(p.settings.dataset).n_train) for p in plans}
+        return {p.name: p for p in plan(Settings.make(**asked), list(state.methods))}
     except FedlabError:
         return {}
-    return {name: f"{count:.0f} passes" for name, count in passes.items()}
+
+
+def passes(p: Plan) -> str:
+    """How often a client of the method passes over its own data."""
+    return f"{p.local_passes(describe(p.settings.dataset).n_train):.0f} passes"
 
 
 COMPARE = LabSpec(

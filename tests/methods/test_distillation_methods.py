@@ -48,6 +48,14 @@ def test_boundary_loss_of_hand_made_answers():
     assert float(boundary_loss(teacher[1:], student[1:])) == 0
 
 
+def test_boundary_loss_at_a_temperature():
+    """Logits of twice the size at τ = 2: the same distributions, and the factor τ²."""
+    teacher, student = logits([2.0, 0.0, 1.0], [0.0, 1.0, 0.0]), logits([0.0, 2.0, 0.0], [0.0, 3.0, 1.0])
+    hot, plain = boundary_loss(2 * teacher, 2 * student, 2.0), boundary_loss(teacher, student)
+    torch.testing.assert_close(hot, 4 * plain)
+    assert Dense().div_temperature == 1 and float(plain) < 0
+
+
 def test_boundary_loss_pushes_only_where_they_disagree():
     teacher, student = logits([2.0, 0.0], [2.0, 0.0]).requires_grad_(), logits([0.0, 1.0], [1.0, 0.0])
     (gradient,) = torch.autograd.grad(boundary_loss(teacher, student), teacher)

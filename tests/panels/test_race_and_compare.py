@@ -4,7 +4,9 @@ import pytest
 
 import fedlab_nb as fl
 from fedlab_nb.methods import METHODS
+from fedlab_nb.panels.comparing import plans_of
 from fedlab_nb.panels.racing import QUICK, SLOW, STEPS
+from fedlab_nb.panels.state import PanelState
 
 
 @pytest.fixture
@@ -31,6 +33,16 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
     panel.controls.methods.value = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "takes longest" in panel.show("times").sentence and not panel.error
+
+
+@pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
+def test_what_leaks_follows_the_settings(own):
+    methods = ["fens", "coboosting"]
+    plans = plans_of(
+        PanelState(methods=methods, settings={"dataset": "digits", "seeds": 1, "preset": "classroom"} | own)
+    )
+    leaks = [plans[name].method.leaks for name in methods]
+    assert ("held-out samples, to the server" in leaks[0]) == leaks[1].endswith("training samples") == bool(own)
 
 
 def test_the_race_is_run_once_and_played_by_steps(made):

@@ -13,12 +13,12 @@ Choices where paper and released code differ; taken is the code's, with the pape
 - weighted=mean divides by Σ w (sum: Eq. 2 to the letter, its weights climb together). To be shown is w / Σ w.
 - perturbation=sign (Eq. 10 to the letter moves no pixel visibly), fresh in every batch; the pool stays clean. ε is
   in units of [0, 1] pixels, given in grey levels of 255: 8, as the paper says. (The code's 8 lie in [-1, 1]: 4 here.)
-  The gradient is that of the softmax at `temperature`, which is distillation's, too; in the code it is a constant 4.
+  The gradient is that of the softmax at `perturbation_temperature`, whatever distillation's is; in the code, too, 4.
 - updates=batches: EE steps once a mini-batch of the old pool, so from the second epoch on ("once": one step on all of
   it; "new": one on the new batch), by η_w 0.99^t, η_w = 0.1/M (the paper's μ). It reads cached logits:
   exact, since nothing augments x.
-- τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer, and clipping of generator and z
-  together, as in dense.py. The last epoch counts, not the best.
+- τ = 3 in L_A (Eq. 7 has 1). No batch-norm loss. Server optimizer as in dense.py. Gradients are clipped at norm 10:
+  clip=together over generator and z, clip=generator as in the code. The last epoch counts, not the best.
 - ghs=false: L_H is plain cross-entropy. dhs=false: x̃ = x. ee=false: w stays where it starts (start=samples: DW-X).
 - reset=false keeps one generator for all epochs, which is not in the paper.
 - Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32, η_w
@@ -45,7 +45,7 @@ from ...training import Recipe
 from ..base import GlobalModel, Progress, Steps, knob, register
 from ..context import Context
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server
+from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, clip_knob
 from . import boosting
 from .model import BoostedModel, WeightedEnsemble
 from .report import CoBoostingReport
@@ -77,17 +77,25 @@ class CoBoosting(GeneratorKnobs):
     perturbation: str = knob(
         "sign", "Perturb by", "Sign of the gradient, or Eq. 10 to the letter.", options=boosting.PERTURBATIONS
     )
+    perturbation_temperature: float = knob(
+        4.0, "Temperature in DHS", "Of the softmax whose gradient perturbs (sign).", low=0.1, high=100, log=True
+    )
     mu: float = knob(0.03, "Weight step", "Step of EE times the clients.", symbol="η_w M", low=0, high=10, paper=0.1)
     updates: str = knob("batches", "Weight updates", "How EE goes over the pool.", options=("batches", "once", "new"))
     weighted: str = knob("mean", "Ensemble", "Divide by Σ w (mean) or not (sum).", options=("mean", "sum"))
     start: str = knob("uniform", "First weights", "1/M, or by sample counts.", symbol="w⁰", options=WEIGHTS)
     ee_data: str = knob("synthetic", "Weights from", "real: a reference only.", options=("synthetic", "real"))
+    clip: str = clip_knob()
     reset: bool = knob(True, "Fresh generator", "Draw the generator anew every epoch.")
     answer: str = knob("server", "Predict with", "Server model or ensemble.", options=("server", "ensemble"))
 
     report = CoBoostingReport
     paper_recipe = Recipe(epochs=300, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
     paper_model = {1: "lenet5", 3: "cnn3"}
+
+    @property
+    def leaks(self) -> str:
+        return "each client's model and its training samples" if self.ee_data == "real" else "each client's model"
 
     def first_weights(self, ctx: Context, like: Tensor) -> Tensor:
         return client_weights(self.start, ctx.sizes, like)
@@ -145,7 +153,7 @@ class CoBoosting(GeneratorKnobs):
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
         u = boosting.random_directions(len(x), server.ctx.classes, stream, x)
         epsilon, kind = self.epsilon / 255, self.perturbation
-        return boosting.perturb(x, server.teacher, u, epsilon, kind=kind, temperature=self.temperature)
+        return boosting.perturb(x, server.teacher, u, epsilon, kind=kind, temperature=self.perturbation_temperature)
 
     def real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
         """For the reference alone: everybody's training samples, which no federated method may have."""

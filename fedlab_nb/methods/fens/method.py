@@ -106,6 +106,14 @@ class Fens(Method):
         """Whether that is done by the clients, which need the ensemble for it."""
         return self.uses_proxy and self.proxy != "server"
 
+    @property
+    def leaks(self) -> str:
+        if self.federated:
+            return "each client's model, to every other client"
+        if self.uses_proxy:
+            return "each client's model and its held-out samples, to the server"
+        return "each client's model" + (" and label counts" if self.aggregator == "weighted" else "")
+
     def terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
         """What one client's bytes depend on beside its network, by the names of `cost.client_bytes`."""
         members, q, rounds = clients - (0 <= self.without < clients), 0, 0

@@ -29,14 +29,16 @@ def search(
     progress: Progress,
     betas: tuple[float, float] = BETAS,
     clip: float | None = CLIP,
+    clipped: int | None = None,
     after: Callable[[], object] = lambda: None,
 ) -> Steps[Tensor]:
     """Adam on `parameters` so that the images `make()` have a low `loss`; returns the batch with the lowest one,
     cloned.
 
     Yields `progress` after every step. Gradients go to `parameters` only, never to a network inside `loss`. `clip`:
-    largest norm of their gradient. `after` runs after each step (a projection). Kept by value: kept by reference, as
-    in two released codes, the "best" pixels would be the last ones, since the optimizer changes them in place.
+    largest norm of their gradient, jointly of all or of `parameters[:clipped]`, while the others' are left alone.
+    `after` runs after each step (a projection). Kept by value: kept by reference, as in two released codes, the "best"
+    pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
     optimizer = Adam(parameters, lr, betas=betas)
@@ -47,7 +49,7 @@ def search(
         best, lowest = _lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
-            clip_gradients(gradients, clip)
+            clip_gradients(gradients[:clipped], clip)
         optimizer.step(gradients)
         with torch.no_grad():
             after()

@@ -29,6 +29,8 @@ from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, intended_labels, search
 from .synthesis_trace import SynthesisReport, SynthesisTrace, shows
 
+CLIPS = ("together", "generator")
+
 
 # -------------------------------------------------------------------------------------------------------------- student
 def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
@@ -53,6 +55,12 @@ def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
 def weights_knob() -> str:
     """The field `weights` of the methods whose teacher is fixed: FedENS, or by sample counts (DW-X in Co-Boosting)."""
     return knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
+
+
+def clip_knob() -> str:
+    """The field `clip` of the methods that search with generator and z together."""
+    text = "At norm 10: the gradient of generator and z together, or the generator's alone (Co-Boosting's code)."
+    return knob("together", "Clipping", text, options=CLIPS, paper="generator")
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,7 @@ class GeneratorServer(Server):
             lambda x: loss(x, y, self.ensemble, self.student, self.weights),
             steps=method.generator_steps,
             lr=method.generator_lr,
+            clipped=None if method.clip == "together" else -1,  # z is the last
             progress=Progress("synthesis", t, method.epochs),
         )
         return x, y

@@ -19,7 +19,7 @@ from fedlab_nb.methods.parts import synthesis
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
 from fedlab_nb.methods.parts.images import Pool
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe
+from fedlab_nb.training import ClientModels, Recipe
 
 M, C, T, B = 3, 10, 4, 16
 SHORT = {"epochs": T, "images": B, "batch": 8, "generator_steps": 2, "passes": 2, "latent": 8, "width": 4}
@@ -327,6 +327,22 @@ def test_clients_of_several_architectures_and_a_server_model_like_the_first():
     assert model.module.architecture[0] == "lenet5"
     assert model.logits(x_test()).shape == (len(x_test()), C)
     assert model.report.weights.shape == (T, M)
+
+
+def test_distillations_temperature_leaves_the_perturbation_alone():
+    """The gradient that perturbs is of the softmax at a temperature of its own."""
+    x, moved = torch.rand(6, *federation().dataset.input_shape, generator=torch.Generator().manual_seed(0)), {}
+    for options in ({}, {"temperature": 1.0}, {"perturbation_temperature": 1.0}):
+        ctx, method = context(), CoBoosting(**SHORT | options)
+        models = ClientModels([ctx.initial_model(k) for k in range(M)])
+        server = synthesis.GeneratorServer(method, ctx, models)
+        moved[tuple(options)] = method.perturbed(x, server, torch.Generator().manual_seed(1))
+    assert torch.equal(moved[()], moved[("temperature",)])
+    assert not torch.equal(moved[()], moved[("perturbation_temperature",)])
+
+
+def test_what_leaks_depends_on_where_weights_come_from():
+    assert "samples" not in CoBoosting().leaks and "training samples" in CoBoosting(ee_data="real").leaks
 
 
 def test_the_server_changes_no_client_model():

@@ -70,6 +70,26 @@ def test_search_is_adam_with_clipped_gradients_and_a_projection():
     torch.testing.assert_close(u.detach(), v, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("clipped", [None, -1])
+def test_search_clips_the_generator_alone_or_with_z(clipped):
+    """Two steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
+    u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
+    finish(
+        search(
+            lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=2, lr=0.5, clip=1.0, clipped=clipped, progress=STEP
+        )
+    )
+    first, second = (torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0))
+    adam = torch.optim.Adam([first, second], lr=0.5, betas=(0.5, 0.999))
+    for _ in range(2):
+        adam.zero_grad()
+        ((first * second) ** 3).sum().backward()
+        torch.nn.utils.clip_grad_norm_([first] if clipped else [first, second], 1.0)
+        adam.step()
+    for mine, theirs in zip(u, (first, second), strict=True):
+        torch.testing.assert_close(mine.detach(), theirs.detach(), rtol=0, atol=1e-9)
+
+
 def test_search_moves_no_network_inside_the_loss():
     student = build("mlp", (1, 8, 8), 4, generator=stream())
     before = copy.deepcopy(student.state_dict())
