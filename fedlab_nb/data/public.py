@@ -59,11 +59,12 @@ def describe_with_public(about: Description, choice: Choice) -> Description:
     samples = about.n_train + (about.n_public if about.public_labelled else 0)
     if isinstance(choice, str):
         other = registry.describe(choice)
-        extra, public = other.digest, other.n_train + other.n_public
+        known, public = about.digest and other.digest, other.n_train + other.n_public
+        digest = digest_of(about.digest, "public", other.digest) if known else None
     else:
-        extra, public = choice, share_size(choice, samples)
+        public = share_size(choice, samples)
         samples -= public
-    digest = digest_of(about.digest, "public", extra) if about.digest and extra is not None else None
+        digest = digest_of(about.digest, "public", choice) if about.digest else None
     return replace(about, n_train=samples, n_public=public, digest=digest, public_labelled=not isinstance(choice, str))
 
 

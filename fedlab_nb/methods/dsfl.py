@@ -105,6 +105,8 @@ class DSFL(Method):
     ) -> Steps[None]:
         """`epochs` on (x, y), or on (x, soft labels): the same training."""
         recipe = replace(ctx.recipe, epochs=epochs)
+        if who != "local":  # the soft labels are those of the images as they are
+            recipe = replace(recipe, augmentation="none")
         for _ in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"dsfl {who} {t}"):
             yield Progress(PHASE, t, self.rounds)
 

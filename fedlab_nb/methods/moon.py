@@ -6,7 +6,7 @@ Client k minimises, over its samples x with label y,
 
 where z are the features of the model in training, z_glob those of θ_t as it was received, z_prev those of the
 client's model at the end of its previous round, and sim the cosine. The server averages as FedAvg does. z_glob and
-z_prev come from frozen models (in eval mode), and images are not augmented, so a client computes both once a round.
+z_prev come from frozen models (in eval mode), of the images as they are, so a client computes both once a round.
 
 Departures: the features are the penultimate layer's; the paper adds a two-layer projection head, which would be
 another architecture. In a client's first round it has no previous model; with z_prev = z_glob the term is the constant

@@ -13,6 +13,7 @@ from ..plots import Picture, Series
 from ..plots.stored import Stored, nearest
 from ..plots.words import listed, plural
 from ..study.stored import ALPHAS, load
+from ..training.recipe import OFF
 from .record import BOUNDS
 
 # Settings that the table is about; with any other value of them its numbers would mislead.
@@ -71,7 +72,7 @@ class StoredResults:
 
     def _differs(self, about: Mapping[str, Any], methods: Sequence[str], settings: Mapping[str, Any]) -> str:
         """A sentence that names the settings in which the controls differ from the table, if there are any."""
-        known = {**about["recipe"], **SAME}
+        known = {**OFF, **about["recipe"], **SAME}
         for method in methods:
             options = about["methods"][method]["options"]
             known |= {name: value for name, value in options.items() if name not in about["recipe"]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..models import Network
 from ..rng import generator
@@ -45,10 +46,11 @@ def train_clients(
 ) -> Iterator[Tick]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
-    Client k's shuffles come from the stream `(seed, stream, ids[k])`, where `seed` may be one a model, so neither the
-    order of the clients nor the backend changes a result beyond rounding. Closing the generator stops the training
-    between two steps. `loss` and `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels
-    `[n]` or soft labels `[n, C]`, or `(x, y, ...)` with more for the loss.
+    Client k's shuffles come from the stream `(seed, stream, ids[k])`, its augmentations from `(seed, stream,
+    "augmentation", ids[k])`, where `seed` may be one a model, so neither the order of the clients nor the backend
+    changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and `adjust`
+    change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`, or
+    `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
@@ -67,11 +69,14 @@ def train_clients(
         for part in parts:
             work = [models[k] for k in part], [shards[k] for k in part], recipe
             streams = [generator(seeds[k], stream, ids[k]) for k in part]
+            augmented = part if recipe.augmentation != "none" else ()
+            moves = [generator(seeds[k], stream, "augmentation", ids[k]) for k in augmented]
+            change: dict[str, Any] = {"places": part, "loss": loss, "adjust": adjust, "moves": moves}
             if way == "stacked":
-                training = train_stacked(*work, streams, show, places=part, loss=loss, adjust=adjust)
+                training = train_stacked(*work, streams, show, **change)
             else:
                 last = wants_channels_last(device, first, input_shape)
-                training = train_loop(*work, streams, channels_last=last, places=part, loss=loss, adjust=adjust)
+                training = train_loop(*work, streams, channels_last=last, **change)
             trainings.append(training)
         if len(parts) == 1:
             epochs = trainings[0]

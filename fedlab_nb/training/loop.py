@@ -8,17 +8,20 @@ A method may change what a local step does in two places, alike in both backends
 - `adjust(clients, parameters, gradients)` changes the gradients in place, before weight decay and momentum (FedProx,
   SCAFFOLD). `clients` is a tuple of positions in `models`, `parameters` name -> `[a, ...]`, `gradients` a list in the
   same order; row i of every tensor is that of `clients[i]`. Here a = 1; in the stack it is all who take the step.
+  With SAM it changes the second gradient, at the place that the step is taken from; clipping comes after it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..models import Network
+from .augment import Augmentation
 from .optim import optimizer_for
 from .recipe import Recipe
+from .sharpness import clipped, sharpness_aware
 
 Shard = tuple[Tensor, ...]
 Loss = Callable[..., Tensor]
@@ -35,36 +38,57 @@ def train_loop(
     places: Sequence[int] | None = None,
     loss: Loss | None = None,
     adjust: Adjust | None = None,
+    moves: Sequence[torch.Generator] = (),
 ) -> Iterator[int]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
     Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to
     date at every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1,
     which changes no result (they share nothing) and makes the curve of an unfinished training mean something.
-    `places[k]` is what `adjust` knows client k by (None: k).
+    `places[k]` is what `adjust` knows client k by (None: k). `moves[k]` draws client k's augmentation.
     """
     places = range(len(models)) if places is None else places
     layout = torch.channels_last if channels_last else torch.preserve_format
     optimizers = [optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models]
+    augment = [
+        Augmentation(recipe.augmentation, shard[0], [len(shard[0])], [stream])
+        for shard, stream in zip(shards, moves, strict=False)
+    ]
+    norms = [[layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)] for model in models]
 
     def one_epoch(k: int, epoch: int) -> Iterator[None]:
         """One pass over client k's shard; yields after every step."""
         model, optimizer, (x, *columns) = models[k].train(), optimizers[k], shards[k]
         optimizer.lr = recipe.lr_at(epoch)
         order = torch.randperm(len(x), generator=streams[k]).to(x.device)
-        for rows in order.split(recipe.batch_size):
-            images = x.index_select(0, rows).to(memory_format=layout)
-            batch = [part.index_select(0, rows) for part in columns]
+        if augment:
+            augment[k].renew()
+
+        def slopes() -> Sequence[Tensor]:
+            """The gradient on the present batch."""
             if loss is None:
                 value = F.cross_entropy(model(images), batch[0])
             else:
                 features = model.features(images)
                 value = loss(features, model.classifier(features), *batch).mean()
-            gradients = torch.autograd.grad(value, optimizer.parameters)
+            return torch.autograd.grad(value, optimizer.parameters)
+
+        for rows in order.split(recipe.batch_size):
+            images = x.index_select(0, rows)
+            if augment:
+                images = augment[k].apply(images, rows)
+            images = images.to(memory_format=layout)
+            batch = [part.index_select(0, rows) for part in columns]
+            if recipe.sam_rho:
+                gradients = sharpness_aware(slopes, optimizer.parameters, recipe.sam_rho, False, norms[k])
+            else:
+                gradients = slopes()
             if adjust is not None:
                 with torch.no_grad():
                     parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
                     adjust((places[k],), parameters, [g.unsqueeze(0) for g in gradients])
+            if recipe.clip_norm:
+                gradients = clipped(gradients, recipe.clip_norm, False)
             optimizer.step(gradients)
             yield
 

@@ -7,6 +7,8 @@ from ..errors import choose, number, whole
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
+OFF = {"sam_rho": 0.0, "clip_norm": 0.0, "augmentation": "none"}  # what most recipes do without
+AUGMENTATIONS = ("none", "crop", "flip", "crop+flip")
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,12 @@ class Recipe:
 
     `lr_at(e)` is the learning rate of epoch e: constant, or cosine from `lr` to `lr_min` over the epochs (one value an
     epoch). `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999
-    and eps 1e-8. Wrong values raise UsageError.
+    and eps 1e-8.
+
+    `sam_rho`: ρ of sharpness-aware minimisation (Foret et al., ICLR 2021): the step is taken with the gradient at
+    θ + ρ g/‖g‖; 0: off. `clip_norm`: largest norm of the gradient of a client's whole model, of SAM's where it is on;
+    0: off. `augmentation` of the training images, drawn anew in every epoch (`augment.py`). Wrong values raise
+    UsageError.
     """
 
     epochs: int = 40
@@ -26,6 +33,9 @@ class Recipe:
     weight_decay: float = 1e-5
     schedule: str = "constant"
     lr_min: float = 0.0
+    sam_rho: float = 0.0
+    clip_norm: float = 0.0
+    augmentation: str = "none"
 
     def __post_init__(self) -> None:
         def set_(name: str, value: object) -> None:
@@ -35,10 +45,13 @@ class Recipe:
         set_("batch_size", whole("batch_size", self.batch_size, 1, 1_000_000))
         choose("optimizer", self.optimizer, OPTIMIZERS)
         choose("schedule", self.schedule, SCHEDULES)
+        choose("augmentation", self.augmentation, AUGMENTATIONS)
         set_("lr", number("lr", self.lr, 0, 100, open_low=True))
         set_("lr_min", number("lr_min", self.lr_min, 0, self.lr))
         set_("momentum", number("momentum", self.momentum, 0, 0.9999))
         set_("weight_decay", number("weight_decay", self.weight_decay, 0, 10))
+        set_("sam_rho", number("sam_rho", self.sam_rho, 0, 10))
+        set_("clip_norm", number("clip_norm", self.clip_norm, 0, 1e6))
 
     def lr_at(self, epoch: int) -> float:
         """Learning rate of `epoch` (counted from 0)."""

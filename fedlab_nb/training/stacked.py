@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from ..models import Network
+from .augment import Augmentation
 from .kernels.stack import Stack
 from .loop import Adjust, Loss, Shard
 from .optim import optimizer_for
 from .recipe import Recipe
+from .sharpness import clipped, sharpness_aware
 
 
 class _Order:
@@ -80,44 +82,59 @@ def train_stacked(
     places: Sequence[int] | None = None,
     loss: Loss | None = None,
     adjust: Adjust | None = None,
+    moves: Sequence[torch.Generator] = (),
 ) -> Iterator[int]:
     """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs a step.
 
     The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `loss`,
-    `adjust` and `places` are those of `train_loop`.
+    `adjust`, `places` and `moves` are those of `train_loop`.
     """
     places = range(len(models)) if places is None else places
     order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True)
     models, shards = [models[k] for k in order], [shards[k] for k in order]
-    streams, places = [streams[k] for k in order], [places[k] for k in order]
+    streams, places, moves = [streams[k] for k in order], [places[k] for k in order], [moves[k] for k in order if moves]
     stack = Stack(models)
     stack.net.train()
     x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))
     batches = _Order([len(own) for own, *_ in shards], streams, recipe.batch_size, x)
     optimizer = optimizer_for(stack.parameters.values(), recipe, rows=len(models), fused=True)
     optimizers = {active: optimizer.first(active) for active, *_ in batches.steps}
+    augment = Augmentation(recipe.augmentation, x, [len(own) for own, *_ in shards], moves) if moves else None
+
+    def slopes() -> Sequence[Tensor]:
+        """The gradient of all clients at work on their present batches."""
+        if loss is None:
+            logits = stack.forward(images).flatten(0, 1)
+            slope = cross_entropy_slope(logits, columns[0].index_select(0, rows), weight)
+            return torch.autograd.grad(logits, parameters, slope)
+        features = stack.net.features(images)
+        logits = stack.net.classifier(features).flatten(0, 1)
+        losses = loss(features.flatten(0, 1), logits, *(part[rows] for part in columns))
+        return torch.autograd.grad(losses @ weight, parameters)
 
     at_work = None
     for epoch in range(recipe.epochs):
+        if augment:
+            augment.renew()
         for j, (rows, (active, weight, padded)) in enumerate(zip(batches.rows(), batches.steps, strict=True)):
             if active != at_work:
                 leaves = stack.use(active)
                 parameters = list(leaves.values())
                 at_work = active
             stack.set_share(weight if padded else None)
-            images, weight = x.index_select(0, rows).unflatten(0, weight.shape), weight.flatten()
-            if loss is None:
-                logits = stack.forward(images).flatten(0, 1)
-                slope = cross_entropy_slope(logits, columns[0].index_select(0, rows), weight)
-                gradients = torch.autograd.grad(logits, parameters, slope)
+            images = x.index_select(0, rows)
+            if augment:
+                images = augment.apply(images, rows)
+            images, weight = images.unflatten(0, weight.shape), weight.flatten()
+            if recipe.sam_rho:
+                gradients = sharpness_aware(slopes, parameters, recipe.sam_rho, True, stack.norms)
             else:
-                features = stack.net.features(images)
-                logits = stack.net.classifier(features).flatten(0, 1)
-                losses = loss(features.flatten(0, 1), logits, *(part[rows] for part in columns))
-                gradients = torch.autograd.grad(losses @ weight, parameters)
+                gradients = slopes()
             if adjust is not None:
                 with torch.no_grad():
                     adjust(tuple(places[:active]), leaves, list(gradients))
+            if recipe.clip_norm:
+                gradients = clipped(gradients, recipe.clip_norm, True)
             optimizers[active].lr = recipe.lr_at(epoch)
             optimizers[active].step(gradients)
             if j + 1 < len(batches.steps):

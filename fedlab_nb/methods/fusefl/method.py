@@ -95,7 +95,8 @@ class FuseFL(Method):
         everyone = range(ctx.clients_count)
         clients = [Client(model, self.blocks) for model in ctx.send_initial_models(self._architectures(ctx))]
         shapes = [client.borders() for client in clients]
-        inputs = Inputs(self.adaptor, self.frozen_norm == "batch", [ctx.private.train(m) for m in everyone])
+        shards, anew = [ctx.private.train(m) for m in everyone], ctx.recipe.augmentation != "none"
+        inputs = Inputs(self.adaptor, self.frozen_norm == "batch", shards, anew)
         stages, rounds = [], Rounds(self.blocks)
         for k in range(self.blocks):
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.

@@ -83,12 +83,13 @@ class Inputs:
     """The clients' samples on their way up through the fused stages.
 
     Frozen features never change, so each client computes them once, as long as all of them together fit into
-    CACHE_BYTES; else, and with a leaky batch norm, the stages stay in front of the model (`below`) and are run for
-    every batch. `shards[m]` is client m's `(x [n, ...], y [n])`, passed through the first `len(self.passed)` stages.
+    CACHE_BYTES; else, with a leaky batch norm, and where images are augmented `anew` in every epoch, the stages stay in
+    front of the model (`below`) and are run for every batch. `shards[m]` is client m's `(x [n, ...], y [n])`, passed
+    through the first `len(self.passed)` stages.
     """
 
-    def __init__(self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]]) -> None:
-        self.kind, self.leaky, self.shards = kind, leaky, list(shards)
+    def __init__(self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]], anew: bool = False) -> None:
+        self.kind, self.leaky, self.shards, self.anew = kind, leaky, list(shards), anew
         self.passed: list[Stage] = []
         self.ahead: list[Stage] = []
 
@@ -100,7 +101,8 @@ class Inputs:
         """One stage more; `border` is the shape of one sample behind it, joined."""
         self.ahead.append(stage)
         x, samples = self.shards[0][0], sum(len(y) for _, y in self.shards)
-        if samples * math.prod(border) * x.element_size() > CACHE_BYTES or (self.leaky and norms(self.ahead)):
+        changing = self.anew or (self.leaky and norms(self.ahead))
+        if changing or samples * math.prod(border) * x.element_size() > CACHE_BYTES:
             return
         self.shards = [(in_chunks(lambda x: trunk(self.ahead, self.kind, x), x), y) for x, y in self.shards]
         self.passed, self.ahead = [*self.passed, *self.ahead], []

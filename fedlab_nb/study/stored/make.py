@@ -16,6 +16,7 @@ from typing import Any
 
 from ... import __version__
 from ...methods import METHODS
+from ...training.recipe import OFF
 from ..code_version import torch_version
 from ..experiment import Event, job
 from ..results import write
@@ -103,8 +104,9 @@ def options(method: str) -> dict[str, Any]:
 
 
 def recipe() -> dict[str, Any]:
-    """Local training at the stored settings."""
-    return dataclasses.asdict(plan(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
+    """Local training at the stored settings, without what is switched off."""
+    values = dataclasses.asdict(plan(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
+    return {name: value for name, value in values.items() if OFF.get(name) != value}
 
 
 def _write(path: Path, rows: Mapping[tuple, Mapping[str, Any]], made: dict[str, Any]) -> None:

@@ -1,0 +1,129 @@
+"""SAM, gradient clipping and augmentation in local training: against a derivation by hand and torch's own clipping, the
+same in both backends, and nothing where they are off."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import build, load_state, model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training.augment import moved
+from fedlab_nb.training.sharpness import clipped
+
+EXACT = torch.float64
+ON = {"sam": {"sam_rho": 0.1}, "clip": {"clip_norm": 0.3}, "crop+flip": {"augmentation": "crop+flip"}}
+ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
+
+
+def clients(name, shape, width=None, sizes=(1, 40, 33, 64)):
+    g = generator(0, "sharpness data")
+    models = [build(name, shape, 4, width=width, generator=generator(1, k), dtype=EXACT) for k in range(len(sizes))]
+    return models, [
+        (torch.rand(n, *shape, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g)) for n in sizes
+    ]
+
+
+def largest_difference(these, those):
+    states = zip(map(model_state, these), map(model_state, those), strict=True)
+    return max(float((a[name] - b[name]).abs().max()) for a, b in states for name in a)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("change", ON.values(), ids=ON.keys())
+@pytest.mark.parametrize(("name", "width"), [("mlp", 8), ("cnn", 3), ("resnet8", 4)])
+def test_stacked_equals_loop(name, width, change, optimizer):
+    models, shards = clients(name, (1, 8, 8), width)
+    plain = Recipe(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer, weight_decay=1e-3)
+    loop, stack, off = (
+        trained(copy.deepcopy(models), shards, Recipe(**{**vars(plain), **own}), seed=3, backend=backend)
+        for backend, own in (("loop", change), ("stacked", change), ("loop", {}))
+    )
+    assert largest_difference(loop, stack) < 1e-9 < 1e-6 < largest_difference(loop, off)
+
+
+def one_step(model, x, y, **change):
+    """The weights after a step of rate 1 on the whole shard, the decay and momentum off."""
+    recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
+    trained([model], [(x, y)], recipe, seed=0, backend="loop")
+    return model_state(model)
+
+
+def slope(model, x, y):
+    return torch.autograd.grad(F.cross_entropy(model(x), y), list(model.parameters()))
+
+
+def test_sam_is_the_gradient_at_the_worst_place_nearby():
+    """θ - ∇L(θ + ρ g/‖g‖), in two steps of its own."""
+    (model,), ((x, y),) = clients("mlp", (1, 8, 8), 8, sizes=(30,))
+    rho, start = 0.2, model_state(model)
+    first = slope(model, x, y)
+    norm = sum(float((g**2).sum()) for g in first) ** 0.5
+    names = [name for name, _ in model.named_parameters()]
+    probe = copy.deepcopy(model)
+    load_state(probe, {name: start[name] + rho / norm * g for name, g in zip(names, first, strict=True)})
+    second = slope(probe, x, y)
+    after = one_step(model, x, y, sam_rho=rho)
+    for name, g in zip(names, second, strict=True):
+        assert float((after[name] - (start[name] - g)).abs().max()) < 1e-12
+    assert max(float((a - b).abs().max()) for a, b in zip(first, second, strict=True)) > 1e-4
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+def test_sam_shows_a_batch_to_batch_norm_once(backend):
+    """After one step the running statistics are those of a step without SAM."""
+    models, shards = clients("resnet8", (1, 8, 8), 4)
+    statistics = []
+    for rho in (0.0, 0.5):
+        recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
+        own = trained(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
+        statistics.append([b.clone() for m in own for name, b in m.named_buffers() if "running" in name])
+    assert all(torch.equal(a, b) for a, b in zip(*statistics, strict=True))
+
+
+@pytest.mark.parametrize("largest", [0.05, 100.0])
+def test_clipping_is_that_of_torch(largest):
+    (model,), ((x, y),) = clients("cnn", (1, 8, 8), 3, sizes=(30,))
+    twin, start = copy.deepcopy(model), model_state(model)
+    F.cross_entropy(twin(x), y).backward()
+    torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
+    after = one_step(model, x, y, clip_norm=largest)
+    for name, parameter in twin.named_parameters():
+        assert float((after[name] - (start[name] - parameter.grad)).abs().max()) < 1e-12
+
+
+def test_each_client_is_clipped_by_its_own_norm():
+    rows = torch.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=EXACT)
+    (together,) = clipped([rows], 1.0, True)
+    assert torch.allclose(together, torch.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=EXACT), atol=1e-6)
+
+
+def test_what_crop_and_flip_do_to_an_image():
+    x = torch.arange(1.0, 17).view(1, 1, 4, 4)
+    same, flipped, up_left = (moved(x, torch.tensor([m]), (1, 1)) for m in ([1, 1, 0], [1, 1, 1], [0, 0, 0]))
+    assert torch.equal(same, x) and torch.equal(flipped, x.flip(3))
+    assert torch.equal(up_left[0, 0, 1:, 1:], x[0, 0, :3, :3]) and not up_left[0, 0, 0].any()
+
+
+def test_an_augmentation_is_the_clients_own():
+    """Alone or in company, a client becomes the same."""
+    models, shards = clients("mlp", (1, 8, 8), 8)
+    recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
+    together = trained(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
+    alone = trained([copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop")
+    assert largest_difference(together[2:3], alone) < 1e-9
+
+
+@pytest.mark.parametrize("wrong", [{"sam_rho": -1}, {"clip_norm": "much"}, {"augmentation": "rotate"}])
+def test_wrong_values_are_refused(wrong):
+    with pytest.raises(UsageError):
+        Recipe(**wrong)
+
+
+def test_rows_cannot_be_augmented():
+    models, shards = clients("mlp", (13,), 8)
+    with pytest.raises(UsageError, match="needs images"):
+        trained(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
