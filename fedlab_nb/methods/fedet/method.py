@@ -130,7 +130,8 @@ class FedET(Method):
                     rows = half_the_classes(self.votes(logits).labels)
                     x, logits = x[rows], logits[:, rows]
                 votes = self.votes(logits)
-                report = report.with_votes(chosen, clients, votes, logits, x)
+                ways = 1 if self._is_shared(ctx, kinds) and ctx.init == "different" else 2  # up; down and up
+                report = report.with_votes(chosen, clients, votes, logits, x, ways=ways)
                 losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
                 means = group_means(table, states, [kinds[k] for k in chosen])
@@ -145,11 +146,15 @@ class FedET(Method):
         """What the server makes of clients' `logits [m, B, C]`."""
         return consensus(logits, self.weighting, self.temperature, self.normalise)
 
+    def _is_shared(self, ctx: Context, kinds: list[tuple]) -> bool:
+        """Whether clients train once and as they are, which they do for all one-shot methods together."""
+        return self.rounds == 1 and not any(self.up_down) and kinds == ctx.architectures
+
     def _clients(
         self, ctx: Context, t: int, chosen: list[int], kinds: list[tuple], table: dict[tuple, State]
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
-        if self.rounds == 1 and not any(self.up_down) and kinds == ctx.architectures:
+        if self._is_shared(ctx, kinds):
             return (yield from ctx.one_upload())
         models = [self._network(ctx, kinds[k], "small") for k in chosen]
         for k, model in zip(chosen, models, strict=True):

@@ -67,13 +67,19 @@ class FedETReport(Report):
         return {"dissent": self.dissent, "effective_clients": self.effective_clients}
 
     def with_votes(
-        self, chosen: Sequence[int], clients: ClientModels, votes: Consensus, logits: Tensor, x: Tensor
+        self,
+        chosen: Sequence[int],
+        clients: ClientModels,
+        votes: Consensus,
+        logits: Tensor,
+        x: Tensor,
+        ways: int = 2,
     ) -> FedETReport:
         """After the `chosen` `clients` of one more round gave `logits [m, P, N]` to the public samples `x`, `votes` in
-        all."""
+        all. `ways` their models travelled: 2, down and up; 1 where clients draw their own first weights."""
         dissent, effective = votes.dissent_fraction, float(votes.effective_clients.mean())
         count = room(logits, SHOWN)
-        sent = (self.numbers_sent or 0) + 2 * sum(clients.parameters)
+        sent = (self.numbers_sent or 0) + ways * sum(clients.parameters)
         return replace(
             self, public_samples=len(x), numbers_sent=sent, dissent=dissent, effective_clients=effective,
             chosen=_one_more(self.chosen, chosen), dissent_by_round=_one_more(self.dissent_by_round, dissent),

@@ -70,6 +70,15 @@ def test_one_shot_bytes_and_numbers():
     assert ctx.server_steps == 1
 
 
+@pytest.mark.parametrize(("options", "ways"), [({}, 1), ({"pool": "mixed"}, 2), ({"transfer": "both"}, 2)])
+def test_numbers_with_different_starts_are_those_that_travel(options, ways):
+    """Clients that draw their own first weights get no model, unless they get another architecture or heads travel."""
+    ctx = context(dtype=torch.float32, init="different")
+    out = run(ctx, **options)
+    sent = ctx.link.ledger.total
+    assert out.report.numbers_sent == sent / 4 and (ctx.link.ledger.down == 0) == (ways == 1)
+
+
 def test_bytes_of_rounds_are_twice_the_chosen_clients_models():
     ctx = context(clients=5, models=("mlp:8", "lenet5:2", "mlp:16"))
     out = run(ctx, rounds=3, per_round=2)
