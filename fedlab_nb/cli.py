@@ -193,6 +193,8 @@ def in_words(count: float) -> str:
 
 def takes(knob: Any) -> str:
     """What a hyper-parameter takes, in words; nothing where any value of its type will do."""
+    if knob.model:
+        return "auto, or a model's name or name:width"
     if knob.options:
         return ", ".join(knob.options)
     if knob.low is not None and knob.high is not None:

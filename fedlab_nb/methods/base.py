@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UsageError, choose, demand, number, parsed, whole
+from ..models import MODELS, one_specified
 from ..training import Recipe
 from .context import Context
 from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
@@ -36,10 +37,13 @@ class Knob:
     options: tuple[str, ...] = ()
     log: bool = False
     paper: Any = None
+    model: bool = False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
 
     def check(self, method: str, value: Any) -> Any:
         """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
         name = f"{method}.{self.name}"
+        if self.model:
+            return one_specified(value)
         if self.options:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):
@@ -55,7 +59,7 @@ _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
 def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), paper: Any = None, **more: Any) -> Any:
     """A dataclass field that carries its own label, range and help; `paper` defaults to `default`.
 
-    `more`: `symbol`, `low`, `high` and `log`, as in `Knob`.
+    `more`: `symbol`, `low`, `high`, `log` and `model`, as in `Knob`.
     """
     paper = default if paper is None else paper
     meta = {"label": label, "help": help, "options": tuple(options), "paper": paper, **more}
@@ -138,17 +142,21 @@ class Method:
     def preset(cls, name: str = "classroom", *, convolutions: bool = False, **overrides: Any) -> Method:
         """The method with its `classroom` or `paper` values, some of them overridden (checked against their knobs).
 
-        `convolutions`: whether the networks have some (see `convolutional`).
+        `convolutions`: whether the clients' networks have some (see `convolutional`); a network that is set for the
+        server counts as well.
         """
         choose("preset", name, PRESETS)
         knobs = {k.name: k for k in cls.fields()}
         values = {k.name: (k.paper if name == "paper" else k.default) for k in knobs.values()}
-        if convolutions and name == "classroom":
-            values |= cls.convolutional
+        given = {}
         for key, value in overrides.items():
             choose(f"setting of {cls.info.name}", key, knobs)
-            values[key] = knobs[key].check(cls.info.name, value)
-        return cls(**values)
+            given[key] = knobs[key].check(cls.info.name, value)
+            if knobs[key].model and given[key] != "auto":
+                convolutions = convolutions or MODELS[given[key].partition(":")[0]].images_only
+        if convolutions and name == "classroom":
+            values |= cls.convolutional
+        return cls(**values | given)
 
 
 PRESETS = ("classroom", "paper")
@@ -173,6 +181,12 @@ def register(name: str, **words: Any):
         return METHODS[name]
 
     return put
+
+
+def server_model_knob() -> Any:
+    """The field `server_model` of the methods whose server distils a network of its own."""
+    text = "The network that the server distils: auto is the first client's; or name, or name:width. It is never sent."
+    return knob("auto", "Server's model", text, model=True)
 
 
 def client_weights_knob(symbol: str) -> Any:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from ..comm import Link
 from ..data import Federation
 from ..errors import RunError
-from ..models import Network, build, load_state, model_state
+from ..models import Network, architecture_of, build, load_state, model_state
+from ..models.build import default_width
 from ..models.state import copied, finite
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
@@ -134,6 +135,18 @@ class Context:
     def build(self, architecture: tuple, stream: torch.Generator) -> Network:
         name, input_shape, classes, width = architecture
         return build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
+
+    def server_architecture(self, model: str = "auto") -> tuple:
+        """(name, input_shape, classes, width) of the server's own network: `model`, or for "auto" the first client's.
+
+        UsageError if there is no such network or it cannot take these samples.
+        """
+        return self.architectures[0] if model == "auto" else architecture_of(model, self.input_shape, self.classes)
+
+    def has_clients_architecture(self, model: str) -> bool:
+        """Whether the server's own network is of the one architecture that all clients have."""
+        kinds = {self.server_architecture(model), *self.architectures}
+        return len({(name, width or default_width(name, self.input_shape)) for name, _, _, width in kinds}) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:
         """A network of the (first) architecture with the weights `state`."""

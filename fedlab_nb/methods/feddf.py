@@ -16,7 +16,7 @@ by n_k (DW-FedDF).
 from ..errors import UsageError
 from ..models import load_state
 from ..training.distill import distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, weighted_mean
+from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob, weighted_mean
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_recipe, weights_knob
@@ -41,14 +41,17 @@ class FedDF(Method):
     )
     weights: str = weights_knob()
     start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
+    server_model: str = server_model_knob()
 
     convolutional = ServerKnobs.convolutional
     paper_recipe, paper_model = ServerKnobs.paper_recipe, ServerKnobs.paper_model  # DENSE's comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        if self.start == "average" and not ctx.has("one architecture"):
-            raise UsageError(f"feddf.start is 'average', which needs {NEEDS['one architecture']}; use start=fresh.")
+        fits = ctx.has_clients_architecture(self.server_model)
+        if self.start == "average" and not fits:
+            needs = NEEDS["one architecture"]
+            raise UsageError(f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh.")
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, upload once.
@@ -57,7 +60,7 @@ class FedDF(Method):
         with ctx.server():
             logits = FrozenEnsemble(uploaded).remembered(ctx.public)
             teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
-            student = new_student(ctx, "feddf")
+            student = new_student(ctx, "feddf", self.server_model)
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
             recipe = student_recipe(self.epochs, self.batch, self.server_lr)

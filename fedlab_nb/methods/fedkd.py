@@ -23,7 +23,7 @@ from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
 from ..training.distill import LOSSES, distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported
+from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
 from .context import Context
 from .fedavg_multi import FedAvgMulti
 from .fens.method import Fens
@@ -52,14 +52,16 @@ class FedKD(Method):
     rounds_before: int = knob(0, "FedAvg before", "Rounds that FedKD starts from.", low=0, high=1000)
     rounds_after: int = knob(0, "FedAvg after", "Rounds from the distilled model; 3: FedKD 4R.", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs a round", "Of those rounds.", symbol="E", low=1, high=1000)
+    server_model: str = server_model_knob()
 
     paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
+        fits = ctx.has_clients_architecture(self.server_model)
         for name in ("rounds_before", "rounds_after"):
-            if getattr(self, name) and not ctx.has("one architecture"):
-                raise UsageError(f"fedkd.{name} needs {NEEDS['one architecture']}; set it to 0.")
+            if getattr(self, name) and not fits:
+                raise UsageError(f"fedkd.{name} needs {NEEDS['one architecture']} and at the server; set it to 0.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
@@ -79,7 +81,7 @@ class FedKD(Method):
         with ctx.server():
             logits = FrozenEnsemble(uploaded).remembered(ctx.public)
             teacher = combine(logits, shares, normalise=False)
-            student = new_student(ctx, "fedkd")
+            student = new_student(ctx, "fedkd", self.server_model)
             if start is not None:
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)

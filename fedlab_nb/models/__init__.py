@@ -8,6 +8,17 @@
 the table of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are left out.
 """
 
-from .build import MODELS, ModelInfo, add_model, build, build_specified, default_model, specified
+from .build import (
+    MENU,
+    MODELS,
+    ModelInfo,
+    add_model,
+    architecture_of,
+    build,
+    build_specified,
+    default_model,
+    one_specified,
+    specified,
+)
 from .network import Network
 from .state import load_state, model_state, parameter_count

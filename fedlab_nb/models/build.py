@@ -49,6 +49,9 @@ MODELS: dict[str, ModelInfo] = {
     "vgg9": _own(plain.vgg9, 32),
 }
 
+# What menus suggest; every other name of MODELS can be typed.
+MENU = ("mlp", "cnn", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
+
 
 def add_model(
     name: str,
@@ -96,6 +99,25 @@ def specified(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | 
         wide = whole("width", parsed(width), 1, 4096) if width else None
         models.append((default_model(input_shape) if name == "auto" else name, wide))
     return models
+
+
+def one_specified(text: str) -> str:
+    """`text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
+    text = str(text).strip()
+    if text != "auto":
+        models = specified(text, ())
+        demand(len(models) == 1, "models.one", text=text)
+        width = models[0][1]
+        if width is not None:
+            whole(f"width of {models[0][0]}", width, *MODELS[models[0][0]].widths)
+    return text
+
+
+def architecture_of(text: str, input_shape: tuple[int, ...], classes: int) -> tuple:
+    """(name, input_shape, classes, width) of the one model that `text` specifies, "auto" not among them; UsageError if
+    it cannot take such inputs."""
+    name, width = specified(one_specified(text), input_shape)[0]
+    return name, _checked_shape(name, input_shape), classes, width
 
 
 def build_specified(text: str, input_shape: tuple[int, ...], classes: int) -> Network:

@@ -8,6 +8,7 @@ import ipywidgets as widgets
 from ..errors import choose
 from ..methods import METHODS
 from ..methods.base import Knob
+from ..models import MENU
 from .theme import made
 
 LABEL = {"description_width": "128px"}
@@ -63,6 +64,8 @@ def control(knob: Knob) -> widgets.Widget:
     """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field."""
     label = f"{knob.label} {knob.symbol}".strip()
     same = {"description": label, "tooltip": f"{label}: {knob.help}", "style": LABEL}
+    if knob.model:  # suggestions, and any other with its width
+        return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
         return widgets.Dropdown(options=knob.options, value=knob.default, **same)
     if isinstance(knob.default, bool):

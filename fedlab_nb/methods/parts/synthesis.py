@@ -6,7 +6,7 @@ An epoch of theirs is: (a) make a batch of images, (b) add it to the pool, (c) d
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
   `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` what predicts.
 - `GeneratorServer`: with a generator; `x, y = yield from server.images(t, self.loss)` is (a).
-- `new_student(ctx, method)`, `student_recipe(...)`, `snapshot(student)` for those who distil on real samples.
+- `new_student(ctx, method, model)`, `student_recipe(...)`, `snapshot(student)` for those who distil on real samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...models import Network
 from ...models.generators import build_generator, initialise_generator
 from ...training import ClientModels, Recipe
 from ...training.distill import Learner, distillation_loss
-from ..base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob
+from ..base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, server_model_knob
 from ..context import Context
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, intended_labels, search
@@ -38,12 +38,13 @@ def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
     return Recipe(epochs, batch, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def new_student(ctx: Context, method: str) -> Network:
-    """The server's network: the first client's architecture, freshly drawn (not an average: clients' may differ).
+def new_student(ctx: Context, method: str, model: str) -> Network:
+    """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
+    differ.
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """
-    return ctx.build(ctx.architectures[0], ctx.generator(method, "student")).eval()
+    return ctx.build(ctx.server_architecture(model), ctx.generator(method, "student")).eval()
 
 
 def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
@@ -80,6 +81,8 @@ class ServerKnobs(Method):
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
 
+    server_model: str = server_model_knob()
+
     report = SynthesisReport
     # At 0.1 a student with convolutions dies: FedDF's 10 %, and 76 at 0.02, 69 at 0.05 (DENSE 10, 71, 67; Co-Boosting
     # 74 at 0.02, 64 at 0.05) on 28x28 letters drawn for validation, three clients, α = 1, where the ensemble has 80.
@@ -87,6 +90,10 @@ class ServerKnobs(Method):
     # DENSE's clients and, by the images' channels, its networks.
     paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
     paper_model = {1: "cnn2", 3: "cnn3"}
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        ctx.server_architecture(self.server_model)
 
     def learner(self, student: Network) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
@@ -131,7 +138,7 @@ class Server:
     def __init__(self, method: Any, ctx: Context, uploaded: ClientModels) -> None:
         self.method, self.ctx, self.uploaded = method, ctx, uploaded
         name = method.info.name
-        self.ensemble, self.student = FrozenEnsemble(uploaded), new_student(ctx, name)
+        self.ensemble, self.student = FrozenEnsemble(uploaded), new_student(ctx, name, method.server_model)
         self.learner = method.learner(self.student)
         self.weights = method.first_weights(ctx, next(self.student.parameters()))
         self.pool, self.trace = Pool(), SynthesisTrace(method.epochs, ctx.classes)

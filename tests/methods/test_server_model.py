@@ -1,0 +1,84 @@
+"""`server_model`: the network that the server distils is another one than the clients', and nothing else changes."""
+
+import pytest
+
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.methods.context import Context
+from fedlab_nb.study import run
+from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.training import Recipe
+
+STUDENTS = {
+    "feddf": {"epochs": 1},
+    "fedkd": {"epochs": 1},
+    "dense": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
+    "fdafl": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
+    "fadi": {"epochs": 1, "images": 8, "steps": 1, "passes": 1},
+    "coboosting": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
+}
+
+
+def context(models=("mlp",)):
+    federation = federate("digits", alpha=0.5, clients=3, seed=0)
+    kinds = [(models[k % len(models)], (1, 8, 8), 10, None) for k in range(3)]
+    return Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0)
+
+
+def finish(method, ctx):
+    method.validate(ctx)
+    steps = method.run(ctx)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.parametrize("name", STUDENTS)
+@pytest.mark.parametrize("clients", [("mlp",), ("mlp", "cnn")])
+def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
+    auto, other = context(clients), context(clients)
+    first = finish(METHODS[name].preset(**STUDENTS[name]), auto)
+    asked = finish(METHODS[name].preset(**STUDENTS[name], server_model="lenet5:3"), other)
+    assert first.module.architecture[0] == "mlp" and asked.module.architecture == ("lenet5", (1, 8, 8), 10, 3)
+    assert auto.link.ledger == other.link.ledger
+
+
+def test_who_distils_a_network_has_the_setting():
+    assert {name for name, cls in METHODS.items() for k in cls.fields() if k.name == "server_model"} == {*STUDENTS}
+
+
+def test_from_the_settings_and_through_the_store():
+    asked = {"clients": 3, "epochs": 1, "server_model": "cnn:3", "feddf.epochs": 1}
+    out = run("feddf", **asked)
+    assert out.options["server_model"] == "cnn:3" and out.model.module.architecture[0] == "cnn"
+    again = run("feddf", **asked)
+    assert again.cached and again.accuracy == out.accuracy
+    assert out.plan.clients_key() == run("fedavg", clients=3, epochs=1).plan.clients_key()
+
+
+def test_a_student_with_convolutions_takes_smaller_steps():
+    def rate(**more):
+        return plan(Settings.make(**more), ["feddf"])[0].method.server_lr
+
+    assert rate() == 0.1 and rate(server_model="cnn") == 0.02 and rate(server_model="mlp:8") == 0.1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("cnm", "did you mean 'cnn'"), ("cnn,mlp", "takes one model"), ("cnn:0", "width"), ("cnn:999", "width of cnn")],
+)
+def test_a_wrong_model_is_one_sentence(value, message):
+    with pytest.raises(UsageError, match=message):
+        METHODS["dense"].preset(server_model=value)
+
+
+def test_what_starts_from_the_clients_weights_needs_their_network():
+    own, other = ({"server_model": name} for name in ("mlp:64", "cnn"))
+    METHODS["feddf"](start="average", **own).validate(context())
+    METHODS["fedkd"](rounds_before=1, **own).validate(context())
+    for method in (METHODS["feddf"](start="average", **other), METHODS["fedkd"](rounds_after=1, **other)):
+        with pytest.raises(UsageError, match="the same architecture at every client and at the server"):
+            method.validate(context())
