@@ -55,7 +55,9 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
 def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
     names = ("dataset", "seed", "partition", "public", "holdout", "holdout_for", "model", "preset", "device", *more)
-    return {name: getattr(options, name) for name in names} | settings_from(options.settings)
+    names = (*names, "size_sigma", "share", "minimum", "repair")
+    said = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return said | settings_from(options.settings)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -64,8 +66,13 @@ def run_command(options: argparse.Namespace) -> int:
     warnings.simplefilter("once", StoreWarning)
     settings = given(options, "alpha", "clients", "backend")
     failed: list[Exception] = []
+    silent = "partition" in settings
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
+            used = event.outcome.settings
+            if used.partition == "natural" and not silent:
+                silent = True
+                print(f"fedlab-nb: {used.dataset} names its clients: its own {used.clients} are used.", file=sys.stderr)
             print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
         if event.error is not None:
             failed.append(event.error)
@@ -80,7 +87,8 @@ def sweep_command(options: argparse.Namespace) -> int:
 
     parts = {name: [p.strip() for p in str(getattr(options, name)).split(",") if p.strip()]
              for name in ("methods", "alphas", "clients")}  # fmt: skip
-    axes = {"alpha": parts["alphas"], "clients": parts["clients"]}
+    named = {"alpha": "alphas", "clients": "clients"}  # the default of one that is not there is the setting's own
+    axes = {axis: parts[name] for axis, name in named.items() if getattr(options, name) is not None}
     return grid_command(options, parts["methods"], "text", None, COLUMNS, seeds=options.seeds, **axes, **given(options))
 
 

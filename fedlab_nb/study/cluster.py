@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from ..data import add_dataset, in_memory
 from ..errors import RunError, UsageError, reason, sentence
 from .code_version import PACKAGE
 from .grid import Cell
@@ -34,6 +35,7 @@ def distributed(
         device = groups[0][0][0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
         check(client, resources)
+        send_data(client, groups)
         print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
         yield from _submitted(client, groups, resources, cache)
 
@@ -80,6 +82,22 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError(sentence("cluster.version", address=address, version=version, here=here))
     if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
         raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
+
+
+def send_data(client: Any, groups: Sequence[Sequence[Sequence[Cell]]]) -> None:
+    """Give every worker, also one that starts later, the study's data sets that are in this process's memory alone."""
+    from dask.distributed import WorkerPlugin
+
+    names = {cell.plan.settings.dataset for group in groups for row in group for cell in row}
+    own = {name: dataset for name in sorted(names) if (dataset := in_memory(name)) is not None}
+
+    class Data(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            for name, dataset in own.items():
+                add_dataset(name, dataset)
+
+    if own:
+        client.register_plugin(Data(), name="fedlab_nb data")
 
 
 def _submitted(
