@@ -9,7 +9,7 @@ torch.Size([10, 10])
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.federation import Federation, federate, natural_or
 from fedlab_nb.data.own import plain
-from fedlab_nb.data.partition import PARTITIONS, REPAIRS, SIZED, default_minimum
+from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, default_minimum
 from fedlab_nb.data.public import checked_public, describe_with_public, with_public
 from fedlab_nb.data.registry import DATASETS, DatasetInfo, add_dataset, describe, in_memory, is_path, load
 from fedlab_nb.data.skew import Skew, skew_of

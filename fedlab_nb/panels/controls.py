@@ -5,7 +5,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, is_path
+from ..data import DATASETS, RULES, is_path
 from ..errors import UsageError, choose, demand, number, whole
 from ..methods import METHODS
 from ..study.settings import classroom_recipe
@@ -75,7 +75,11 @@ class Controls:
         self.run, self.stop, self.progress = map(named, ("run", "stop", "progress"))
         self.methods, self.most_clients = MethodBox(), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
-        self.epochs_are_default = True
+        self.epochs_are_default, self.named_clients = True, 0
+        self._fixed: set[str] = set()
+        ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
+        self.dealing = named("dealing", options=ways, layout={"display": "none"})
+        self.dealing.observe(lambda _: self._deal(), "value")
 
     def layout(self) -> widgets.VBox:
         own: list[widgets.Widget] = list(self.extras.values())
@@ -88,7 +92,7 @@ class Controls:
         start = [buttons, self.progress, self.phase, self.error]
         above, below = ([], start) if not self.method else (start, [])  # with knobs Run would slip off a small screen
         column = [
-            self.dataset, self.path, self.alpha, self.ends, self.clients, *above, self.facts, *own,
+            self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, *above, self.facts, *own,
             heading("Beside it" if self.method else "Methods"), self.methods.widget, grid, self.guess.row, *below,
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
@@ -96,7 +100,16 @@ class Controls:
     @property
     def choices(self) -> list[Any]:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
-        plain = [self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs, self.guess.method]
+        plain = [
+            self.dealing,
+            self.alpha,
+            self.clients,
+            self.seed,
+            self.seeds,
+            self.device,
+            self.epochs,
+            self.guess.method,
+        ]
         knobs = self.knobs.controls.values() if self.knobs else ()
         return [*plain, *self.methods.boxes.values(), *self.extras.values(), *knobs]
 
@@ -114,6 +127,8 @@ class Controls:
     def data(self, name: Any) -> None:
         name = str(name)
         if name in DATASETS:
+            if all(name != known for _, known in self.dataset._options_full):  # added since this panel was made
+                self.dataset.options = [*self.dataset.options, (DATASETS[name].title, name)]
             self.dataset.value = name
             return
         if not is_path(name):
@@ -132,15 +147,30 @@ class Controls:
         for name, widget in self.extras.items():
             if widget.value != widget.options[0][1]:
                 chosen[name] = widget.value
+        if self.named_clients:
+            chosen |= {"partition": self.dealing.value, "clients": self.own_clients or self.clients.value}
         return {**chosen, **(self.knobs.changed if self.knobs else {})}
 
-    def adapt(self, samples: int) -> None:
+    def adapt(self, samples: int, named_clients: int = 0) -> None:
         """Limits and defaults for that many training samples: never more clients than samples, the preset's local
-        epochs.
+        epochs. named_clients: how many clients the data name, which are then the choice beside dealing samples out.
         """
+        self.named_clients = named_clients
+        self.dealing.layout.display = None if named_clients else "none"
+        self._deal()
         self.clients.max = max(1, min(self.most_clients, samples))
         if self.epochs_are_default:
             self.epochs.value = classroom_recipe(samples).epochs
+
+    @property
+    def own_clients(self) -> int:
+        """How many clients the data name, if these are used; else 0."""
+        return self.named_clients if self.dealing.value == "natural" else 0
+
+    def _deal(self) -> None:
+        """The sliders that deal samples out move only if they do something."""
+        for name, widget in (("alpha", self.alpha), ("clients", self.clients)):
+            widget.disabled = bool(self.own_clients) or name in self._fixed
 
     def note_epochs(self, samples: int | None) -> None:
         """Remember whether the epochs are the preset's own for that many samples, or the learner's."""
@@ -161,6 +191,7 @@ class Controls:
 
     def fix(self, name: str, value: Any) -> None:
         """Give a control a value that cannot be changed."""
+        self._fixed.add(name)
         self.put(name, value)
         widget = self._control(name)
         for part in widget.children if name in ("methods", "guess") else (widget,):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..data import in_memory
 from ..errors import RunError, sentence
 from ..plots import Picture
 from ..study import results
@@ -62,7 +63,13 @@ def plain(value: Any) -> Any:
 
 def code(methods: Sequence[str], settings: Mapping[str, Any], runs: Runs) -> str:
     """The Python lines that do what Run would do now, and what the pinned runs were."""
-    lines = ["import fedlab_nb as fl", "", f"outs = {python(methods, settings)}"]
+    name = settings.get("dataset", "")
+    memory = f"# {name!r} is in this session's memory: elsewhere, fl.add_dataset({name!r}, ...) first"
+    lines = [
+        "import fedlab_nb as fl",
+        memory if in_memory(name) is not None else "",
+        f"outs = {python(methods, settings)}",
+    ]
     for run in dict.fromkeys(row.run for row in runs.rows if row.pinned):
         rows = [row for row in runs.rows if row.pinned and row.run == run]
         lines.append(f"run_{run} = {python([row.method for row in rows], rows[0].settings)}")

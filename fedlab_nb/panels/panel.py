@@ -15,14 +15,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import study
-from ..data import federate
+from ..data import federate, plain
 from ..errors import choose, demand
 from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
 from .figures import COMMON, summary
 from .lab_view import READY, LabSpec
-from .panel_data import PanelData, facts, partition_of, samples
+from .panel_data import PanelData, facts, named_clients, partition_of, samples
 from .redraw import Redraw
 from .runs_panel import RunsPanel
 from .state import PanelState, heard, next_state
@@ -72,7 +72,7 @@ class Panel(saved.Saved):
         )
         beside = spec.companions if methods is None else methods
         self.controls.methods.value = [name for name in beside if name != spec.method]
-        settings, fixed = {**spec.settings, **settings}, fixed or {}
+        settings, fixed = {**spec.settings, **plain(settings)}, plain(fixed or {})
         self._extra = {name: value for name, value in settings.items() if not self.controls.takes(name)}
         for name, value in {**settings, **fixed}.items():
             if name not in self._extra or name in fixed:
@@ -281,10 +281,15 @@ class Panel(saved.Saved):
             moved = self._state.own[view].moved + 1 if view in self._state.own else 1
             self._go(own=self._state.with_own(view, moved=moved))
 
+    def _adapt(self) -> None:
+        """Fit the controls to the chosen data set, which is loaded."""
+        name, asked = self.controls.data, "partition" in self._extra
+        self._adjust(self.controls.adapt, samples(name), 0 if asked else named_clients(name))
+
     @guarded
     def _use(self) -> None:
         """Go over to the chosen data set, which is loaded."""
-        self._adjust(self.controls.adapt, samples(self.controls.data))
+        self._adapt()
         self._go(**self._read(fresh=True))
 
     def _without_data(self, failed: bool) -> None:
@@ -315,7 +320,7 @@ class Panel(saved.Saved):
         demand(self.methods, "panel.no_method")
         without = self._state.federation is None
         if without:  # tells again what is wrong with the data, or finds them there at last
-            self._adjust(self.controls.adapt, samples(self.controls.data))
+            self._adapt()
         self._go(**self._read(fresh=without))
         state = self._state
         steps = self._job(list(state.methods), **state.settings)

@@ -70,6 +70,11 @@ def samples(name: str) -> int:
     return len(data.load(name).y_train)
 
 
+def named_clients(name: str) -> int:
+    """How many clients a data set that is loaded names."""
+    return len(data.load(name).client_names)
+
+
 def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
@@ -87,6 +92,7 @@ def facts(federation: data.Federation, model: str) -> str:
     skew, dataset, clients = federation.skew, federation.dataset, federation.clients
     size = model_bytes(model, dataset.input_shape, dataset.classes)
     return (
+        f"{federation.note + ' ' if federation.partition == 'natural' else ''}"
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
         f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {data_size(size)}, all "
         f"{plural(clients, 'client')} {data_size(size * clients)}."

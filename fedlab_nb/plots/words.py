@@ -68,8 +68,10 @@ def seeds_of(values: Mapping[int, Any]) -> str:
 def setting_of(s: Mapping[str, Any]) -> str:
     """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α."""
     partition = s.get("partition", "dirichlet")
+    if partition == "natural":
+        return f"{name_of(s['dataset'])}, its own {plural(s['clients'], 'client')}"
     skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
-    if partition == "quantity":
+    if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
     return f"{name_of(s['dataset'])}, {skew}, {plural(s['clients'], 'client')}"
 
