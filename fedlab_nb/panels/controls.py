@@ -79,7 +79,8 @@ class Controls:
         self._fixed: set[str] = set()
         ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
         self.dealing = named("dealing", options=ways, layout={"display": "none"})
-        self.dealing.observe(lambda _: self._deal(), "value")
+        for menu in filter(None, (self.dealing, self.extras.get("partition"))):
+            menu.observe(lambda _: self._deal(), "value")
 
     def layout(self) -> widgets.VBox:
         own: list[widgets.Widget] = list(self.extras.values())
@@ -148,7 +149,7 @@ class Controls:
             if widget.value != widget.options[0][1]:
                 chosen[name] = widget.value
         if self.named_clients:
-            chosen |= {"partition": self.dealing.value, "clients": self.own_clients or self.clients.value}
+            chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
         return {**chosen, **(self.knobs.changed if self.knobs else {})}
 
     def adapt(self, samples: int, named_clients: int = 0) -> None:
@@ -165,7 +166,9 @@ class Controls:
     @property
     def own_clients(self) -> int:
         """How many clients the data name, if these are used; else 0."""
-        return self.named_clients if self.dealing.value == "natural" else 0
+        menu = self.extras.get("partition")  # a lab's own: what is chosen there counts, but not what it begins with
+        dealt = self.dealing.value != "natural" or (menu is not None and menu.value != menu.options[0][1])
+        return 0 if dealt else self.named_clients
 
     def _deal(self) -> None:
         """The sliders that deal samples out move only if they do something."""
