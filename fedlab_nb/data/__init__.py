@@ -6,6 +6,7 @@
 torch.Size([10, 10])
 """
 
+from fedlab_nb.data.cues import CUES
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.federation import Federation, federate, natural_or
 from fedlab_nb.data.own import plain

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
+from fedlab_nb.data.cues import CUES, SAID
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.own_clients import owners
 from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, cut
 from fedlab_nb.data.skew import Skew, skew_of
-from fedlab_nb.data.tint import tint_background
 from fedlab_nb.errors import UsageError, choose, demand, number, whole
-from fedlab_nb.rng import numpy_rng
+from fedlab_nb.rng import generator, numpy_rng
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ class Federation:
             below 1 or the data give some samples to nobody
     alpha:  Dirichlet concentration; smaller is more skewed
     moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
-    spurious: clients whose images carry the background tint of strength `tint` (see `tint.py`)
+    spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of strength `tint`
     note:   what a reader should know about this partition; "" where there is nothing
     """
 
@@ -51,6 +51,7 @@ class Federation:
     tint: float = 0.0
     size_sigma: float = 0.0
     share: float = 1.0
+    cue: str = "tint"
 
     @property
     def clients(self) -> int:
@@ -121,6 +122,7 @@ def federate(
     max_draws: int = 1000,
     indices: Any = None,
     spurious: Iterable[int] = (),
+    cue: str = "tint",
     tint: float = 0.8,
 ) -> Federation:
     """Share the training samples of `dataset` out among `clients`. The same arguments give the same Federation.
@@ -134,8 +136,9 @@ def federate(
     minimum:   promised samples per client; by default 10, or half the mean size where that is less
     repair:    "move": one draw, then the few samples needed are moved (always answers); "redraw": the papers' loop
     indices:   M lists of sample indices, disjoint, none empty: your own partition, which is then `natural`
-    spurious:  clients whose training images get a background tint tied to the label, of strength `tint`; the
-               Federation's dataset is then a changed copy, its test and public images as they were
+    spurious:  clients whose training images get a cue tied to the label, of strength `tint`: the background's colour
+               (cue="tint") or a small figure (cue="shape"); the Federation's dataset is then a changed copy, its test
+               and public images as they were
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 
@@ -172,11 +175,12 @@ def federate(
             result = replace(result, shards=[used[shard] for shard in result.shards])
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
+    choose("cue", cue, CUES)
     if marked:
-        dataset = tinted(dataset, torch.cat([shards[k] for k in marked]), tint)
+        dataset = marked_images(dataset, torch.cat([shards[k] for k in marked]), cue, tint, seed)
     return Federation(
         dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
-        int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share),
+        int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
     )  # fmt: skip
 
 
@@ -247,11 +251,13 @@ def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
     return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
 
 
-def tinted(dataset: Dataset, indices: torch.Tensor, strength: float) -> Dataset:
-    """The dataset with the backgrounds of these training images tied to their labels, and a digest of its own."""
+def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int) -> Dataset:
+    """The dataset with the cue of their labels on these training images, and a digest of its own."""
     x = dataset.x_train.clone()
     y = dataset.y_train
-    x[indices] = tint_background(x[indices], y[indices], strength, classes=dataset.classes)
-    digest = digest_of(dataset.digest, "tint", float(strength), np.sort(indices.numpy()).tobytes())
-    note = f"The background of {len(indices)} training images is tinted by label (strength {strength:g})."
+    drawn = {} if cue == "tint" else {"generator": generator(seed, "cue", cue)}
+    x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **drawn)
+    told = ["tint"] if cue == "tint" else [cue, seed]
+    digest = digest_of(dataset.digest, *told, float(strength), np.sort(indices.numpy()).tobytes())
+    note = SAID[cue].format(count=len(indices), strength=strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())

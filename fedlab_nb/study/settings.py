@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import (
+    CUES,
     PARTITIONS,
     REPAIRS,
     SIZED,
@@ -56,13 +57,13 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
 class Settings:
     """What a person chooses.
 
-    `spurious`: clients (ids joined by commas) whose training images get a background tint of strength `tint` tied to
-    the label. `public`: where unlabelled public samples come from (`data/public.py`). `holdout`: share of its samples
-    that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that all
-    methods start from the same models), or of those methods alone that are trained on it ("needed"). `size_sigma`,
-    `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields
-    (`epochs`, `lr`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises
-    UsageError from `check()`."""
+    `spurious`: clients (ids joined by commas) whose training images get a `cue` of strength `tint` that is tied to the
+    label, a background tint or a small shape. `public`: where unlabelled public samples come from (`data/public.py`).
+    `holdout`: share of its samples that each client keeps out of local training; `holdout_for`: the clients of every
+    method do ("all", so that all methods start from the same models), or of those methods alone that are trained on it
+    ("needed"). `size_sigma`, `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`.
+    `overrides` holds recipe fields (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`).
+    A wrong value raises UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -72,6 +73,7 @@ class Settings:
     partition: str = "dirichlet"
     classes_per_client: int = 2
     spurious: str = ""
+    cue: str = "tint"
     tint: float = 0.8
     public: str | float = "own"
     model: str = "auto"
@@ -110,6 +112,7 @@ class Settings:
         choose("partition", self.partition, PARTITIONS)
         choose("backend", self.backend, BACKENDS)
         choose("init", self.init, INITS)
+        choose("cue", self.cue, CUES)
         choose("holdout_for", self.holdout_for, HOLDOUT_FOR)
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
@@ -154,6 +157,7 @@ class Settings:
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:
             options |= {"spurious": tuple(int(k) for k in self.spurious.split(",")), "tint": self.tint}
+            options |= {} if self.cue == "tint" else {"cue": self.cue}
         return options
 
     def federation(self) -> Federation:

@@ -41,7 +41,8 @@ class SpuriousCue(View, name="cue"):
         device, strength = settings.device, federation.tint or settings.tint
         clients = alone(state)
         yield
-        tests = {name: x.to(device) for name, x in with_and_without_cue(data, strength, settings.seed).items()}
+        marked = with_and_without_cue(data, strength, settings.seed, settings.cue)
+        tests = {name: x.to(device) for name, x in marked.items()}
         y_test = data.y_test[:MOST].to(device)
         outside = {}
         for name, x in tests.items():

@@ -126,7 +126,7 @@ def random_cues() -> Card:
         for label, options in systems.items():
             clean, untied = [], []
             for o in runs(alpha=0.5, spurious=spurious, **options):
-                x = with_and_without_cue(data, o.settings.tint, o.settings.seed)["untied"]
+                x = with_and_without_cue(data, o.settings.tint, o.settings.seed, o.settings.cue)["untied"]
                 clean.append(o.accuracy)
                 untied.append(float((o.predict(x) == data.y_test.numpy()).mean()))
             parts.append(f"{label} {mean_percent(clean)} → {mean_percent(untied)}")

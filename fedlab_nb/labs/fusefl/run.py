@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...data.tint import tint_background
+from ...data.cues import CUES
 from ...errors import demand
 from ...panels.lab_view import PanelState
 from ...rng import generator
@@ -52,14 +52,14 @@ def replay_of(state: PanelState) -> Replay:
     return Replay(outcome.settings.clients, where(outcome), outcome.options, outcome.ledger.by_phase(), report)
 
 
-def with_and_without_cue(data: Any, strength: float, seed: int) -> dict[str, torch.Tensor]:
+def with_and_without_cue(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, torch.Tensor]:
     """Test samples as they are and, of images, with the cue of their own class and with one drawn at random."""
     x, y = data.x_test[:MOST], data.y_test[:MOST]
     if x.ndim != 4:
         return {"clean": x}
-    stream = generator(seed, "random cue")
-    return {
-        "clean": x,
-        "tied": tint_background(x, y, strength, classes=data.classes),
-        "untied": tint_background(x, y, strength, classes=data.classes, agree=0, generator=stream),
-    }
+
+    def marked(agree: float) -> torch.Tensor:
+        stream = generator(seed, "random cue")
+        return CUES[cue](x, y, strength, classes=data.classes, agree=agree, generator=stream)
+
+    return {"clean": x, "tied": marked(1), "untied": marked(0)}

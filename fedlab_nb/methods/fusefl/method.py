@@ -12,8 +12,8 @@ clients' blocks: most of the traffic, which the paper compares with the uploads 
 batch norm's statistics and CCVR's, which are sent and counted here.
 
 Where the paper leaves a choice: round k trains with the blocks below k fused and k...K local (its pseudo-code slips by
-one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last (with
-E < K the first rounds train nothing, and their blocks are sent as they are); last
+one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last, and
+at least one epoch each (with E < K that is K epochs in all, so that no block is sent untrained); last
 features are added up; frozen batch norm keeps its owner's running statistics. In the authors' code frozen blocks stay
 in train mode and share statistics across clients; frozen_norm=batch is as much of that as a federation can do: each
 client's own copy takes the statistics of its batches. Without a published cut, networks are cut evenly.
@@ -136,9 +136,10 @@ class FuseFL(Method):
             client.adaptors[k] = adaptor(self.adaptor, borders, m, stream, client.classifier.weight)
 
     def _train(self, ctx: Context, models: Sequence[Network], inputs: Inputs, k: int) -> Steps[None]:
-        """Clients: E/K epochs of local training (in the last round those that remain), by a new optimizer."""
-        share = ctx.recipe.epochs // self.blocks
-        epochs = share if k + 1 < self.blocks else ctx.recipe.epochs - k * share
+        """Clients: E/K epochs of local training, at least one (last round: those that remain), by a new optimizer."""
+        least = min(1, ctx.recipe.epochs)
+        share = max(least, ctx.recipe.epochs // self.blocks)
+        epochs = share if k + 1 < self.blocks else max(least, ctx.recipe.epochs - k * share)
         slower = self.fused_rate if k else 1
         recipe = replace(ctx.recipe, epochs=epochs, lr=slower * ctx.recipe.lr, lr_min=slower * ctx.recipe.lr_min)
         stream = f"batches of block {k + 1}" if k else "batches"
@@ -155,10 +156,14 @@ class FuseFL(Method):
 
     def _total(self, ctx: Context) -> int:
         """Steps of the progress bar: epochs of local training and of calibration."""
-        return ctx.recipe.epochs + (self.passes if self.head == "ccvr" else 0)
+        return self._epochs(ctx) + (self.passes if self.head == "ccvr" else 0)
+
+    def _epochs(self, ctx: Context) -> int:
+        """Epochs of local training over all rounds: E, or K where that is more."""
+        return max(ctx.recipe.epochs, self.blocks) if ctx.recipe.epochs else 0
 
     def _calibrate(self, ctx: Context, fused: FusedModel, inputs: Inputs) -> Steps[FusedModel]:
-        network, done = fused.module, ctx.recipe.epochs
+        network, done = fused.module, self._epochs(ctx)
         yield Progress("calibration", done, self._total(ctx), model=fused)
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []

@@ -207,7 +207,8 @@ def test_one_client_with_average_is_the_network_itself(split):
     torch.testing.assert_close(fused(samples()), network(samples()))
 
 
-def test_epochs_are_shared_out_and_the_rest_goes_to_the_last_round(monkeypatch):
+@pytest.mark.parametrize("epochs, each", [(11, [3, 3, 5]), (3, [1] * 3), (2, [1] * 3), (1, [1] * 3), (0, [0] * 3)])
+def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epochs, each):
     seen = []
 
     def record(models, shards, recipe, **options):
@@ -215,8 +216,9 @@ def test_epochs_are_shared_out_and_the_rest_goes_to_the_last_round(monkeypatch):
         return iter(())
 
     monkeypatch.setattr(module, "train_clients", record)
-    finish(FuseFL(blocks=3, head="own", fused_rate=0.5).run(context(model="cnn", width=6, epochs=11)))
-    assert [epochs for epochs, _, _ in seen] == [3, 3, 5]
+    method, ctx = FuseFL(blocks=3, head="own", fused_rate=0.5), context(model="cnn", width=6, epochs=epochs)
+    finish(method.run(ctx))
+    assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
     assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
     assert seen[0][2] == "batches"  # K = 1 is the shared local training
 

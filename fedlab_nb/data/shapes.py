@@ -1,0 +1,126 @@
+"""A spurious cue for images: a small figure whose shape goes with the label (FuseFL, D.5: "backdoored" CIFAR-10).
+
+One opaque figure an image, 10 of 32 pixels wide, of a random colour and at a random place. The paper draws them on all
+training images of its backdoored clients, and tests on clean images. Here they are drawn once; the authors' code draws
+place and colour anew whenever an image is read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from fedlab_nb.errors import demand, number
+
+if TYPE_CHECKING:
+    import torch
+
+# In the order of the authors' code; the figure of class c is the c-th. The ellipse is twice as wide as the others.
+SHAPES = ("circle", "triangle", "square", "ellipse", "star", "diamond", "heart", "cross", "pentagon", "hexagon")
+COLOURS = {
+    "red": (255, 0, 0), "blue": (0, 0, 255), "green": (0, 128, 0), "yellow": (255, 255, 0), "purple": (128, 0, 128),
+    "orange": (255, 165, 0), "pink": (255, 192, 203), "brown": (165, 42, 42), "black": (0, 0, 0),
+    "grey": (128, 128, 128),
+}  # fmt: skip
+LUMA = (0.299, 0.587, 0.114)  # of images with one channel
+PART, SMALLEST = 10 / 32, 5  # of the image's height; fewer pixels cannot tell ten figures apart
+FINE = 8  # points a pixel's side that decide whether most of it lies in the figure
+
+
+def stamp_shape(
+    x: torch.Tensor,
+    labels: torch.Tensor,
+    strength: float,
+    *,
+    classes: int,
+    agree: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Images with the figure of their class stamped on them, its colour and place from `generator`.
+
+    x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
+    strength: how opaque the figure is: 0 leaves the images as they are, 1 is the paper's
+    agree:    probability that the figure is the label's; otherwise it is that of a class drawn from `generator`
+
+    Returns a new tensor. Raises UsageError for features, images too small, more than ten classes, values out of range.
+    """
+    import torch
+
+    strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
+    demand(x.ndim == 4 and min(x.shape[2:]) > SMALLEST, "dataset.shape", shape=tuple(x.shape[1:]), least=SMALLEST + 1)
+    demand(classes <= len(SHAPES), "dataset.shape_classes", classes=classes, most=len(SHAPES))
+    demand(generator is not None, "dataset.shape_generator")
+    if agree < 1:
+        tied = torch.rand(len(x), generator=generator) < agree
+        labels = torch.where(tied, labels, torch.randint(classes, (len(x),), generator=generator))
+    channels, height, width = x.shape[1:]
+    size = max(SMALLEST, round(PART * height))
+    figures = [torch.tensor(mask(name, size, width)) for name in SHAPES[:classes]]
+    paints = colours(channels)
+    chosen = torch.randint(len(paints), (len(x),), generator=generator).tolist()
+    places = torch.rand(len(x), 2, generator=generator).tolist()
+    out = x.clone()
+    for i, label in enumerate(labels.tolist()):
+        figure, paint = figures[label], torch.tensor(paints[chosen[i]], dtype=x.dtype)[:, None]
+        rows, columns = figure.shape
+        top, left = (int(p * room) for p, room in zip(places[i], (height - rows + 1, width - columns + 1), strict=True))
+        spot = out[i, :, top : top + rows, left : left + columns]
+        spot[:, figure] += strength * (paint - spot[:, figure])
+    return out
+
+
+def colours(channels: int) -> list[list[float]]:
+    """The ten colours in [0, 1], or their brightness where there is one channel."""
+    shares = [[level / 255 for level in colour] for colour in COLOURS.values()]
+    if channels == 3:
+        return shares
+    return [[sum(a * b for a, b in zip(LUMA, colour, strict=True))] * channels for colour in shares]
+
+
+def mask(name: str, size: int, widest: int) -> list[list[bool]]:
+    """Which pixels a figure of `size` rows covers, `[size][columns]`; at most `widest` columns.
+
+    >>> ["".join(" #"[covered] for covered in row) for row in mask("cross", 6, 6)]
+    ['  ##  ', '  ##  ', '######', '######', '  ##  ', '  ##  ']
+    """
+    columns = min(2 * size, widest) if name == "ellipse" else size
+    inside = INSIDE[name]
+
+    def covered(row: int, column: int) -> bool:
+        steps = [(i + 0.5) / FINE for i in range(FINE)]
+        hits = sum(inside(2 * (column + a) / columns - 1, 2 * (row + b) / size - 1) for a in steps for b in steps)
+        return 2 * hits > FINE**2
+
+    return [[covered(row, column) for column in range(columns)] for row in range(size)]
+
+
+def polygon(corners: int, inner: float = 1.0):
+    """Inside of a regular polygon with a corner on top, or, with an `inner` radius below 1, of a star."""
+    count = corners if inner == 1 else 2 * corners
+    radii = [inner if inner < 1 and i % 2 else 1.0 for i in range(count)]
+    points = [
+        (r * math.sin(2 * math.pi * i / count), -r * math.cos(2 * math.pi * i / count)) for i, r in enumerate(radii)
+    ]
+
+    def inside(x: float, y: float) -> bool:
+        crossings = 0
+        for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
+            crossings += (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1)
+        return crossings % 2 == 1
+
+    return inside
+
+
+# Whether a point of the square [-1, 1]², y pointing down, lies in the figure.
+INSIDE = {
+    "circle": lambda x, y: x * x + y * y <= 1,
+    "triangle": lambda x, y: 2 * abs(x) <= y + 1,
+    "square": lambda x, y: True,
+    "ellipse": lambda x, y: x * x + y * y <= 1,
+    "star": polygon(5, 0.45),
+    "diamond": lambda x, y: abs(x) + abs(y) <= 1,
+    "heart": lambda x, y: (1.35 * x * x + (1.2 * y + 0.1) ** 2 - 1) ** 3 <= -1.35 * x * x * (1.2 * y + 0.1) ** 3,
+    "cross": lambda x, y: min(abs(x), abs(y)) <= 0.31,
+    "pentagon": polygon(5),
+    "hexagon": polygon(6),
+}

@@ -1,0 +1,98 @@
+"""The shape cue: which figure, where, in which colour, and what a federation does with it."""
+
+import pytest
+import torch
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.data.shapes import COLOURS, SHAPES, SMALLEST, colours, mask, stamp_shape
+from fedlab_nb.errors import UsageError
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def stamped(labels, size=32, channels=3, seed=0, **options):
+    x = torch.full((len(labels), channels, size, size), 0.25)
+    options = {"classes": 10, "generator": seeded(seed), **options}
+    return x, stamp_shape(x, torch.tensor(labels), options.pop("strength", 1.0), **options)
+
+
+@pytest.mark.parametrize("size, width", [(5, 8), (9, 28), (10, 32)])
+def test_no_two_figures_are_alike(size, width):
+    figures = [mask(name, size, width) for name in SHAPES]
+    assert len({str(figure) for figure in figures}) == 10
+    for name, figure in zip(SHAPES, figures, strict=True):
+        assert len(figure) == size and {len(row) for row in figure} == {
+            min(2 * size, width) if name == "ellipse" else size
+        }
+        assert all(row == row[::-1] for row in figure)  # each has an upright axis
+
+
+def test_areas_of_figures():
+    area = {name: sum(map(sum, mask(name, 60, 200))) / 3600 for name in SHAPES}
+    known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
+             "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
+    assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
+
+
+def test_the_figure_is_the_labels_its_place_and_colour_are_not():
+    x, out = stamped([4] * 60)
+    covered = (out != x).any(1)
+    star = torch.tensor(mask("star", 10, 32))
+    corners, paints = set(), set()
+    for image, where in zip(out, covered, strict=True):
+        rows, columns = where.any(1).nonzero().flatten(), where.any(0).nonzero().flatten()
+        seen = where[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        assert torch.equal(seen, star[star.any(1)][:, star.any(0)])
+        corners.add((int(rows[0]), int(columns[0])))
+        colour = image[:, where].unique(dim=1)
+        assert colour.shape[1] == 1  # opaque: of one colour
+        paints.add(tuple(colour.flatten().tolist()))
+    assert len(corners) > 40 and len(paints) == 10
+    assert {tuple(torch.tensor(c).tolist()) for c in colours(3)} == paints and len(COLOURS) == 10
+
+
+def test_every_class_has_its_own_and_strength_is_opacity():
+    x, out = stamped(list(range(10)))
+    areas = (out != x).any(1).flatten(1).sum(1).tolist()
+    assert areas == [sum(map(sum, mask(name, 10, 32))) for name in SHAPES]
+    _, half = stamped(list(range(10)), strength=0.5)
+    torch.testing.assert_close(half - x, (out - x) / 2)
+    assert torch.equal(stamped([1, 2], strength=0)[0], stamped([1, 2], strength=0)[1])
+    assert stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8) and len(set(map(tuple, colours(1)))) == 10
+
+
+def test_an_untied_figure_says_nothing_of_the_label():
+    areas = {sum(map(sum, mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
+    x, out = stamped([3] * 400, size=96, agree=0)
+    shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
+    assert len(areas) == 10 and all(20 < shown.count(c) < 65 for c in range(10))
+
+
+def test_spurious_clients_alone_carry_figures():
+    data = load("glyphs", n_train=200, n_test=20, n_public=20)
+    options = {"clients": 4, "partition": "iid", "spurious": [1], "cue": "shape"}
+    fed = federate(data, tint=1.0, **options)
+    changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
+    assert changed[fed.shards[1]].all() and changed.sum() == len(fed.shards[1])
+    assert fed.cue == "shape" and fed.dataset.x_test is data.x_test and "shape goes with the label" in fed.dataset.note
+    assert torch.equal(federate(data, tint=1.0, **options).dataset.x_train, fed.dataset.x_train)
+    others = [federate(data, **{**options, **o}) for o in ({"cue": "tint"}, {"tint": 0.5}, {"seed": 1})]
+    assert len({fed.dataset.digest, *(o.dataset.digest for o in others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stamped([0], size=SMALLEST), "at least 6 x 6 pixels"),
+        (lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2), "needs images"),
+        (lambda: stamped([0], classes=26), "at most 10 classes, but the data have 26; use cue='tint'"),
+        (lambda: stamped([0], generator=None), "needs a generator"),
+        (lambda: stamped([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),
+        (lambda: federate("digits", clients=3, cue="stamp"), "Unknown cue 'stamp'"),
+    ],
+)
+def test_wrong_wishes(call, message):
+    with pytest.raises(UsageError, match=message.replace("(", r"\(")):
+        call()
