@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data.partition import (
     RULES,
+    SIZED,
     by_classes,
+    client_dirichlet,
     cut,
     cut_counts,
     default_minimum,
@@ -35,6 +37,8 @@ def cases(draw):
         alpha=10.0 ** draw(st.floats(-3, 3)),
         classes_per_client=draw(st.integers(1, classes)),
     )
+    if options["partition"] in SIZED and draw(st.booleans()):
+        options["size_sigma"] = draw(st.floats(0, 10))
     if draw(st.booleans()):
         options["minimum"] = draw(st.integers(1, len(labels) // clients))
     return labels, classes, clients, draw(st.integers(0, 2**31)), options
@@ -150,6 +154,56 @@ def test_quantity_sizes_follow_alpha_and_contents_do_not():
     assert all(np.bincount(labels[shard]).max() < 0.15 * len(shard) for shard in made.shards)
 
 
+@settings(max_examples=50, deadline=None)
+@given(cases(), st.data())
+def test_client_dirichlet_gives_exactly_the_sizes_asked_for(case, data):
+    labels, classes, clients, seed, options = case
+    ends = sorted(data.draw(st.lists(st.integers(0, len(labels)), min_size=clients - 1, max_size=clients - 1)))
+    sizes = np.diff([0, *ends, len(labels)])
+    owner = client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
+    assert np.bincount(owner, minlength=clients).tolist() == sizes.tolist()
+
+
+def test_client_dirichlet_sizes_are_equal_and_each_client_has_its_own_mix():
+    labels = np.arange(1003) % 10
+    for alpha in (1e-3, 0.1, 100):
+        made = cut(labels, 10, 10, rng(), partition="client_dirichlet", alpha=alpha)
+        assert sorted(map(len, made.shards)) == [100] * 7 + [101] * 3 and made.moved == 0
+    # Var q_kc = (1/C)(1 - 1/C) / (C alpha + 1) of the mixes; samples are plenty, so the shards show them.
+    labels = np.repeat(np.arange(4), 100_000)
+    sizes = np.full(50, 400)
+    left = np.arange(len(labels))[:: len(labels) // sizes.sum()]
+    owner = client_dirichlet(labels[left], 4, sizes, rng(1), 5.0)
+    mixes = np.stack([np.bincount(labels[left][owner == k], minlength=4) for k in range(50)]) / 400
+    assert 0.5 < mixes.var() / (0.25 * 0.75 / (4 * 5.0 + 1)) < 1.5
+
+
+def test_a_class_that_has_run_out_counts_no_more():
+    # One client wants class 0 alone (5 samples are there) and has room for 8: it gets all of class 0, then others.
+    class Wishes(Fixed):
+        def permutation(self, n):
+            return np.arange(n) if isinstance(n, int) else n
+
+        def random(self, n):
+            return np.full(n, 0.5)
+
+    labels = np.array([0] * 5 + [1] * 5)
+    owner = client_dirichlet(labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0)
+    assert owner[:5].tolist() == [0] * 5 and np.bincount(owner[5:]).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("partition", SIZED)
+def test_lognormal_sizes_spread_with_sigma(partition):
+    labels = np.arange(5000) % 10
+    spread = []
+    for sigma in (0, 0.4, 1.2):
+        made = [cut(labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma) for s in range(20)]
+        spread.append(np.mean([np.std(np.log([len(shard) for shard in each.shards])) for each in made]))
+    assert spread[0] < spread[1] < spread[2]
+    if partition == "client_dirichlet":  # exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
+        assert spread[0] == 0 and spread[1] == pytest.approx(0.4, rel=0.15) and spread[2] == pytest.approx(1.2, rel=0.2)
+
+
 def test_iid_sizes_differ_by_one_at_most():
     assert sorted(map(len, cut(np.zeros(11, int), 2, 3, rng(), partition="iid").shards)) == [3, 4, 4]
 
@@ -226,6 +280,9 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
         (dict(minimum=0), r"minimum is 0, but"),
         (dict(classes_per_client=5), r"classes_per_client is 5, but it must be a whole number from 1 to 4"),
         (dict(max_draws=0), r"max_draws is 0, but"),
+        (dict(size_sigma=-1), r"size_sigma is -1, but it must be a number from 0 to 10"),
+        (dict(size_sigma=1, partition="iid"), r"size_sigma is 1, but partition 'iid' has no lognormal sizes to set"),
+        (dict(partition="natural"), r"Unknown partition 'natural'"),
     ],
 )
 def test_wrong_arguments(options, message):

@@ -1,0 +1,242 @@
+"""A person's own data and clients: arrays, added names, client ids, lists of indices, and the share that is used."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlab_nb.data import add_dataset, describe, federate, in_memory, load, plain, registry
+from fedlab_nb.data.arrays import content_digest, from_arrays
+from fedlab_nb.data.own_clients import factorised, owners
+from fedlab_nb.errors import UsageError
+
+X, Y = np.linspace(0, 1, 60 * 4).reshape(60, 4).astype("float32"), np.arange(60) % 3
+OWN = {"x_train": X, "y_train": Y, "x_test": X[:9], "y_test": Y[:9]}
+IDS = np.repeat(["north", "south", "east"], [10, 20, 30])
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+    """Names that a test adds are gone after it."""
+    monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(registry, "DATASETS", dict(registry.DATASETS))
+
+
+# ------------------------------------------------------------------------------------------------------ arrays
+def test_arrays_are_what_the_same_file_is(tmp_path):
+    arrays = {**OWN, "x_public": X[:5], "client_train": IDS}
+    np.savez(tmp_path / "own.npz", **arrays)
+    file, made = load(tmp_path / "own.npz"), from_arrays(arrays)
+    for name in ("x_train", "y_train", "x_test", "y_test", "x_public", "client_train"):
+        assert torch.equal(getattr(file, name), getattr(made, name)), name
+    assert made.client_names == file.client_names == ("east", "north", "south") and made.note == file.note
+    assert describe(tmp_path / "own.npz").n_clients == 3
+
+
+def test_a_tuple_torch_tensors_and_lists_are_the_same_data():
+    made = from_arrays(OWN)
+    tensors = {name: torch.from_numpy(array) for name, array in OWN.items()}
+    for same in (tuple(OWN.values()), tensors, [*OWN.values(), None, None], {**OWN, "y_train": Y.tolist()}):
+        assert from_arrays(same).digest == made.digest
+    assert from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != made.digest
+    assert from_arrays({**OWN, "client_train": IDS}).digest != made.digest
+
+
+def test_a_dataset_has_copies_of_its_own():
+    x = np.zeros((60, 1, 8, 8), np.float32)
+    made = from_arrays({**OWN, "x_train": x, "x_test": x[:9]})
+    x[:] = 1
+    assert not made.x_train.any()
+
+
+def test_the_digest_follows_the_tensors():
+    made = from_arrays(OWN)
+    before = content_digest(made)
+    made.y_train[0] = 2
+    assert content_digest(made) != before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(x_test=None), "The arrays lack x_test; give x_train, y_train, x_test, y_test"),
+        (dict(x_tests=X), "Unknown array 'x_tests': did you mean 'x_test'"),
+        (dict(y_train=Y[:-1]), "but y_train has 59 labels"),
+        (dict(x_train=[[1.0], [2.0, 3.0]]), "The array x_train cannot be used"),
+        (dict(client_train=IDS[1:]), r"client_train has shape \(59,\), but it must be \[60\]"),
+        (dict(client_train=np.linspace(0, 1, 60)), "client_train holds float64, but client ids must be whole numbers"),
+        (dict(client_train=np.array([None] * 60)), "client_train holds object, but"),
+    ],
+)
+def test_one_sentence_for_each_unusable_array(changes, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        from_arrays({**OWN, **changes})
+    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------ names
+def test_a_name_is_taken_everywhere(tmp_path):
+    assert add_dataset("mine", OWN) == "mine" and load("mine").name == "mine"
+    about = describe("mine")
+    assert (about.input_shape, about.classes, about.n_train, about.n_test, about.n_clients) == ((4,), 3, 60, 9, 0)
+    assert federate("mine", clients=3).dataset is load("mine") is in_memory("mine")
+    add_dataset("mine", {**OWN, "client_train": IDS})  # the same name again is the new data
+    assert federate("mine").partition == "natural" and describe("mine").digest != about.digest
+    np.savez(tmp_path / "own.npz", **OWN)
+    add_dataset("filed", tmp_path / "own.npz", title="From a file")
+    assert load("filed") is load(tmp_path / "own.npz") and in_memory("filed") is None
+    assert registry.DATASETS["filed"].title == "From a file"
+
+
+def test_a_digest_that_a_person_wrote_is_not_trusted():
+    from dataclasses import replace
+
+    first, second = (replace(from_arrays({**OWN, "y_train": y}), digest="mine") for y in (Y, (Y + 1) % 3))
+    names = {plain({"dataset": dataset})["dataset"] for dataset in (first, second, first)}
+    assert len(names) == 2 and len({describe(name).digest for name in names}) == 2
+
+
+def test_settings_stay_text():
+    assert plain({"alpha": 1}) == {"alpha": 1} and plain({"dataset": "digits"}) == {"dataset": "digits"}
+    assert plain({"dataset": load("digits")}) == {"dataset": "digits"}
+    assert plain({"dataset": ["digits", OWN]})["dataset"] == ["digits", plain({"dataset": OWN})["dataset"]]
+    fed = federate("digits", clients=3, seed=5)
+    given = plain({"dataset": fed, "epochs": 2})
+    assert given["seed"] == 5 and given["epochs"] == 2
+    assert all(map(torch.equal, federate(given["dataset"]).shards, fed.shards))
+
+
+@pytest.mark.parametrize("name", ["digits", "a/b", "mine.npz", "", "a b", 3])
+def test_names_that_cannot_be(name):
+    with pytest.raises(UsageError, match="cannot be a data set's name"):
+        add_dataset(name, OWN)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(dataset=3), "A int is no data set; give a name"),
+        (dict(dataset=federate("digits", clients=3), alpha=1), "A federation has clients of its own, so alpha cannot"),
+        (dict(indices=[[0]], clients=3), "Own indices are a partition of their own; leave clients out"),
+        (dict(indices=[[0]], partition="iid"), "Own indices are a partition of their own; leave partition out"),
+    ],
+)
+def test_wrong_sources(settings, message):
+    with pytest.raises(UsageError, match=message):
+        plain(settings)
+
+
+# ------------------------------------------------------------------------------------------------------ own clients
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(st.integers(-5, 5)), min_size=1, max_size=40), st.booleans())
+def test_natural_clients_are_the_ids(ids, as_text):
+    ids = np.array(ids).astype(str) if as_text else np.array(ids)
+    client, names = factorised(ids, len(ids))
+    assert [names[k] for k in client] == [str(i) for i in ids.tolist()] and len(set(names)) == len(names)
+    n = len(ids)
+    x = np.zeros((n + 1, 2)) + np.arange(n + 1)[:, None]
+    fed = federate((x[:n], np.arange(n) % 2 if n > 1 else [1], x, np.zeros(n + 1, int), None, None, ids), seed=n)
+    assert fed.partition == "natural" and fed.clients == len(names) and fed.moved == 0
+    for name, shard in zip(fed.dataset.client_names, fed.shards, strict=True):
+        assert shard.tolist() == [i for i in range(n) if str(ids[i]) == name]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-1, 4), min_size=60, max_size=60).filter(lambda o: max(o) >= 0), st.integers(0, 9))
+def test_own_indices_are_the_shards(owner, seed):
+    lists = [rows for k in range(5) if (rows := [i for i in range(60) if owner[i] == k])]
+    shuffled = [np.random.default_rng(seed).permutation(rows) for rows in lists]
+    fed = federate(from_arrays(OWN), indices=shuffled, seed=seed)
+    assert [shard.tolist() for shard in fed.shards] == lists and fed.minimum == min(map(len, lists))
+    assert int(fed.label_counts.sum()) == sum(map(len, lists))
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([[0, 1], [1]], "Client 1 has the index 1 that is already given"),
+        ([[0, 0]], "Client 0 has the index 0 that is already given"),
+        ([[0], [60]], r"Client 1 has the index 60, but the training samples are 0..59"),
+        ([[-1]], "Client 0 has the index -1"),
+        ([[0], []], "The index list of client 1 must be one row"),
+        ([[[0]]], "The index list of client 0 must be one row"),
+        ([[0.5]], "The indices of client 0 are float64"),
+        ([], "indices is empty"),
+        (3, "indices is a int, but it must be a list"),
+        ("01", "indices is a str, but"),
+    ],
+)
+def test_wrong_indices(indices, message):
+    with pytest.raises(UsageError, match=message):
+        owners(indices, 60)
+    with pytest.raises(UsageError, match=message):
+        federate(from_arrays(OWN), indices=indices)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(alpha=1), "alpha cannot be set for data set 'own', because its 3 clients are its own"),
+        (dict(clients=4), "clients is 4, but data set 'own' has 3 clients of its own"),
+        (dict(partition="natural", minimum=5), "minimum cannot be set"),
+        (dict(partition="natural", size_sigma=1, repair="redraw"), "repair and size_sigma cannot be set"),
+    ],
+)
+def test_what_natural_clients_refuse(options, message):
+    own = from_arrays({**OWN, "client_train": IDS})
+    with pytest.raises(UsageError, match=message):
+        federate(own, **options)
+    assert federate(own, partition="natural", alpha=7, clients=3).clients == 3  # as `iid`, it makes no use of alpha
+    assert federate(own, partition="dirichlet", alpha=1, clients=4).clients == 4
+
+
+def test_natural_without_ids_is_refused():
+    with pytest.raises(UsageError, match="The data set 'digits' does not name its clients"):
+        federate("digits", partition="natural")
+
+
+# ------------------------------------------------------------------------------------------------------ share
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0.1, 1), st.sampled_from(["dirichlet", "client_dirichlet", "iid", "classes"]), st.integers(0, 99))
+def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
+    own = from_arrays(OWN)
+    fed, again = (federate(own, share=share, partition=partition, clients=4, seed=seed) for _ in range(2))
+    used = torch.cat(fed.shards).tolist()
+    assert len(used) == len(set(used)) == round(share * 60) and fed.share == share
+    assert min(map(len, fed.shards)) >= fed.minimum
+    assert all(map(torch.equal, fed.shards, again.shards))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9])
+def test_a_share_of_natural_clients_is_a_share_of_each(share):
+    own = from_arrays({**OWN, "client_train": IDS})
+    whole, part = federate(own), federate(own, share=share)
+    for all_of_it, some in zip(whole.shards, part.shards, strict=True):
+        assert len(some) == max(1, round(share * len(all_of_it))) and set(some.tolist()) <= set(all_of_it.tolist())
+
+
+def test_a_wrong_share():
+    for share in (0, 1.1, -1, float("nan")):
+        with pytest.raises(UsageError, match="share is .*, but it must be a number above 0 and up to 1"):
+            federate("digits", share=share)
+
+
+def test_all_of_the_data_is_the_federation_of_ever():
+    plainly, asked = federate("digits", clients=4, seed=2), federate("digits", clients=4, seed=2, share=1, size_sigma=0)
+    assert all(map(torch.equal, plainly.shards, asked.shards))
+
+
+def test_public_shares_leave_natural_clients_their_own():
+    from fedlab_nb.data import with_public
+
+    own = from_arrays({**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]})
+    made = with_public(own, 0.0)  # the public part comes back, and belongs to nobody
+    assert len(made.y_train) == 66 and sum(map(len, federate(made).shards)) == 60
+    made = with_public(own, 0.3)
+    place = {tuple(row): k for row, k in zip(own.x_train.tolist(), own.client_train.tolist(), strict=True)}
+    assert len(made.y_train) == 46 and len(made.x_public) == 20
+    known = [(place[tuple(row)], k) for row, k in zip(made.x_train.tolist(), made.client_train.tolist(), strict=True)]
+    assert all(k in (-1, before) for before, k in known) and sum(k >= 0 for _, k in known) >= 40
+    with pytest.raises(UsageError, match="which leaves client 'a' without a training sample"):
+        with_public(from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)
