@@ -26,19 +26,22 @@ def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
     return 2 * per_direction * state_bytes(d) * rounds
 
 
-def fens_bytes(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> int:
+def fens_bytes(
+    d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0, ranges: int = 0
+) -> int:
     """FENS, down and up: S + S + M (ensemble entry) + 2 * 4 q * T, where an entry is one quantised model.
 
     The paper prints ratios and no formula; this is the simple accounting that gives all of them.
 
     q: numbers of the aggregator; `rounds`: T of its training; bits = 32 means an ensemble that is not quantised. An
     entry is bits (d - kept) / 8 + 4 kept + 4 tensors bytes: `kept` of the d numbers stay float32 (biases, batch norm),
-    and each of `tensors` quantised tensors has a float32 scale. The paper neglects both, hence the defaults. Exact
+    and each of `tensors` quantised tensors has a float32 scale. The paper neglects both, hence the defaults. With
+    quantised activations `ranges` float32 numbers go up and come down with every entry. Exact
     where every tensor's codes fill whole bytes (always at 8 bits), otherwise up to one byte a tensor and client too
     low.
     """
-    entry = -(-bits * (d - kept) // 8) + FLOAT * (kept + tensors)
-    return one_shot_bytes(d) + clients * entry + 2 * state_bytes(q) * rounds
+    entry = -(-bits * (d - kept) // 8) + FLOAT * (kept + tensors + ranges)
+    return one_shot_bytes(d) + FLOAT * ranges + clients * entry + 2 * state_bytes(q) * rounds
 
 
 def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> float:

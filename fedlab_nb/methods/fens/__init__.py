@@ -8,15 +8,17 @@ Departures from the paper, and why:
 - J local steps (the paper's K): the pseudo-code's loop from 0 to K makes K+1, but the table of settings says 1.
 - Clients count by the samples they used, as in the public code; the pseudo-code's 1/|S_t| is client_weights=uniform.
 - The network has biases; per-class weights start at 1/M, plain averaging (public code: start=xavier).
-- FedAdam's β₁ = 0.9, β₂ = 0.99 and κ = 0.001 are the public code's; the paper gives none. m and v start at 0.
-- Weights alone are quantised, a scale a tensor; the public code quantises activations too, calibrated on test data.
-  Rules that leave the ensemble at the server use the quantised models as well, so that rules differ in the rule alone.
+- FedAdam's β₁ = 0.9, β₂ = 0.99 and κ = 0.001 (knobs) are the public code's; the paper gives none. m and v start at 0.
+- `per_round` clients take part in a round of phase 2, all of them by default, as in the paper's experiments.
+- Weights are quantised, a scale a tensor; activations only with `activation_bits`, by ranges that each client measures
+  on what it held out (the public code: on test data).
+- Rules that leave the ensemble at the server use the quantised models as well, so that rules differ in the rule alone.
 - Classroom preset: per-class weights, T = 50, η_s = 0.01. Beside a toy model 500 rounds of a network are not tiny.
 - A client that held nothing out is in no S_t and gets no aggregator, though the ensemble. As in the paper's count, the
   last λ does not go down again. The loss and the tables that are shown are ours to watch and are not sent.
 
 The paper's extensions: `distil` teaches one network on public images, at the server (KL at temperature 3, Adam 1e-3;
-the paper gives no numbers, so the paper preset's 80,000 steps are ours, too): 85.7 where the ensemble has 87.4 (digits,
+the paper gives no numbers, so these, and the 800 steps, are ours): 85.7 where the ensemble has 87.4 (digits,
 M = 10, alpha = 0.1, seeds 0-2). `without` forgets a client: phase 1 as it was, then ensemble and phase 2 without its
 model and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing goes down. It stands
 for data that the server has anyway; here the held-out parts are sent for it (phase "labelled set"). Downsized clients

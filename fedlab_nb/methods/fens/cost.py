@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from ...comm import formulas
 from ...models import model_state
 from ..context import Context
+from .activations import quantised_layers
+from .steps import PHASE
 
 # CIFAR-10 in the paper: ResNet-8, and the network aggregator with k = 40 between 20 clients
 PAPER_D, PAPER = 4_932_344, {"clients": 20, "q": 8450, "rounds": 500, "bits": 8}
@@ -30,17 +32,19 @@ class Size(NamedTuple):
         return cls(d, d - sum(coded), len(coded))
 
 
-def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int) -> int:
-    """`formulas.fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones"""
+def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0) -> int:
+    """`formulas.fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
+    ranges: numbers of a model's activation ranges"""
     if bits > 8:
-        return formulas.fens_bytes(size.d, clients, q, rounds, 32)
-    return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors)
+        return formulas.fens_bytes(size.d, clients, q, rounds, 32, ranges=ranges)
+    return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges)
 
 
-def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int]) -> dict[str, Any]:
+def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False) -> dict[str, Any]:
     """What one client's traffic came to, beside the formula, and the formula with the paper's network in its place.
 
-    `client`: the (first) member's model;   `terms`: `Fens.terms` of this run. "measured" is of the client with the
+    `client`: the (first) member's model;   `terms`: `Fens.terms` of this run, whose rounds are those that a client is
+    expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with the
     most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
     matrices or labelled samples that the rule needs besides; None where architectures differ. "ratio_at_paper_size" is
     of this run's M, q and T, "ratio_of_the_paper" (4.36) of the paper's, both with the ResNet-8 of 4.9 million numbers:
@@ -52,8 +56,10 @@ def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int]) -> d
     formula = None
     if len(set(ctx.architectures)) == 1:
         start = 0 if ctx.init == "same" else formulas.state_bytes(size.d)  # clients that draw their own get none
+        own = [int(r["messages"]) for r in ledger.rows() if (r["client"], r["phase"]) == (busiest, PHASE)]
+        taken = {"rounds": max(own, default=0), "ranges": 2 * len(quantised_layers(client)) if ranged else 0}
         besides = sum(int(r["bytes"]) for r in ledger.rows() if r["client"] == busiest and r["phase"] in BESIDES)
-        formula = client_bytes(size, **terms) - start + besides
+        formula = client_bytes(size, **{**terms, **taken}) - start + besides
     return {
         "measured": traffic[busiest],
         "formula": formula,

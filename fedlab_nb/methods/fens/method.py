@@ -10,8 +10,9 @@ down, J steps of SGD with η_l at each client, λ up, one server step (FedAdam i
 trained need no rounds.
 
 Bytes of one client, q numbers in λ: 4d (initial model) + 4d (own model) + M d bits/8 (ensemble; numbers that are not
-quantised, and scales, 4 each) + 2·4q·T. Averaging and weighted averaging need no ensemble at the clients and no rounds;
-weighted averaging sends C counts up (int32), voting M·C·C.
+quantised, and scales, 4 each) + 2·4q·T (with `per_round` the rounds that it takes part in); quantised activations: 8 a
+layer, with its own model and with each of the ensemble. Averaging and weighted averaging need no ensemble at the
+clients and no rounds; weighted averaging sends C counts up (int32), voting M·C·C.
 
 Departures from the paper, its extensions and what was found stand in the package's docstring.
 """
@@ -29,6 +30,7 @@ from ...training import Recipe
 from ..base import GlobalModel, Method, Steps, knob, register
 from ..context import Context
 from ..parts import server_optimizers
+from .activations import measured_ranges
 from .aggregators import AGGREGATORS, TRAINED, Aggregator, trained_aggregator
 from .cost import byte_numbers
 from .fixed_rules import fixed_rule
@@ -36,7 +38,7 @@ from .influence import watched
 from .model import FensModel, distilled, quantised_experts, send_ensemble
 from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, client_weights, draw_batches
 from .report import FensReport
-from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient
+from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient, participants
 
 
 @register(
@@ -65,11 +67,28 @@ class Fens(Method):
         0.01, "Server rate", "Not used by FedAvg.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.001
     )
     server: str = knob("fedadam", "Server step", "How the server moves λ.", options=server_optimizers.SERVER_OPTIMIZERS)
+    beta1: float = knob(
+        0.9, "β₁", "Of FedAdam and FedYogi: how long the mean change is remembered.", low=0, high=0.9999
+    )
+    beta2: float = knob(0.99, "β₂", "Of FedAdam and FedYogi: how long its square is.", low=0, high=0.99999)
+    tau: float = knob(
+        1e-3, "Floor", "Of FedAdam and FedYogi: a change's least divisor.", symbol="κ", low=1e-8, high=1, log=True
+    )
+    per_round: int = knob(
+        0, "Clients a round", "How many train λ, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
+    )
     client_weights: str = knob(
         "samples", "Client weights", "By samples used, or all alike.", symbol="w_k", options=CLIENT_WEIGHTS
     )
     start: str = knob("average", "Start", "Per-class weights begin at 1/M, or drawn.", options=("average", "xavier"))
     bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
+    activation_bits: int = knob(
+        32,
+        "Activation bits",
+        "Of what layers read, 2 to 8, ranges from held-out samples; 32: as it is.",
+        low=2,
+        high=32,
+    )
     proxy: str = knob(
         "held-out", "Trained on", "Held-out or training samples (all, or as many); or the server's.", options=PROXIES
     )
@@ -77,7 +96,7 @@ class Fens(Method):
     without: int = knob(-1, "Forget client", "Leave its model and samples out of phase 2; -1: nobody.", low=-1)
     distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
     distil_steps: int = knob(
-        800, "Distillation steps", "Batches of 64; not in the paper.", low=1, high=1_000_000, log=True, paper=80_000
+        800, "Distillation steps", "Batches of 64; not in the paper.", low=1, high=1_000_000, log=True
     )
 
     report = FensReport
@@ -89,7 +108,9 @@ class Fens(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(not 8 < self.bits < 32, "fens.bits", bits=self.bits)
+        for name in ("bits", "activation_bits"):
+            bits = getattr(self, name)
+            demand(not 8 < bits < 32, "fens.bits", name=name, bits=bits)
         held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
         demand(held_out, "fens.held_out", aggregator=self.aggregator)
         others = self.without < 0 or self.without < ctx.clients_count > 1
@@ -119,7 +140,8 @@ class Fens(Method):
         members, q, rounds = clients - (0 <= self.without < clients), 0, 0
         if self.aggregator in TRAINED:
             q = self.new_rule(members, classes, input_shape).q
-            rounds = self.rounds if self.federated else 0
+            taking_part = min(self.per_round or members, members) / members
+            rounds = round(self.rounds * taking_part) if self.federated else 0
         models = members - self.skip_own if self.federated else 0
         return {"clients": models, "q": q, "rounds": rounds, "bits": self.bits}
 
@@ -136,8 +158,9 @@ class Fens(Method):
         members = [k for k in range(ctx.clients_count) if k != self.without]
         # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
         uploaded = yield from ctx.one_upload()
+        ranges = measured_ranges(ctx, uploaded, members) if self.activation_bits <= 8 else []
         with ctx.server():
-            packed, experts = quantised_experts(uploaded, self.bits, members)
+            packed, experts = quantised_experts(uploaded, self.bits, members, ranges, self.activation_bits)
         if self.federated:
             send_ensemble(ctx, members, packed, self.skip_own)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
@@ -154,7 +177,7 @@ class Fens(Method):
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
             fens = yield from watched(experts, rule, proxies, rounds, self.rounds, rates)
         terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
-        fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms))
+        fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
         if not self.distil:
             return fens
         with ctx.server():
@@ -168,33 +191,38 @@ class Fens(Method):
         of client k's first mini-batch).
 
         `proxies`: by client, or the "server"'s own (link None);   `stream(k)` draws client k's mini-batches;
-        `server()` guards the server's part;   `at_once`: the shortcut for J = 1. Nobody without a sample takes part.
+        `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
+        sample takes part. With `per_round` the loss and the weights are those of S_t.
         """
         w = client_weights(proxies, self.batch, self.client_weights)
         lam, steps = flat_parameters(rule), self.local_steps
         batches = {i: draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
-        shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 else None
+        taking_part = participants(list(w), self.per_round, self.rounds, stream)
+        partial = 0 < self.per_round < len(w)
+        shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
         state, rate = server_optimizers.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
-        for t in range(self.rounds):
+        moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
+        for t, chosen in enumerate(taking_part):
             start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
+            share = {i: w[i] / sum(w[j] for j in chosen) for i in chosen} if partial else w
             if shortcut:
                 loss, slope = shortcut(t)
                 delta = -self.eta_l * slope
                 if link:
                     count_round(link.ledger, w, lam)
             else:
-                for i in w:
+                for i in chosen:
                     # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
                     for j in range(steps):
                         value, slope = gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
                         lam -= self.eta_l * slope
-                        loss = loss if j else loss + w[i] * value
+                        loss = loss if j else loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
             # Server: the mean change, and one step of its own.
             with server():
                 if returned:
-                    delta = server_optimizers.mean_change(list(w.values()), returned, start)
-                moved, state = server_optimizers.step(self.server, start, delta, state, lr=rate)
+                    delta = server_optimizers.mean_change(list(share.values()), returned, start)
+                moved, state = server_optimizers.step(self.server, start, delta, state, lr=rate, **moments)
                 lam.copy_(moved)
             yield loss

@@ -15,6 +15,7 @@ from ...training.distill import distil, distillation_loss
 from ...training.evaluate import accuracy
 from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
+from .activations import PHASE, with_rounded_inputs
 from .aggregators import Aggregator
 from .report import FensReport
 
@@ -44,22 +45,29 @@ class Experts:
 
 
 def quantised_experts(
-    uploaded: ClientModels, bits: int, members: Sequence[int]
-) -> tuple[list[Mapping[str, Any]], Experts]:
-    """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are."""
+    uploaded: ClientModels, bits: int, members: Sequence[int], ranges: Sequence[Tensor] = (), activation_bits: int = 32
+) -> tuple[list[dict[str, Any]], Experts]:
+    """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are.
+
+    With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
+    """
     states = [uploaded.state(k) for k in members]
-    packed: list[Mapping[str, Any]] = [quantise_state(own, bits) if bits <= 8 else own for own in states]
+    packed: list[dict[str, Any]] = [quantise_state(own, bits) if bits <= 8 else own for own in states]
     architectures = ClientModels([uploaded.module(k) for k in members])
-    return packed, Experts(architectures.with_states([dequantise_state(state) for state in packed]), members)
+    answering = architectures.with_states([dequantise_state(state) for state in packed])
+    for module, own, state in zip(answering.modules, ranges, packed, strict=False):
+        with_rounded_inputs(module, own, activation_bits)
+        state[PHASE] = own
+    return packed, Experts(answering, members)
 
 
-def send_ensemble(ctx: Context, members: Sequence[int], packed: list[Mapping[str, Any]], skip_own: bool) -> None:
+def send_ensemble(ctx: Context, members: Sequence[int], packed: Sequence[Mapping[str, Any]], skip_own: bool) -> None:
     """Every member gets all M models, or all but its own."""
     if not skip_own and len(members) == ctx.clients_count:
         ctx.link.broadcast(packed, phase="ensemble")
         return
     for at, k in enumerate(members):
-        ctx.link.down(k, packed[:at] + packed[at + 1 :] if skip_own else packed, phase="ensemble")
+        ctx.link.down(k, [*packed[:at], *packed[at + 1 :]] if skip_own else packed, phase="ensemble")
 
 
 class FensModel(GlobalModel):

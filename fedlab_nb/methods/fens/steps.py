@@ -8,7 +8,7 @@ step led.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,17 @@ def all_at_once(
     each = torch.cat([pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()])  # [P]
     whole = index.shape[1] == len(pool.labels)  # all use all their samples in every round: nothing to choose
     return lambda t: gradient(aggregator, pool if whole else pool.rows(index[t]), each)
+
+
+def participants(
+    owners: Sequence[Owner], m: int, rounds: int, stream: Callable[[Owner], torch.Generator]
+) -> list[list[Owner]]:
+    """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
+    if not 0 < m < len(owners):
+        return [list(owners)] * rounds
+    draws = stream("participants")
+    chosen = (sorted(torch.randperm(len(owners), generator=draws)[:m].tolist()) for _ in range(rounds))
+    return [[owners[i] for i in own] for own in chosen]
 
 
 def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:

@@ -56,17 +56,18 @@ def mean_change(weights: Tensor | list[float], received: list[Values], parameter
 
 
 def step(
-    name: str, parameters: Values, delta: Values, state: State, *, lr: float = 1.0, tau: float = 1e-3
-) -> tuple[Values, State]:
+    name: str, parameters: Values, delta: Values, state: State, *, lr: float = 1.0, tau: float = 1e-3,
+    beta1: float = BETA1, beta2: float = BETA2,
+) -> tuple[Values, State]:  # fmt: skip
     """One server step: the new parameters and the new state. UsageError for an unknown name."""
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":
         return _each(lambda p, d: p + lr * d, parameters, delta), state
-    m = _each(lambda m, d: BETA1 * m + (1 - BETA1) * d, state.m, delta)
+    m = _each(lambda m, d: beta1 * m + (1 - beta1) * d, state.m, delta)
     if name == "fedadam":
-        v = _each(lambda v, d: BETA2 * v + (1 - BETA2) * d * d, state.v, delta)
+        v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, state.v, delta)
     else:
-        v = _each(lambda v, d: v - (1 - BETA2) * d * d * torch.sign(v - d * d), state.v, delta)
+        v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), state.v, delta)
     return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), State(m, v)
 
 

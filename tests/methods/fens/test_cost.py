@@ -95,6 +95,9 @@ def test_an_8_bit_weight_is_a_quarter_of_its_bytes_and_off_by_half_a_step():
         {"aggregator": "voting"},
         {"proxy": "server"},
         {"without": 2},
+        {"per_round": 2},
+        {"activation_bits": 8},
+        {"activation_bits": 8, "bits": 32, "aggregator": "averaging"},
     ],
 )
 def test_measured_bytes_are_the_formulas(federation, options):
@@ -104,6 +107,17 @@ def test_measured_bytes_are_the_formulas(federation, options):
     assert math.isclose(traffic["ratio_of_the_paper"], 4.3566, abs_tol=5e-5)
     traffic = run(context(federation, init="different"), rounds=6, **options)[0].report.bytes
     assert traffic["measured"] == traffic["formula"]
+
+
+def test_some_clients_a_round_pay_for_the_rounds_they_take_part_in(federation):
+    ctx = context(federation)
+    run(ctx, rounds=9, per_round=2)
+    rows = [r for r in ctx.link.ledger.rows() if r["phase"] == "aggregator"]
+    assert sum(r["messages"] for r in rows if r["direction"] == "up") == 2 * 9
+    assert all(r["bytes"] == r["messages"] * 4 * M * C for r in rows)
+    whole = context(federation)
+    run(whole, rounds=9, per_round=M)
+    assert whole.link.ledger.by_phase()["aggregator"] == (M * 9 * 4 * M * C,) * 2
 
 
 def test_at_the_papers_size_the_rounds_are_small(federation):

@@ -10,7 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.proxies import CLIENT_WEIGHTS, Proxy, client_weights, draw_batches
-from fedlab_nb.methods.fens.steps import flat_parameters
+from fedlab_nb.methods.fens.steps import flat_parameters, participants
 from fedlab_nb.rng import generator
 
 M, C, IMAGE = 5, 4, (1, 8, 8)
@@ -67,16 +67,16 @@ def independent(plan, server):
     chosen = batches(parts, plan)
     table = start("per_class").table.detach().numpy().copy()
     m, v = np.zeros_like(table), np.zeros_like(table)
-    for t in range(plan.rounds):
-        z = np.concatenate([p.logits.numpy()[b[t].numpy()] for p, b in zip(parts, chosen, strict=True)])
-        labels = np.concatenate([p.labels.numpy()[b[t].numpy()] for p, b in zip(parts, chosen, strict=True)])
+    for t, own in enumerate(participants(range(M), plan.per_round, plan.rounds, stream)):
+        z = np.concatenate([parts[i].logits.numpy()[chosen[i][t].numpy()] for i in own])
+        labels = np.concatenate([parts[i].labels.numpy()[chosen[i][t].numpy()] for i in own])
         step = plan.eta_l * pooled_gradient(table, z, labels)
         if server == "sgd":
             table = table - step
         else:
-            m = 0.9 * m - 0.1 * step
-            v = 0.99 * v + 0.01 * step**2
-            table = table + plan.eta_s * m / (np.sqrt(v) + 0.001)
+            m = plan.beta1 * m - (1 - plan.beta1) * step
+            v = plan.beta2 * v + (1 - plan.beta2) * step**2
+            table = table + plan.eta_s * m / (np.sqrt(v) + plan.tau)
     return torch.from_numpy(table).flatten()
 
 
@@ -84,6 +84,24 @@ def independent(plan, server):
 def test_fedadam_with_one_step_is_pooled_adam_without_bias_correction(at_once):
     plan = Fens(rounds=20, batch=8, eta_l=0.7, eta_s=0.05)
     torch.testing.assert_close(trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE)
+
+
+@both_forms
+def test_its_moments_are_knobs(at_once):
+    plan = Fens(rounds=20, batch=8, eta_s=0.05, beta1=0.5, beta2=0.9, tau=0.1)
+    torch.testing.assert_close(trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE)
+    assert (trained(at_once, "per_class", plan)[0] - independent(Fens(rounds=20, batch=8), "adam")).abs().max() > 0.01
+
+
+@both_forms
+def test_some_clients_a_round_are_adam_on_their_samples(at_once):
+    """S_t of 2 among 5: a step on the union of their mini-batches alone. All 5 are 0 of them, bit for bit."""
+    plan = Fens(rounds=20, batch=8, per_round=2, eta_s=0.05)
+    rounds = participants(range(M), 2, 20, stream)
+    assert {len(set(own)) for own in rounds} == {2} and len(set(map(tuple, rounds))) > 4
+    torch.testing.assert_close(trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE)
+    every, everyone = (trained(at_once, "per_class", Fens(rounds=20, batch=8, per_round=m))[0] for m in (0, M))
+    assert torch.equal(every, everyone)
 
 
 @both_forms
