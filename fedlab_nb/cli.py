@@ -54,8 +54,8 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
 
 def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
-    names = ("dataset", "seed", "partition", "public", "holdout", "holdout_for", "model", "preset", "device", *more)
-    names = (*names, "size_sigma", "share", "minimum", "repair")
+    names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
+    names += ("public", "transform", "holdout", "holdout_for", "size_sigma", "share", "minimum", "repair")
     said = {name: value for name in names if (value := getattr(options, name)) is not None}
     return said | settings_from(options.settings)
 

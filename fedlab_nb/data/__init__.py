@@ -15,3 +15,4 @@ from fedlab_nb.data.public import checked_public, describe_with_public, with_pub
 from fedlab_nb.data.registry import DATASETS, DatasetInfo, add_dataset, describe, in_memory, is_path, load
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background
+from fedlab_nb.data.transform import augmentation_part, checked_transform, constants, scale_part

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..comm import Link
-from ..data import Federation
+from ..data import Federation, constants
 from ..errors import RunError
-from ..models import Network, architecture_of, build, load_state, model_state
+from ..models import Network, architecture_of, build, load_state, model_state, normalise_inputs
 from ..models.build import default_width
 from ..models.state import copied, finite
 from ..rng import generator
@@ -74,6 +74,7 @@ class Context:
         dtype: torch.dtype = torch.float32,
         backend: str = "auto",
         init: str = "same",
+        scale: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
         train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
@@ -89,6 +90,7 @@ class Context:
         self.private = PrivateData(federation, holdout, self.device, dtype)
         self.link = Link(self.clients_count)
         self._recall, self._remember, self._train = recall, remember, train or self.train_alone
+        self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
         self._initial: dict[tuple, Network] = {}
 
@@ -133,8 +135,10 @@ class Context:
         return copied(self._initial[own])
 
     def build(self, architecture: tuple, stream: torch.Generator) -> Network:
+        """A network for images in [0, 1], which its first layer brings to the run's scale."""
         name, input_shape, classes, width = architecture
-        return build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
+        model = build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
+        return normalise_inputs(model, *self._scale) if self._scale else model
 
     def server_architecture(self, model: str = "auto") -> tuple:
         """(name, input_shape, classes, width) of the server's own network: `model`, or for "auto" the first client's.

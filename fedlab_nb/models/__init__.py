@@ -20,5 +20,5 @@ from .build import (
     one_specified,
     specified,
 )
-from .network import Network
+from .network import Network, Normalise, normalise_inputs
 from .state import load_state, model_state, parameter_count

@@ -35,6 +35,29 @@ class Network(nn.Module):
         return self.classifier(self.features(x))
 
 
+class Normalise(nn.Module):
+    """(x - mean) / std, channel by channel, of images `[..., C, H, W]`: constants, neither learnt nor sent."""
+
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean.view(-1, 1, 1), persistent=False)
+        self.register_buffer("std", std.view(-1, 1, 1), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x - self.mean) / self.std
+
+
+def normalise_inputs(network: Network, mean: torch.Tensor, std: torch.Tensor) -> Network:
+    """`network` with `Normalise` in front of its first block, within that block; device and dtype are the network's."""
+    like = network.classifier.weight
+    first = Normalise(*(values.to(like.device, like.dtype) for values in (mean, std)))
+    network.body[0] = nn.Sequential(first, network.body[0])
+    return network
+
+
 def map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> int:
     """The side of a convolution's or a pooling's output, for an input of side `size`."""
     return (size + 2 * padding - kernel) // stride + 1

@@ -18,7 +18,7 @@ from .record import BOUNDS
 
 # Settings that the table is about; with any other value of them its numbers would mislead.
 SAME = {"dataset": "digits", "preset": "classroom", "partition": "dirichlet", "spurious": "", "model": "auto",
-        "init": "same", "holdout": 0.1, "holdout_for": "all", "public": "own"}  # fmt: skip
+        "init": "same", "holdout": 0.1, "holdout_for": "all", "public": "own", "transform": "none"}  # fmt: skip
 FREE = ("alpha", "clients", "seed", "seeds", "device", "backend", "tint", "classes_per_client")
 
 

@@ -96,7 +96,7 @@ class Run:
         """Make the context, and the test images ready for curves."""
         asked = ("seed", "device", "backend", "init")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
-        options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout")}
+        options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout", "scale")}
         self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, train=self._train, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)

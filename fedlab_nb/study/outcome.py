@@ -146,6 +146,7 @@ class Outcome:
             "partition": s.partition,
             "model": self.plan.model,
             "public": s.public,
+            "transform": s.transform,
             "holdout": self.plan.holdout,
             "skew": self.skew,
             "extras": self.report.numbers(),

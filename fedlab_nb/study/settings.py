@@ -21,13 +21,16 @@ from ..data import (
     Dataset,
     Description,
     Federation,
+    augmentation_part,
     checked_public,
+    checked_transform,
     describe,
     describe_with_public,
     federate,
     load,
     natural_or,
     plain,
+    scale_part,
     with_public,
 )
 from ..errors import UsageError, choose, demand, number, parsed, whole
@@ -39,8 +42,8 @@ from .code_version import PACKAGE, foreign_code, torch_version
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
 HOLDOUT_FOR = ("all", "needed")
-# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. Nobody crops or
-# mirrors training images, as some released codes do with CIFAR: the papers do not say so.
+# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. None crops or
+# mirrors training images, as some released codes do with CIFAR (`transform` does): the papers do not say so.
 PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
 UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
@@ -59,11 +62,12 @@ class Settings:
 
     `spurious`: clients (ids joined by commas) whose training images get a `cue` of strength `tint` that is tied to the
     label, a background tint or a small shape. `public`: where unlabelled public samples come from (`data/public.py`).
-    `holdout`: share of its samples that each client keeps out of local training; `holdout_for`: the clients of every
-    method do ("all", so that all methods start from the same models), or of those methods alone that are trained on it
-    ("needed"). `size_sigma`, `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`.
-    `overrides` holds recipe fields (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`).
-    A wrong value raises UsageError from `check()`."""
+    `transform`: what is done to images before a network reads them (`data/transform.py`). `holdout`: share of its
+    samples that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that
+    all methods start from the same models), or of those methods alone that are trained on it ("needed"). `size_sigma`,
+    `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields
+    (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises UsageError from
+    `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -76,6 +80,7 @@ class Settings:
     cue: str = "tint"
     tint: float = 0.8
     public: str | float = "own"
+    transform: str = "none"
     model: str = "auto"
     holdout: float = 0.1
     holdout_for: str = "all"
@@ -138,6 +143,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
+            transform=checked_transform(self.transform, about.input_shape),
             seed=whole("seed", parsed(self.seed), 0),
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
@@ -220,6 +226,11 @@ class Plan:
         asked = self.settings.holdout_for == "all" or self.method.holds_out
         return self.settings.holdout if asked else 0.0
 
+    @property
+    def scale(self) -> str:
+        """What every network's first layer does to images."""
+        return scale_part(self.settings.transform)
+
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
         training set. Methods can so be compared at equal local work."""
@@ -230,6 +241,7 @@ class Plan:
         """Key of the trained clients: everything that local training depends on."""
         s = self.settings
         asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
+        asked |= {"scale": self.scale} if self.scale != "none" else {}
         made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
         code = {"torch": torch_version(), "code": PACKAGE.clients}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
@@ -279,7 +291,8 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     method = cls.preset(settings.preset, convolutions=convolutions, **values)
     recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutions)
     changes: dict[str, Any] = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
-    recipe = dataclasses.replace(recipe, **changes)
+    augmentation = augmentation_part(settings.transform)
+    recipe = dataclasses.replace(recipe, **({"augmentation": augmentation} if augmentation != "none" else {}) | changes)
     return Plan(settings, method, networks, recipe, about.digest)
 
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import UsageError, demand
+from ...models import Normalise
 from . import small_conv
 
 
@@ -144,7 +145,7 @@ def twin_of(leaf: nn.Module) -> nn.Module:
         return nn.Flatten(leaf.start_dim + 1)
     if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
         return PerImage(leaf)
-    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity):
+    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | Normalise):
         return leaf
     raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
 

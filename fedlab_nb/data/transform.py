@@ -1,0 +1,69 @@
+"""What is done to images before a network reads them: `transform`, parts joined by `+`.
+
+- "standardise": each channel minus its mean, divided by its standard deviation, both over all training images, as one
+  does with a data set's published constants. Nothing is sent for them here. A federation that does not know them would
+  send 2·C sums and a count a client, once.
+- "symmetric": [0, 1] becomes [-1, 1].
+- "crop", "flip": the training images alone, anew in every epoch of local training (`training/augment.py`).
+
+A data set stays in [0, 1], and so do public and synthetic images, perturbations and pictures. The map of the first two
+is the first layer of every network (`models.Normalise`), so that training, public, synthetic and test images all pass
+it. It has nothing to learn, is known to all, and is not sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedlab_nb.errors import UsageError, demand, sentence
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SCALES = ("standardise", "symmetric")
+AUGMENTATIONS = ("crop", "flip")
+NONE = "none"
+
+
+def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
+    """`text` with its parts in the usual order; UsageError for what is no transform, or none of such inputs.
+
+    >>> checked_transform("flip + standardise", (1, 8, 8))
+    'standardise+flip'
+    """
+    parts = [part.strip() for part in str(text).split("+")]
+    if parts == [NONE]:
+        return NONE
+    known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(parts)
+    if not known or set(SCALES) <= set(parts):
+        raise UsageError(sentence("dataset.transform", text=text))
+    demand(len(input_shape) == 3, "dataset.transform_rows", text=text)
+    return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
+
+
+def scale_part(transform: str) -> str:
+    """What becomes of every image: "standardise", "symmetric" or "none"."""
+    return next((part for part in SCALES if part in transform.split("+")), NONE)
+
+
+def augmentation_part(transform: str) -> str:
+    """What becomes of training images: "crop", "flip", "crop+flip" or "none"."""
+    return "+".join(part for part in AUGMENTATIONS if part in transform.split("+")) or NONE
+
+
+def constants(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Mean and standard deviation `[C]` (float64) of the map (x - mean) / std of images `[N, C, H, W]`; None: no map.
+
+    A channel that never changes keeps its size: its deviation counts as 1.
+    """
+    import torch
+
+    if scale == NONE:
+        return None
+    if scale == "symmetric":
+        half = torch.full((x_train.shape[1],), 0.5, dtype=torch.float64)
+        return half, half.clone()
+    pixels = x_train.shape[0] * x_train.shape[2] * x_train.shape[3]
+    mean = x_train.sum((0, 2, 3), dtype=torch.float64) / pixels
+    spread = torch.stack([(x_train[:, c].double() - m).square_().sum() / pixels for c, m in enumerate(mean)]).sqrt()
+    return mean, torch.where(spread > 1e-6, spread, 1.0)

@@ -1,0 +1,84 @@
+"""`transform`: the first layer of every network brings images to the asked scale, wherever they come from; bytes stay
+as they are."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.data import checked_transform, constants, load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.models import build, load_state, model_state, normalise_inputs
+from fedlab_nb.rng import generator
+from fedlab_nb.study import run
+from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.training import Recipe, trained
+
+EXACT = torch.float64
+QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
+
+
+def test_the_constants_are_those_of_numpy():
+    x = load("glyphs", n_train=50, n_test=10, n_public=0).x_train
+    mean, std = constants("standardise", x)
+    assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
+    assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
+    assert constants("none", x) is None
+    blank_mean, blank_std = constants("standardise", torch.full((5, 1, 8, 8), 0.3))
+    assert blank_std.tolist() == [1.0] and float(blank_mean) == pytest.approx(0.3)
+    mean, std = constants("symmetric", x)
+    assert ((torch.tensor([0.0, 1.0]) - mean[0]) / std[0]).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("backend", ["loop", "stacked"])
+@pytest.mark.parametrize(("name", "width"), [("mlp", 8), ("cnn", 3), ("resnet8", 4)])
+def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, width, backend):
+    g = generator(0, "transform")
+    shards = [(torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g)) for n in (40, 25)]
+    mean, std = constants("standardise", shards[0][0])
+    plain = [build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT) for k in range(2)]
+    scaled = [normalise_inputs(copy.deepcopy(model), mean, std) for model in plain]
+    assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
+    recipe = Recipe(epochs=2, batch_size=16)
+    there = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
+    trained(plain, there, recipe, seed=3, backend="loop")
+    trained(scaled, shards, recipe, seed=3, backend=backend)
+    for own, other in zip(plain, scaled, strict=True):
+        pairs = list(zip(model_state(own).values(), model_state(other).values(), strict=True))  # no constant is sent
+        assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
+
+
+@pytest.mark.parametrize("method", ["fens", "fedlpa", "fusefl", "dense", "fedet"])
+def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
+    own = {"dense.epochs": 2, "fens.rounds": 2, "server_steps": 5, "one_shot_steps": 5}
+    more = {key: value for key, value in own.items() if key.startswith(method) or (method == "fedet" and "_" in key)}
+    here, plain = (run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none"))
+    assert (here.bytes_up, here.bytes_down) == (plain.bytes_up, plain.bytes_down)
+    assert here.accuracy_validation is not None and not np.array_equal(here.test_features, plain.test_features)
+
+
+def test_a_network_of_a_run_sees_test_images_on_its_scale():
+    model = run("fedavg", transform="symmetric", **QUICK).model.module
+    plain = build("mlp", (1, 8, 8), 10)
+    load_state(plain, dict(zip(model_state(plain), model_state(model).values(), strict=True)))
+    x = load("digits").x_test
+    assert torch.allclose(model(x), plain(2 * x - 1), atol=1e-5)
+
+
+def test_parts_are_put_in_order_and_decide_the_key():
+    keys = {
+        text: plan(Settings.make(transform=text), ["fedavg"])[0].clients_key()
+        for text in ("none", "standardise", "symmetric", "crop", "flip+crop", "flip+standardise")
+    }
+    assert len(set(keys.values())) == len(keys)
+    assert Settings.make(transform="flip + crop+symmetric").transform == "symmetric+crop+flip"
+    assert Settings.make(transform="crop+flip") == Settings.make(transform="flip+crop")
+
+
+@pytest.mark.parametrize("wrong", ["standardise+symmetric", "crop+crop", "none+crop", "", "rotate", True])
+def test_what_is_no_transform_is_refused(wrong):
+    with pytest.raises(UsageError, match="fedet.transform"):
+        Settings.make(transform=wrong)
+    with pytest.raises(UsageError, match="feature rows"):
+        checked_transform("standardise", (13,))
