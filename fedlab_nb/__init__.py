@@ -14,7 +14,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "study": ("run", "compare", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
+    "study": ("run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
     "plots.study": ("plot_study",),
     "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),

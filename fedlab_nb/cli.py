@@ -56,7 +56,7 @@ def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
     names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
     names += ("public", "transform", "holdout", "holdout_for", "size_sigma", "share", "minimum", "repair")
-    said = {name: value for name in names if (value := getattr(options, name)) is not None}
+    said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     return said | settings_from(options.settings)
 
 
@@ -82,13 +82,22 @@ def run_command(options: argparse.Namespace) -> int:
     return 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
+def plan_command(options: argparse.Namespace) -> int:
+    from .study import plan
+
+    options.preset, preset = None, options.preset
+    print(plan(preset, options.methods or None, **given(options, "alpha", "clients")))
+    return 0
+
+
 def sweep_command(options: argparse.Namespace) -> int:
     from .study.results import COLUMNS
 
-    parts = {name: [p.strip() for p in str(getattr(options, name)).split(",") if p.strip()]
-             for name in ("methods", "alphas", "clients")}  # fmt: skip
-    named = {"alpha": "alphas", "clients": "clients"}  # the default of one that is not there is the setting's own
-    axes = {axis: parts[name] for axis, name in named.items() if getattr(options, name) is not None}
+    asked = {name: getattr(options, name) for name in ("methods", "alphas", "clients")}
+    parts = {
+        name: [p.strip() for p in text.split(",") if p.strip()] for name, text in asked.items() if text is not None
+    }
+    axes = {axis: parts[name] for axis, name in (("alpha", "alphas"), ("clients", "clients")) if name in parts}
     return grid_command(options, parts["methods"], "text", None, COLUMNS, seeds=options.seeds, **axes, **given(options))
 
 
@@ -214,12 +223,14 @@ def list_command(options: argparse.Namespace) -> int:
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
     from .models import MODELS
+    from .study.setups import SETUPS
 
     groups = {
         "methods": {name: cls.info.help for name, cls in METHODS.items()},
         "datasets": {name: info.help for name, info in DATASETS.items()},
         "models": {name: info.help for name, info in MODELS.items()},
         "partitions": dict(PARTITIONS),
+        "presets": {name: setup.help for name, setup in SETUPS.items()},
     }
     if options.json:
         print(json.dumps(groups))
@@ -237,7 +248,16 @@ def list_command(options: argparse.Namespace) -> int:
     return 0
 
 
-NAMED = (run_command, sweep_command, study_command, store_command, list_command, voila_command, page_command)
+NAMED = (
+    run_command,
+    plan_command,
+    sweep_command,
+    study_command,
+    store_command,
+    list_command,
+    voila_command,
+    page_command,
+)
 COMMANDS = {command.__name__.partition("_")[0]: command for command in NAMED}
 
 

@@ -1,6 +1,6 @@
-"""FIDELITY.md: every method has its entry, and its table of the two presets is the registry's.
+"""FIDELITY.md: every method has its entry, and its tables of the set-ups are the declared ones.
 
-`python tests/test_fidelity.py` writes the table anew.
+`python tests/test_fidelity.py` writes the tables anew.
 """
 
 import re
@@ -9,39 +9,36 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study.settings import PAPER_RECIPE
-from fedlab_nb.training import Recipe
+from fedlab_nb.study.settings import RECIPE_FIELDS, setting_names
+from fedlab_nb.study.setups import CLASSROOM, SETUPS
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
-TABLE = re.compile(r"(?<=<!-- presets: begin -->\n).*?(?=<!-- presets: end -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- set-ups: begin -->\n).*?(?=<!-- set-ups: end -->)", re.DOTALL)
 OWN = {name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
 SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
-HEAD = "| method | paper preset: network | its local training | knobs: classroom → paper |\n" + 4 * "|---" + "|\n"
+PAPERS = [setup for name, setup in SETUPS.items() if name != CLASSROOM]
 
 
-def training(recipe: Recipe) -> str:
-    """A recipe in a few words."""
-    schedule = f", cosine to {recipe.lr_min:g}" if recipe.schedule == "cosine" else ""
-    decay = f", weight decay {recipe.weight_decay:g}" if recipe.weight_decay else ""
-    momentum = f", momentum {recipe.momentum:g}" if recipe.momentum and recipe.optimizer == "sgd" else ""
-    rate = f"{recipe.optimizer.upper() if recipe.optimizer == 'sgd' else 'Adam'} {recipe.lr:g}"
-    return f"{recipe.epochs} epochs, batch {recipe.batch_size}, {rate}{schedule}{momentum}{decay}"
+def said(lines) -> str:
+    """Lines of a set-up in one cell: name, value and source of each."""
+    return "; ".join(f"`{name}` {line.value} ({line.source})" for name, line in lines.items()) or "none"
 
 
-def network(cls) -> str:
-    """The model of the paper preset, for one and for three channels where they differ."""
-    one, three = (cls.model_in_paper(channels) or "cnn" for channels in (1, 3))
-    return one if one == three else f"{one} / {three}"
+def table(setup) -> str:
+    """A set-up: the clients'; each method's, one row a method; what some data sets change; what is not here."""
+    rows = [f"Clients: {said(setup.block.shared)}.", "", "| method | in the paper | settings |", "|---|---|---|"]
+    rows += [f"| `{name}` | {setup.block.sources[name]} | {said(own)} |" for name, own in setup.block.methods.items()]
+    for row in setup.rows:
+        when = " and ".join(f"{name} {', '.join(map(str, of))}" for name, of in row.when.items())
+        own = [f"`{name}`: {said(lines)}" for name, lines in row.methods.items()]
+        rows.append(f"| *{when}* | all: {said(row.shared)} | {'; '.join(own) or 'none'} |")
+    tail = f"Not here, or otherwise: {'; '.join(setup.missing)}."
+    return "\n".join([f"### `{setup.name}`: {setup.title}", "", *rows, "", tail, ""])
 
 
-def presets_table() -> str:
-    """A row for each of the package's own methods, in the registry's order."""
-    rows = []
-    for name, cls in OWN.items():
-        knobs = [f"`{k.name}` {k.default} → {k.paper}" for k in cls.fields() if k.default != k.paper]
-        recipe = training(cls.paper_recipe or PAPER_RECIPE)
-        rows.append(f"| `{name}` | {network(cls)} | {recipe} | {', '.join(knobs) or 'the same'} |")
-    return HEAD + "\n".join(rows) + "\n"
+def setups() -> str:
+    """All papers' set-ups. A stroke in a cell is no border."""
+    return "\n".join(map(table, PAPERS)).replace("|S_t|", "\\|S_t\\|")
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -59,8 +56,8 @@ def test_a_baseline_has_its_row(name):
     assert all(cell.strip() for cell in row.strip("|").split(" | "))
 
 
-def test_the_presets_are_the_registrys():
-    assert TABLE.search(PAGE.read_text()).group() == presets_table()
+def test_the_set_ups_are_the_declared_ones():
+    assert TABLE.search(PAGE.read_text()).group() == setups()
 
 
 def test_its_links_lead_somewhere():
@@ -75,10 +72,10 @@ def test_its_links_lead_somewhere():
 def test_options_that_it_names_exist():
     """`knob=value` in the section or row of a method is one that the method takes."""
     knobs = {(k.name, str(option)) for cls in OWN.values() for k in cls.fields() for option in k.options}
-    plain = {k.name for cls in OWN.values() for k in cls.fields()}
+    plain = {k.name for cls in OWN.values() for k in cls.fields()} | set(RECIPE_FIELDS) | setting_names()
     for name, value in re.findall(r"`(\w+)=([\w-]+)`", PAGE.read_text()):
         assert (name, value) in knobs or (name in plain and not any(knob == name for knob, _ in knobs)), (name, value)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(lambda _: presets_table(), PAGE.read_text()))
+    PAGE.write_text(TABLE.sub(lambda _: setups(), PAGE.read_text()))

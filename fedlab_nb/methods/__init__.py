@@ -11,7 +11,6 @@ import pkgutil
 
 from .base import (
     METHODS,
-    PRESETS,
     EnsembleModel,
     GlobalModel,
     Info,

@@ -134,32 +134,25 @@ class Method:
         return [Knob(f.name, f.default, **f.metadata) for f in fields(cls)]
 
     @classmethod
-    def model_in_paper(cls, channels: int) -> str | None:
-        """`paper_model` for images of so many channels."""
-        return cls.paper_model.get(channels) if isinstance(cls.paper_model, Mapping) else cls.paper_model
-
-    @classmethod
-    def preset(cls, name: str = "classroom", *, convolutions: bool = False, **overrides: Any) -> Method:
-        """The method with its `classroom` or `paper` values, some of them overridden (checked against their knobs).
+    def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:
+        """The method with its classroom values, but for those that are given (checked against their knobs).
 
         `convolutions`: whether the clients' networks have some (see `convolutional`); a network that is set for the
         server counts as well.
         """
-        choose("preset", name, PRESETS)
         knobs = {k.name: k for k in cls.fields()}
-        values = {k.name: (k.paper if name == "paper" else k.default) for k in knobs.values()}
-        given = {}
-        for key, value in overrides.items():
+        values = {k.name: k.default for k in knobs.values()}
+        checked = {}
+        for key, value in given.items():
             choose(f"setting of {cls.info.name}", key, knobs)
-            given[key] = knobs[key].check(cls.info.name, value)
-            if knobs[key].model and given[key] != "auto":
-                convolutions = convolutions or MODELS[given[key].partition(":")[0]].images_only
-        if convolutions and name == "classroom":
+            checked[key] = knobs[key].check(cls.info.name, value)
+            if knobs[key].model and checked[key] != "auto":
+                convolutions = convolutions or MODELS[checked[key].partition(":")[0]].images_only
+        if convolutions:
             values |= cls.convolutional
-        return cls(**values | given)
+        return cls(**values | checked)
 
 
-PRESETS = ("classroom", "paper")
 METHODS: dict[str, type[Method]] = {}
 
 

@@ -4,7 +4,7 @@ from ..data import describe
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.cost import needs, times
-from ..study.settings import Plan, Settings, plan
+from ..study.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState
 
 
@@ -36,7 +36,7 @@ def plans_of(state: PanelState) -> dict[str, Plan]:
     """What each method would do at the present settings; {} while they are wrong."""
     asked = {name: value for name, value in state.settings.items() if name not in ("seeds", "cache")}
     try:
-        return {p.name: p for p in plan(Settings.make(**asked), list(state.methods))}
+        return {p.name: p for p in plans_for(Settings.make(**asked), list(state.methods))}
     except FedlabError:
         return {}
 

@@ -12,8 +12,9 @@ from .engine import sweep
 from .experiment import Event, Outcomes, compare, job, run
 from .grid import Study
 from .outcome import Outcome
+from .overview import Overview, plan
 from .results import Results
-from .settings import Plan, Settings, plan
+from .settings import Plan, Settings
 from .store import Store, StoreWarning, store_folder
 
 

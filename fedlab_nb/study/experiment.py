@@ -28,7 +28,7 @@ from .clients import TrainedClients
 from .housekeeping import bound
 from .outcome import Outcome
 from .seed_batching import SEEDS, Party, companions, train_parties
-from .settings import Plan, Settings, plan
+from .settings import Plan, Settings, plans_for
 from .store import Store
 
 TEST_POINTS = 500
@@ -316,7 +316,7 @@ def job(
         names = list(METHODS)
     base = Settings.make(**settings)
     count = whole("seeds", parsed(seeds), 1, 1000)
-    plans = [plan(replace(base, seed=base.seed + i), names) for i in range(count)]
+    plans = [plans_for(replace(base, seed=base.seed + i), names) for i in range(count)]
     return events(plans, cache)
 
 

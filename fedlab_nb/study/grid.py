@@ -30,7 +30,7 @@ from ..data import plain
 from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, whole
 from ..methods import METHODS
-from .settings import RECIPE_FIELDS, Plan, Settings, plan, setting_names
+from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
 
 SHARED = setting_names() - {"seed"} | set(RECIPE_FIELDS)
 MOST = 1_000_000  # cells
@@ -140,7 +140,7 @@ class Study:
                     overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
                     for row, seed in zip(rows, self.seeds, strict=True):
                         settings = dataclasses.replace(base, seed=seed, overrides=overrides)
-                        row.append(Cell(plan(settings, [method])[0], {**point, **variant}))
+                        row.append(Cell(plans_for(settings, [method])[0], {**point, **variant}))
             groups.append(rows)
         return groups
 

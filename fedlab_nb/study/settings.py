@@ -1,7 +1,8 @@
-"""One experiment's settings: checked in one place, completed with the preset's defaults, and turned into content keys.
+"""One experiment's settings: checked in one place, completed with the set-up's, and turned into content keys.
 
 `Settings` is what a person asks for; `Plan` is what that means for one method on one data set: architectures, recipe,
-device, hyper-parameters. A key is the SHA-256 of everything that decides a result, code version included.
+device, hyper-parameters. What a person gives wins over what the set-up (`preset`) says. A key is the SHA-256 of
+everything that decides a result, code version included.
 """
 
 from __future__ import annotations
@@ -34,17 +35,15 @@ from ..data import (
     with_public,
 )
 from ..errors import UsageError, choose, demand, number, parsed, whole
-from ..methods import METHODS, PRESETS, Method
+from ..methods import METHODS, Method
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
 from .code_version import PACKAGE, foreign_code, torch_version
+from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
 INITS = ("same", "different")
 HOLDOUT_FOR = ("all", "needed")
-# The setting of FedLPA's authors; methods whose paper says otherwise carry their own `paper_recipe`. None crops or
-# mirrors training images, as some released codes do with CIFAR (`transform` does): the papers do not say so.
-PAPER_RECIPE = Recipe(epochs=200, batch_size=64, lr=0.01, momentum=0.9, weight_decay=1e-5)
 UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
@@ -95,25 +94,32 @@ class Settings:
 
     @classmethod
     def make(cls, **values: Any) -> Settings:
-        """Settings from keyword arguments; names that are not fields here become overrides. `dataset` may also be a
-        Dataset, arrays or a Federation, and `indices` lists of sample indices, one a client (see `data.own`)."""
+        """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
+        overrides. `dataset` may also be a Dataset, arrays or a Federation, and `indices` lists of sample indices, one a
+        client (see `data.own`); of data that name their clients the set-up deals none out."""
         own = setting_names()
         values = plain(values)
         mine = {
             k: v for k, v in values.items() if k in own and not (v is None and k in ("alpha", "clients", "partition"))
         }
         rest = {k: v for k, v in values.items() if k not in own}
-        name = mine.get("dataset", cls.dataset)
+        declared = of_setup(mine)
+        name = {"dataset": cls.dataset, **declared, **mine}["dataset"]
         default = {field.name: field.default for field in dataclasses.fields(cls)}
         dealing = ("size_sigma", "minimum", "repair")  # as good as not given where they change nothing
         given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
         given = {k: v for k, v in given.items() if k not in dealing or v != default[k]}
-        mine["partition"] = natural_or(mine.get("partition"), name, describe(name).n_clients, given)
-        return cls(**mine, overrides=tuple(sorted(rest.items()))).check()
+        partition = natural_or(mine.get("partition"), name, describe(name).n_clients, given)
+        if partition == "natural":
+            declared = {k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)}
+        elif "partition" not in mine:
+            partition = declared.get("partition", partition)
+        mine["partition"] = partition
+        return cls(**{**declared, **mine}, overrides=tuple(sorted(rest.items()))).check()
 
     def check(self) -> Settings:
         alpha = number("alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
-        choose("preset", self.preset, PRESETS)
+        choose("preset", self.preset, SETUPS)
         choose("partition", self.partition, PARTITIONS)
         choose("backend", self.backend, BACKENDS)
         choose("init", self.init, INITS)
@@ -182,6 +188,20 @@ class Settings:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return values | dict(values.pop("overrides"))
+
+
+def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the set-up declares for the data and the α that are `given`, or its own; the model is left to
+    each method's plan."""
+    setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
+    if setup.name == CLASSROOM:
+        return {}
+    general = values(setup.block.shared)
+    dataset = given.get("dataset", general["dataset"])
+    shape = describe(dataset).input_shape
+    there = setup.at(dataset, parsed(given.get("alpha", general["alpha"])), shape)
+    images = {"transform"} if len(shape) != 3 else set()
+    return values(there.lines(tuple(setting_names() - {"model"} - images)))
 
 
 def resolve_device(device: str) -> str:
@@ -255,7 +275,7 @@ class Plan:
         return content_key({**parts, "code": PACKAGE.run(type(self.method))})
 
 
-def plan(settings: Settings, methods: Sequence[str]) -> list[Plan]:
+def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
     for name in methods:
         choose("method", name, METHODS)
@@ -278,22 +298,41 @@ def setting_names() -> set[str]:
 def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any], about: Any) -> Plan:
     own = {k.name for k in cls.fields()}
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
-    values = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
-    values |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
-    paper = settings.preset == "paper"
-    model = settings.model
-    if model == "auto":
-        model = default_model(about.input_shape)
-        if paper and len(about.input_shape) == 3:
-            model = cls.model_in_paper(about.input_shape[0]) or "cnn"
-    networks = architectures(model, settings.clients, about)
+    given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
+    given |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
+    networks = architectures(model_for(settings, setup, cls, about), settings.clients, about)
     convolutions = any(MODELS[name].images_only for name, *_ in networks)
-    method = cls.preset(settings.preset, convolutions=convolutions, **values)
-    recipe = (cls.paper_recipe or PAPER_RECIPE) if paper else classroom_recipe(about.n_train, convolutions)
-    changes: dict[str, Any] = {k: parsed(v) for k, v in overrides.items() if k in RECIPE_FIELDS}
+    knobs = values(setup.lines(tuple(own), cls.info.name))
+    method = cls.configure(convolutions=convolutions, **{**knobs, **given})
+    recipe = shared_recipe(settings, setup, about, convolutions)
+    fields = [name for name in RECIPE_FIELDS if name not in own]  # a method's own `epochs` are no local ones
+    changes = {k: v for k, v in values(setup.lines(fields, cls.info.name)).items() if k not in overrides}
+    return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
+
+
+def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
+    """The clients' recipe for all methods of the set-up, with what the person changed."""
+    if setup.name == CLASSROOM:
+        recipe = classroom_recipe(about.n_train, convolutions)
+    else:
+        recipe = Recipe(**values(setup.lines(RECIPE_FIELDS)))
     augmentation = augmentation_part(settings.transform)
-    recipe = dataclasses.replace(recipe, **({"augmentation": augmentation} if augmentation != "none" else {}) | changes)
-    return Plan(settings, method, networks, recipe, about.digest)
+    changes: dict[str, Any] = {"augmentation": augmentation} if augmentation != "none" else {}
+    changes |= {k: parsed(v) for k, v in settings.overrides if k in RECIPE_FIELDS}
+    return dataclasses.replace(recipe, **changes)
+
+
+def model_for(settings: Settings, setup: Setup, cls: type[Method], about: Any) -> str:
+    """The clients' model: the one that was asked for, else the set-up's. Where that is a mixture, `one_model` is for
+    methods that need one architecture. Feature rows get the perceptron, whatever the paper has for images."""
+    if settings.model != "auto":
+        return settings.model
+    lines = setup.block.shared
+    if "model" not in lines or len(about.input_shape) != 3:
+        return default_model(about.input_shape)
+    one = "one_model" in lines and "one architecture" in cls.info.needs
+    return lines["one_model" if one else "model"].value
 
 
 def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:

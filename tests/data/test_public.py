@@ -7,7 +7,7 @@ import torch
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.study import run
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
 
 
 def test_each_choice_is_another_setting(mine):
-    keys = {plan(Settings.make(public=p), ["feddf"])[0].run_key() for p in ("own", 0, 0.1, 0.2, mine)}
+    keys = {plans_for(Settings.make(public=p), ["feddf"])[0].run_key() for p in ("own", 0, 0.1, 0.2, mine)}
     assert len(keys) == 5
 
 

@@ -60,7 +60,7 @@ class Guarded(torch.Tensor):
 
 def cheap(name, **more):
     known = {k.name: k for k in METHODS[name].fields()}
-    return METHODS[name].preset(**{k: v for k, v in CHEAP.items() if k in known}, **more)
+    return METHODS[name].configure(**{k: v for k, v in CHEAP.items() if k in known}, **more)
 
 
 def in_study(*names):
@@ -261,18 +261,17 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 
 # ------------------------------------------------------------------------------------------------ knobs
 @pytest.mark.parametrize("name", METHODS)
-def test_knobs_presets_and_words(name):
+def test_knobs_and_words(name):
     cls = METHODS[name]
     assert dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen
     assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic and cls.info.leaks
-    for preset in ("classroom", "paper"):
-        cls.preset(preset)
-    assert cls.preset("paper", convolutions=True) == cls.preset("paper")
-    convolutional = cls.preset(convolutions=True)
+    assert cls.configure() == cls()
+    convolutional = cls.configure(convolutions=True)
     assert {k.name for k in cls.fields() if getattr(convolutional, k.name) != k.default} == cls.convolutional.keys()
     for knob in cls.fields():
         assert knob.label and knob.help
-        for value in (knob.default, knob.paper):
-            assert knob.check(name, value) == value
+        assert knob.check(name, knob.default) == knob.default
+    for name, value in cls.convolutional.items():  # what is given wins
+        assert getattr(cls.configure(convolutions=True, **{name: 2 * value}), name) == 2 * value
     with pytest.raises(UsageError):
-        cls.preset(no_such_knob=1)
+        cls.configure(no_such_knob=1)

@@ -19,7 +19,8 @@ from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
 from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.study.setups import SETUPS, values
 from fedlab_nb.training import ClientModels, Recipe
 
 DATA_FREE = {"dense": Dense, "fdafl": FDafl, "fadi": FAdi}
@@ -32,10 +33,10 @@ def test_a_student_with_convolutions_takes_smaller_steps(name):
     """At 0.1 the cnn dies, and everything that it is taught with it."""
 
     def rate(**setting):
-        return plan(Settings.make(**setting), [name])[0].method.server_lr
+        return plans_for(Settings.make(**setting), [name])[0].method.server_lr
 
     assert rate(model="mlp") == 0.1 and rate(model="cnn") == rate(model="mlp,cnn") == 0.02
-    assert rate(model="cnn", preset="paper") == 0.01 and rate(model="cnn", server_lr=0.3) == 0.3
+    assert rate(model="cnn", preset="fusefl") == 0.01 and rate(model="cnn", server_lr=0.3) == 0.3
 
 
 # ------------------------------------------------------------------------------------------------ DENSE
@@ -109,15 +110,6 @@ def test_teacher_weighted_by_samples(name):
     assert model.report.disagreement.shape == (1,)
     uniform, _ = finish(DATA_FREE[name](**{**SHORT, "epochs": 1}), context(dtype=torch.float64))
     assert not torch.equal(uniform.logits(ctx.public), model.logits(ctx.public))
-
-
-def test_paper_preset_of_dense():
-    method = Dense.preset("paper")
-    assert (method.epochs, method.generator_steps, method.latent, method.width) == (200, 30, 256, 64)
-    assert (method.images, method.batch, method.generator_lr, method.server_lr) == (128, 128, 1e-3, 0.01)
-    assert (method.bn_weight, method.div_weight, method.temperature) == (1, 1, 4)
-    assert method.reset and method.passes == 0 and method.augment == "crop+flip"
-    assert Dense.paper_model == {1: "cnn2", 3: "cnn3"}
 
 
 # ------------------------------------------------------------------------------------------------ F-DAFL
@@ -270,9 +262,11 @@ def test_dense_with_an_empty_generator_loss_still_distils_and_augments():
 
 
 @pytest.mark.parametrize("name", DATA_FREE)
-def test_paper_preset_runs(name):
+def test_it_runs_with_the_values_of_fusefls_set_up(name):
     steps = {"steps": 2} if name == "fadi" else {"generator_steps": 2, "width": 2}
-    method = DATA_FREE[name].preset("paper", epochs=1, **steps, **({"passes": 2} if name == "fdafl" else {}))
+    few = {"epochs": 1, **steps, **({"passes": 2} if name == "fdafl" else {})}
+    method = DATA_FREE[name].configure(**{**values(SETUPS["fusefl"].block.methods[name]), **few})
+    assert method.batch == 128
     finish(method, context("resnet8", 2))
 
 

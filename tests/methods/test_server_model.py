@@ -7,7 +7,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.study import run
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.training import Recipe
 
 STUDENTS = {
@@ -40,8 +40,8 @@ def finish(method, ctx):
 @pytest.mark.parametrize("clients", [("mlp",), ("mlp", "cnn")])
 def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
     auto, other = context(clients), context(clients)
-    first = finish(METHODS[name].preset(**STUDENTS[name]), auto)
-    asked = finish(METHODS[name].preset(**STUDENTS[name], server_model="lenet5:3"), other)
+    first = finish(METHODS[name].configure(**STUDENTS[name]), auto)
+    asked = finish(METHODS[name].configure(**STUDENTS[name], server_model="lenet5:3"), other)
     assert first.module.architecture[0] == "mlp" and asked.module.architecture == ("lenet5", (1, 8, 8), 10, 3)
     assert auto.link.ledger == other.link.ledger
 
@@ -61,7 +61,7 @@ def test_from_the_settings_and_through_the_store():
 
 def test_a_student_with_convolutions_takes_smaller_steps():
     def rate(**more):
-        return plan(Settings.make(**more), ["feddf"])[0].method.server_lr
+        return plans_for(Settings.make(**more), ["feddf"])[0].method.server_lr
 
     assert rate() == 0.1 and rate(server_model="cnn") == 0.02 and rate(server_model="mlp:8") == 0.1
 
@@ -72,7 +72,7 @@ def test_a_student_with_convolutions_takes_smaller_steps():
 )
 def test_a_wrong_model_is_one_sentence(value, message):
     with pytest.raises(UsageError, match=message):
-        METHODS["dense"].preset(server_model=value)
+        METHODS["dense"].configure(server_model=value)
 
 
 def test_what_starts_from_the_clients_weights_needs_their_network():

@@ -78,12 +78,24 @@ def test_cuda_that_is_not_there(capsys):
     assert "use device='auto' or 'cpu'" in capsys.readouterr().err
 
 
+def test_a_set_up_is_planned_and_run(capsys):
+    assert main(["plan", "fedlpa", "fedavg", "fens", "--dataset", "digits", "--set", "lr=0.02"]) == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("not in this paper", "given here", "0.02", "fedavg", "section 4.1", "200"))
+    assert main(["plan", "paper"]) == 2
+    asked = ["--preset", "fedlpa", "--dataset", "digits", "--clients", "3", "--set", "epochs=1", "--model", "mlp"]
+    capsys.readouterr()
+    assert main(["run", "fedavg", *asked, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["preset"], row["alpha"], row["clients"], row["holdout"]) == ("fedlpa", 0.1, 3, 0)
+
+
 def test_list_and_doctor(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
     assert all(word in text for word in ("fens", "fedlpa", "digits", "glyphs", "dirichlet", "resnet8"))
     assert main(["list", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"methods", "datasets", "models", "partitions"}
+    assert set(json.loads(capsys.readouterr().out)) == {"methods", "datasets", "models", "partitions", "presets"}
     assert main(["doctor"]) == 0
     assert "training       works" in capsys.readouterr().out
 

@@ -8,7 +8,7 @@ from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study import Store, compare, experiment, job, run, sweep
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
@@ -121,13 +121,13 @@ def test_wrong_settings_are_one_sentence_before_any_work(wrong, sentence, monkey
 
 
 def test_keys_depend_on_what_decides_a_result():
-    base = plan(Settings.make(), ["fens"])[0]
-    assert base.run_key() == plan(Settings.make(alpha="0.1"), ["fens"])[0].run_key()
+    base = plans_for(Settings.make(), ["fens"])[0]
+    assert base.run_key() == plans_for(Settings.make(alpha="0.1"), ["fens"])[0].run_key()
     for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
                    {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"}):  # fmt: skip
-        other = plan(Settings.make(**change), ["fens"])[0]
+        other = plans_for(Settings.make(**change), ["fens"])[0]
         assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), change
-    other = plan(Settings.make(rounds=7), ["fens"])[0]
+    other = plans_for(Settings.make(rounds=7), ["fens"])[0]
     assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
 
 
@@ -252,15 +252,15 @@ def test_a_changed_file_is_another_data_set(tmp_path):
 
 
 def test_a_plain_name_that_the_recipe_has_means_the_recipe():
-    plans = plan(Settings.make(epochs=3), ["dense"]), plan(Settings.make(**{"dense.epochs": 4}), ["dense"])
+    plans = plans_for(Settings.make(epochs=3), ["dense"]), plans_for(Settings.make(**{"dense.epochs": 4}), ["dense"])
     default = METHODS["dense"]().epochs
     assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
 
 
 def test_convolutions_take_a_smaller_step():
-    rates = [plan(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")]
+    rates = [plans_for(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")]
     assert rates == [0.05, 0.02]
-    assert plan(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
+    assert plans_for(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
 
 
 def test_only_methods_that_need_it_pay_the_held_out_part():
@@ -279,7 +279,9 @@ def test_only_methods_that_need_it_pay_the_held_out_part():
 def test_methods_that_use_held_out_samples_say_so():
     """Each method without a held-out part: those that hold out refuse, the others run."""
     for name, cls in METHODS.items():
-        context = experiment.Run(plan(Settings.make(holdout=0, **QUICK), [name])[0], experiment.TrainedClients(), False)
+        context = experiment.Run(
+            plans_for(Settings.make(holdout=0, **QUICK), [name])[0], experiment.TrainedClients(), False
+        )
         context.begin()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):

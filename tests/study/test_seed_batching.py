@@ -6,7 +6,7 @@ import pytest
 from fedlab_nb.errors import RunError
 from fedlab_nb.study import Store, compare, experiment, job, run
 from fedlab_nb.study.seed_batching import Party
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 
 QUICK = {"clients": 4, "epochs": 3, "alpha": 0.5}
 
@@ -45,7 +45,7 @@ def test_each_seed_is_what_it_is_alone(trainings, settings):
 
 def test_time_is_shared_out():
     compare(["local"], seeds=4, **QUICK)
-    keys = [plan(Settings.make(seed=seed, **QUICK), ["local"])[0].clients_key() for seed in range(4)]
+    keys = [plans_for(Settings.make(seed=seed, **QUICK), ["local"])[0].clients_key() for seed in range(4)]
     seconds = {Store("clients").get(key)[0]["seconds"] for key in keys}
     assert len(seconds) == 1 and seconds.pop() > 0
 

@@ -15,7 +15,7 @@ import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, EnsembleModel, Method, Report, knob, register
 from fedlab_nb.models import MODELS, build
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.teach import your_own as lesson
 
 QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
@@ -84,7 +84,7 @@ def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
 
 def test_an_edited_method_is_another_one_for_the_store(mine):
     def key():
-        return plan(Settings.make(), ["mine"])[0].run_key()
+        return plans_for(Settings.make(), ["mine"])[0].run_key()
 
     first = key()
     assert first == key()
@@ -116,9 +116,9 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
         assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
-        key = plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
+        key = plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
         fl.add_model("wide", deeper, width=40)
-        assert plan(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
+        assert plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
     finally:
         MODELS.pop("wide", None)
 

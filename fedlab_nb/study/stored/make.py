@@ -20,7 +20,7 @@ from ...training.recipe import OFF
 from ..code_version import torch_version
 from ..experiment import Event, job
 from ..results import write
-from ..settings import Settings, plan
+from ..settings import Settings, plans_for
 from .table import ALPHAS, CLIENTS, COLUMNS, FILE, KEYS, SEEDS, read
 
 COMMAND = "python -m fedlab_nb.study.stored"
@@ -100,12 +100,12 @@ def _rows(
 
 def options(method: str) -> dict[str, Any]:
     """The classroom values of the method's settings, as they are now."""
-    return dataclasses.asdict(METHODS[method].preset("classroom"))
+    return dataclasses.asdict(METHODS[method].configure())
 
 
 def recipe() -> dict[str, Any]:
     """Local training at the stored settings, without what is switched off."""
-    values = dataclasses.asdict(plan(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
+    values = dataclasses.asdict(plans_for(Settings.make(**SETTINGS), ["fedavg"])[0].recipe)
     return {name: value for name, value in values.items() if OFF.get(name) != value}
 
 

@@ -360,16 +360,11 @@ def test_the_same_seed_gives_the_same_digits_and_another_seed_others():
     assert not torch.equal(one.logits(x_test()), other.logits(x_test()))
 
 
-def test_both_presets_and_the_papers_values():
-    classroom, paper = CoBoosting.preset(), CoBoosting.preset("paper")
-    assert classroom.passes > 0 and paper.passes == 0  # capped, or the whole pool every epoch
-    assert (paper.epochs, paper.images, paper.batch, paper.generator_steps, paper.latent) == (500, 128, 128, 30, 256)
-    assert (paper.generator_lr, paper.server_lr, paper.temperature, paper.epsilon) == (1e-3, 0.01, 4, 8)
-    assert paper.beta == 1 and paper.mu == pytest.approx(0.1)  # η_w = 0.1/M
-    for method in (classroom, paper):
-        assert method.ghs and method.dhs and method.ee and method.reset
-        assert (method.weighted, method.perturbation, method.updates) == ("mean", "sign", "batches")
-    assert CoBoosting.paper_recipe == Recipe(epochs=300, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
+def test_knobs():
+    method = CoBoosting()
+    assert method.passes > 0  # capped: the papers' set-ups take the whole pool every epoch
+    assert method.ghs and method.dhs and method.ee and method.reset and method.beta == 1
+    assert (method.weighted, method.perturbation, method.updates) == ("mean", "sign", "batches")
     with pytest.raises(UsageError, match="perturbation"):
-        CoBoosting.preset(perturbation="l2")
+        CoBoosting.configure(perturbation="l2")
     assert METHODS["coboosting"] is CoBoosting

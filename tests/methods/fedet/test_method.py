@@ -242,12 +242,10 @@ def test_progress_curve_and_stop():
     assert not ctx.private.locked
 
 
-def test_presets_and_knobs():
-    paper = FedET.preset("paper")
-    assert (paper.rounds, paper.per_round, paper.local_steps, paper.server_steps) == (230, 10, 30, 128)
-    assert (paper.server_lr, paper.server_batch, paper.diversity, paper.width) == (0.005, 64, 0.05, 128)
-    assert (paper.weighting, paper.normalise, paper.head, paper.up_down) == ("softmax", "all", "mlp", (True, True))
+def test_knobs():
+    many = FedET.configure(rounds=230)
+    assert (many.weighting, many.normalise, many.head, many.up_down) == ("softmax", "all", "mlp", (True, True))
     assert FedET().up_down == (False, False)
     for wrong in ({"rounds": 0}, {"diversity": -1}, {"public": "letters"}, {"transfer": "sideways"}):
         with pytest.raises(UsageError):
-            FedET.preset(**wrong)
+            FedET.configure(**wrong)

@@ -149,14 +149,11 @@ def test_float32_answers_like_float64():
     torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
 
 
-def test_presets_and_knobs():
-    assert FedLPA.preset() == FedLPA() and FedLPA().solver == "cg"
-    paper = FedLPA.preset("paper")
-    assert (paper.solver, paper.iterations, paper.step, paper.damping) == ("gd", 10_000, "official", 1e-3)
-    assert FedLPA().step == "1/L" and paper.pi == "one"
-    assert FedLPA().pi == "one"
+def test_knobs():
+    assert FedLPA.configure() == FedLPA() and FedLPA().solver == "cg"
+    assert (FedLPA().damping, FedLPA().pi) == (1e-3, "one") and FedLPA().step == "1/L"
     assert [k.name for k in FedLPA.fields()] == [f.name for f in dataclasses.fields(FedLPA)]
-    assert FedLPA.preset(damping="1e-5").damping == 1e-5
+    assert FedLPA.configure(damping="1e-5").damping == 1e-5
 
 
 def test_one_upload_beats_averaging_by_far():

@@ -259,11 +259,10 @@ def test_an_aggregator_that_diverges_says_which_rates_did_it(federation):
         run(context(federation), server="fedavg", eta_l=1e38)  # beyond the knob's range, so that numbers overflow
 
 
-def test_both_presets():
-    classroom, paper = Fens.preset(), Fens.preset("paper")
+def test_the_classrooms_knobs():
+    classroom = Fens.configure()
     assert (classroom.aggregator, classroom.rounds, classroom.eta_s) == ("per_class", 50, 0.01)
-    assert (paper.aggregator, paper.k, paper.rounds, paper.eta_s) == ("nn", 40, 500, 0.001)
-    assert (paper.batch, paper.eta_l, paper.local_steps, paper.bits) == (128, 1.0, 1, 8)
+    assert (classroom.batch, classroom.eta_l, classroom.local_steps, classroom.bits) == (128, 1.0, 1, 8)
 
 
 # ------------------------------------------------------------------------------------------------ what it is good for

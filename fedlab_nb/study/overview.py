@@ -1,0 +1,169 @@
+"""What an experiment will be, before it is run: one federation, one architecture and one recipe for all methods, then
+each method's own settings, every line with its source.
+
+    >>> print(plan("fedlpa", ["fedavg", "fedlpa"], dataset="digits"))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import choose
+from ..methods import METHODS
+from ..models import MODELS
+from ..training.recipe import OFF
+from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
+from .setups import CLASSROOM, SETUPS, Line, Setup
+
+GIVEN = "given here"
+ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
+NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
+HEAD = ("setting", "value", "source")
+MOST = 44  # characters: longer values push their source to the right
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An experiment as it is planned. `shared`: {setting: value and source} of the data, the clients' models and their
+    recipe, the same for all methods; `methods`: {method: the same}; `notes`: what the plan does not have of the paper.
+    """
+
+    preset: str
+    title: str
+    shared: Mapping[str, Line]
+    methods: Mapping[str, Mapping[str, Line]]
+    notes: tuple[str, ...]
+    plans: tuple[Plan, ...]
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(setting, value, source), the shared ones first, then each method's under its name."""
+        rows = [(name, said(line.value), line.source) for name, line in self.shared.items()]
+        for method, lines in self.methods.items():
+            own = {f"{method}.{name}" if name else method: line for name, line in lines.items()}
+            rows += [(name, said(line.value), line.source) for name, line in own.items()]
+        return rows
+
+    def __repr__(self) -> str:
+        rows = [HEAD, *self.rows()]
+        wide = [max(len(row[i]) for row in rows if len(row[i]) <= MOST) for i in (0, 1)]
+        lines = [f"{name:{wide[0]}s}  {value:{wide[1]}s}  {source}" for name, value, source in rows]
+        notes = [f"- {note}" for note in self.notes]
+        return "\n".join(
+            [f"{self.preset}: {self.title}", *lines, *(["Not here, or otherwise:", *notes] if notes else [])]
+        )
+
+    def _repr_html_(self) -> str:
+        def cells(row: Sequence[str], tag: str = "td") -> str:
+            return "".join(f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in row)
+
+        body = "".join(f"<tr>{cells(row)}</tr>" for row in self.rows())
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        tail = f"<p>Not here, or otherwise:</p><ul>{notes}</ul>" if notes else ""
+        top = f"<caption>{html.escape(f'{self.preset}: {self.title}')}</caption><tr>{cells(HEAD, 'th')}</tr>"
+        return f"<table>{top}{body}</table>{tail}"
+
+
+def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:
+    """What `fl.run(method, preset=preset, **settings)` would do, for several `methods` (None: those of the set-up's
+    paper; the classroom's: all), with the source of each value. Nothing is loaded or computed.
+
+    UsageError for whatever `fl.run` refuses.
+    """
+    setup = SETUPS[choose("preset", preset, SETUPS)]
+    names = [methods] if isinstance(methods, str) else list(methods or setup.methods or METHODS)
+    asked = Settings.make(preset=preset, **settings)
+    works = plans_for(asked, names)
+    about = asked.describe()
+    settings = {name: value for name, value in settings.items() if (name, value) != ("model", "auto")}
+    there = setup.at(asked.dataset, asked.alpha, about.input_shape)
+    shared = {
+        **federation_lines(asked, there, settings, about),
+        **model_lines(works, there, settings),
+        **recipe_lines(works, there, settings, about),
+    }
+    own = {work.name: method_lines(work, there, settings) for work in works}
+    return Overview(preset, setup.title, shared, own, notes_on(asked, setup), tuple(works))
+
+
+def federation_lines(asked: Settings, there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
+    """Data and partition. Settings that nobody set and that are as ever are left out, but for the main ones."""
+    lines: dict[str, Line] = {}
+    for field in dataclasses.fields(Settings):
+        value, name = getattr(asked, field.name), field.name
+        named = name in given or name in there.block.shared or name in ALWAYS
+        if name not in NEVER and (named or value != field.default):
+            lines[name] = Line(value, source_of(name, there, given))
+    sizes = f"{about.n_train:,} training, {about.n_test:,} test, {about.n_public:,} public samples"
+    return {"dataset": lines.pop("dataset"), "samples": Line(sizes, "after what `public` takes"), **lines}
+
+
+def source_of(name: str, there: Setup, given: Mapping[str, Any], method: str = "", kind: str = "") -> str:
+    """Where the value of a setting comes from. `kind`: where the classroom's file has its source."""
+    if name in given:
+        return GIVEN
+    line = there.lines([name], method).get(name)
+    if line is not None:
+        return line.source
+    return there.words.get(kind or name, "classroom") if there.name == CLASSROOM else "not given: classroom"
+
+
+def model_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
+    """The clients' networks: one line, or two where methods that need one architecture have another."""
+    lines: dict[str, Line] = {}
+    for work in works:
+        kinds = list(dict.fromkeys(f"{name}:{width}" if width else name for name, *_, width in work.architectures))
+        text = ", dealt in turn: ".join([str(len(kinds)), ", ".join(kinds)]) if len(kinds) > 1 else kinds[0]
+        one = "one_model" in there.block.shared and "one architecture" in work.method.info.needs
+        name = "one_model" if one and "model" not in given else "model"
+        usual = len(work.architectures[0][1]) == 3 or there.name == CLASSROOM
+        source = source_of(name, there, given) if usual else "the paper has no feature rows: classroom"
+        lines.setdefault(name, Line(text, GIVEN if "model" in given else source))
+    return {name: lines[name] for name in ("model", "one_model") if name in lines}
+
+
+def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
+    """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
+    convolutions = any(MODELS[name].images_only for name, *_ in works[0].architectures)
+    recipe = shared_recipe(works[0].settings, there, about, convolutions)
+    off = {**OFF, **({"lr_min": recipe.lr_min} if recipe.schedule == "constant" else {})}
+    told = {*given, *there.block.shared}
+    names = [name for name in RECIPE_FIELDS if name in told or off.get(name) != getattr(recipe, name)]
+    return {name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe")) for name in names}
+
+
+def recipe_of(work: Plan, there: Setup) -> dict[str, Line]:
+    """The recipe fields that the set-up gives this method alone."""
+    own = {k.name for k in work.method.fields()}
+    return there.lines([name for name in RECIPE_FIELDS if name not in own], work.name)
+
+
+def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
+    """A method's own settings: where the paper has it, what it or the person gives, and what the rest is."""
+    name, knobs = work.name, [k.name for k in work.method.fields()]
+    stands = there.block.sources.get(name)
+    here = work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
+    lines = {"": Line(work.method.info.title, stands or here)}
+    for field, line in recipe_of(work, there).items():
+        lines[field] = Line(getattr(work.recipe, field), GIVEN if field in given else line.source)
+    for knob in knobs:
+        plainly = f"{name}.{knob}" in given or (knob in given and knob not in RECIPE_FIELDS)
+        source = GIVEN if plainly else source_of(knob, there, {}, name, kind="method")
+        lines[knob] = Line(getattr(work.method, knob), source)
+    return lines
+
+
+def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
+    """What the paper's experiment has and this one has not."""
+    foreign = setup.datasets and asked.dataset not in setup.datasets
+    first = setup.block.shared["dataset"].value if foreign else ""
+    note = f"{asked.dataset} is not in this paper: the values are those for {first}, but where a line says otherwise"
+    return (*([note] if foreign else []), *setup.missing)
+
+
+def said(value: Any) -> str:
+    """A value as it is typed."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
