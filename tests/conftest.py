@@ -4,6 +4,8 @@ thread a process, because the suite runs a process on each core. The processes o
 import os
 import tempfile
 
+import pytest
+
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
     os.environ["FEDLAB_NB_STORE"] = _store.name  # workers, notebooks' kernels and subprocesses inherit it
@@ -11,3 +13,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["panel_fixtures", "measured_outputs"]  # panels on a stand-in for `study.job`; what nbval compares
 collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them
+
+
+@pytest.fixture
+def forget_names(monkeypatch):
+    """Names of data sets that a test adds are gone after it."""
+    from fedlab_nb.data import registry
+
+    monkeypatch.setattr(registry, "_added", {})
+    before = dict(registry.DATASETS)
+    yield
+    registry.DATASETS.clear()
+    registry.DATASETS.update(before)

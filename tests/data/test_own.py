@@ -14,13 +14,7 @@ from fedlab_nb.errors import UsageError
 X, Y = np.linspace(0, 1, 60 * 4).reshape(60, 4).astype("float32"), np.arange(60) % 3
 OWN = {"x_train": X, "y_train": Y, "x_test": X[:9], "y_test": Y[:9]}
 IDS = np.repeat(["north", "south", "east"], [10, 20, 30])
-
-
-@pytest.fixture(autouse=True)
-def names(monkeypatch):
-    """Names that a test adds are gone after it."""
-    monkeypatch.setattr(registry, "_added", {})
-    monkeypatch.setattr(registry, "DATASETS", dict(registry.DATASETS))
+pytestmark = pytest.mark.usefixtures("forget_names")
 
 
 # ------------------------------------------------------------------------------------------------------ arrays

@@ -1,0 +1,54 @@
+"""A panel on data that name their clients: these are used, and the sliders deal samples out where that is asked for."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import add_dataset, federate
+
+Y = np.arange(60) % 3
+OWN = {"x_train": np.eye(3)[Y], "y_train": Y, "x_test": np.eye(3)[Y], "y_test": Y,
+       "client_train": np.repeat(["north", "south"], 30)}  # fmt: skip
+pytestmark = pytest.mark.usefixtures("forget_names")
+
+
+def shown(panel):
+    return panel.controls.facts.value
+
+
+def test_own_clients_are_used_until_another_way_is_chosen(make, job):
+    panel = make(dataset=OWN, methods=["fedavg"], seeds=1)
+    c = panel.controls
+    assert "The 2 clients are the data set&#x27;s own: north, south." in shown(panel)
+    assert c.alpha.disabled and c.clients.disabled and c.dealing.layout.display is None
+    c.alpha.value = 1.0  # nothing breaks, and nothing is dealt out
+    assert "north, south" in shown(panel) and panel.status != "error"
+    panel.run(wait=True)
+    (_, _, settings) = job.calls[-1]
+    assert settings["partition"] == "natural" and settings["clients"] == 2
+    assert "# 'own-" in panel.code() and "fl.add_dataset('own-" in panel.code()
+
+    c.dealing.value = "client_dirichlet"
+    assert not c.alpha.disabled and "north" not in shown(panel)
+    c.clients.value = 5
+    panel.run(wait=True)
+    (_, _, settings) = job.calls[-1]
+    assert settings["partition"] == "client_dirichlet" and settings["clients"] == 5
+    c.dataset.value = "digits"
+    panel._worker.wait(20)
+    assert c.dealing.layout.display == "none" and "partition" not in c.settings()
+
+
+def test_a_federation_a_name_and_a_partition_of_ones_own(make):
+    add_dataset("mine", OWN, title="My patients")
+    panel = make(dataset="mine", partition="iid")
+    assert not panel.controls.alpha.disabled and "north" not in shown(panel)
+    assert ("My patients", "mine") in panel.controls.dataset.options
+    panel = make(dataset=federate("digits", clients=3, seed=4), fixed={"clients": 3})
+    assert "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel) and panel.controls.seed.value == 4
+    panel.controls.dealing.value = "dirichlet"
+    assert panel.controls.clients.disabled and not panel.controls.alpha.disabled
+
+
+def test_natural_without_ids_is_one_sentence_in_the_panel(make):
+    panel = make(partition="natural")
+    assert "does not name its clients" in panel.controls.error.value
