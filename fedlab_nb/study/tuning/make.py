@@ -1,0 +1,130 @@
+"""Making the table: method after method, every try on every federation, the file written after each method.
+
+What the file has already is not computed again, so a call that was stopped goes on where it was; naming methods
+computes these anew (after a change of theirs). Finished runs are in the store.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ..cluster import distributed
+from ..code_version import torch_version
+from ..engine import here
+from ..grid import Cell
+from ..outcome import Outcome
+from ..results import write
+from ..settings import Settings, plan
+from ..store import store_folder
+from .table import COLUMNS, FILE, Key, Tried, read
+from .tries import Knobs, Part, grid, parts, validation_digits
+
+COMMAND = "python -m fedlab_nb.study.tuning"
+NOTE = "accuracy: share of the validation images, a fixed fifth of the digits' training images; no test image was used"
+
+
+def validation_file() -> Path:
+    """`validation_digits()` as an .npz file in the store's folder, so that every process can load it."""
+    digits, path = validation_digits(), store_folder() / "digits_validation.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = ("x_train", "y_train", "x_test", "y_test", "x_public")
+    arrays = {name: array.numpy() for name in names if (array := getattr(digits, name)) is not None}
+    if not path.exists():
+        np.savez(path, **arrays)
+    return path
+
+
+def cells(part: Part, method: str, known: Tried | None, dataset: Path) -> list[list[list[Cell]]]:
+    """Runs of all tries of `method`, `[alpha][seed][try]`."""
+    base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"], **part.settings}
+    more = chosen_before(part, method, known)
+    groups = []
+    for alpha in grid()["alphas"]:
+        rows = []
+        for seed in grid()["seeds"]:
+            made = [
+                Settings.make(**base, alpha=alpha, seed=seed, **part.overrides(method, {**more, **knobs}))
+                for knobs in part.tries[method]
+            ]
+            rows.append([Cell(plan(s, [method])[0], {"try": n, "alpha": alpha}) for n, s in enumerate(made)])
+        groups.append(rows)
+    return groups
+
+
+def chosen_before(part: Part, method: str, known: Tried | None) -> Knobs:
+    """For equal work: the knobs that `methods` chose, but for the local epochs. Else nothing."""
+    if part.name != "equal_work" or known is None:
+        return {}
+    tries = known.tries("methods", method)
+    return {k: v for k, v in tries[known.chosen("methods", method)].items() if k != "local_epochs"}
+
+
+def computed(groups: list[list[list[Cell]]], workers: int) -> dict[tuple[int, float, int], Outcome | None]:
+    """{(try, alpha, seed): outcome}, None where training diverged."""
+    way = (lambda: here(groups, True, lambda event: None)) if workers == 1 else None
+    done = way() if way else distributed(groups, workers=workers, scheduler=None, client=None, cache=True)
+    return {(cell.values["try"], cell.values["alpha"], cell.seed): outcome for cell, outcome, _ in done}
+
+
+def make(
+    path: str | Path = FILE,
+    only: Sequence[str] = (),
+    *,
+    names: Sequence[str] = (),
+    workers: int = 1,
+    watch: Callable[[str], None] = print,
+) -> None:
+    """Complete the table at `path`. `only`: compute these methods anew; `names`: only these parts of the study."""
+    path, dataset = Path(path), validation_file()
+    rows: dict[Key, Mapping[str, Any]] = dict(read(path).rows) if path.exists() else {}
+    for part in (p for name, p in parts().items() if not names or name in names):
+        for method, tries in part.tries.items():
+            wanted = {(part.name, method, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]}
+            if method not in only if only else all(key in rows for key in wanted):
+                continue
+            known = Tried(about(), rows) if rows else None
+            found = computed(cells(part, method, known, dataset), workers)
+            for _, _, number, alpha in wanted:
+                outcomes = [found[number, alpha, seed] for seed in grid()["seeds"]]
+                values = (
+                    *(part.name, method, number),
+                    tries[number],
+                    alpha,
+                    [accuracy(o) for o in outcomes],
+                    sent(outcomes),
+                )
+                rows[part.name, method, number, alpha] = dict(zip(COLUMNS, values, strict=True))
+            save(path, rows)
+            table = Tried(about(), rows)
+            means = " ".join(f"{100 * table.mean(part.name, method, n):.1f}" for n in range(len(tries)))
+            watch(f"{part.name} {method}: {means}; {table.chosen(part.name, method)}")
+
+
+def accuracy(outcome: Outcome | None) -> float:
+    return 0.0 if outcome is None else round(outcome.accuracy, 4)
+
+
+def sent(outcomes: Sequence[Outcome | None]) -> int:
+    """Bytes of the first outcome, both ways."""
+    return next((o.bytes_up + o.bytes_down for o in outcomes if o is not None), 0)
+
+
+def about() -> dict[str, Any]:
+    made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
+    return {**made, "command": COMMAND, "note": NOTE, **grid()}
+
+
+def save(path: Path, rows: Mapping[Key, Mapping[str, Any]]) -> None:
+    """The file, whole or not at all; one row a line, in the order of the study."""
+    order = {
+        (name, method): i for i, (name, method) in enumerate((p.name, m) for p in parts().values() for m in p.tries)
+    }
+    keys = sorted((k for k in rows if k[:2] in order), key=lambda k: (order[k[:2]], k[2], k[3]))
+    lines = [json.dumps([rows[key][name] for name in COLUMNS]) for key in keys]
+    head = json.dumps({**about(), "columns": COLUMNS}, indent=1)
+    write(path, head[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n")

@@ -1,0 +1,72 @@
+"""What is tried: `tries.toml` as parts of the study, and the data set whose test images are validation images."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...data import Dataset, load
+from ...declared import declared
+from ...rng import numpy_rng
+
+Knobs = Mapping[str, Any]
+PARTS = ("recipe", "methods", "equal_work", "convolutions_recipe", "convolutions")
+NAME = "study/tuning/tries.toml"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the study. `tries`: by method, what each try sets; `settings`: what all of them share.
+
+    `of_recipe`: the tries are the clients' recipe, one for all methods, and a method is only a judge of it.
+    """
+
+    name: str
+    tries: Mapping[str, tuple[Knobs, ...]]
+    settings: Mapping[str, Any]
+    of_recipe: bool = False
+
+    def overrides(self, method: str, knobs: Knobs) -> dict[str, Any]:
+        """Settings that mean `knobs` of the recipe or of `method`, as a run takes them."""
+        return {name if self.of_recipe else f"{method}.{name}": value for name, value in knobs.items()}
+
+
+def grid() -> dict[str, Any]:
+    """`clients`, `alphas` and `seeds`, the same for every try of every method."""
+    return {name: declared(NAME)[name] for name in ("clients", "alphas", "seeds")}
+
+
+def parts() -> dict[str, Part]:
+    """All parts of the study, by name, in the order in which they are made."""
+    content = declared(NAME)
+    recipe, work, conv = content["recipe"], content["equal_work"], content["convolutions"]
+    model = {"model": conv["model"]}
+    return {
+        "recipe": Part("recipe", dict.fromkeys(recipe["judges"], tuple(recipe["tries"])), {}, True),
+        "methods": Part("methods", {name: tuple(tries) for name, tries in content["methods"].items()}, {}),
+        "equal_work": Part("equal_work", dict.fromkeys(work["methods"], tuple(work["tries"])), {}),
+        "convolutions_recipe": Part(
+            "convolutions_recipe", dict.fromkeys(recipe["judges"], tuple(conv["recipe"])), model, True
+        ),
+        "convolutions": Part("convolutions", dict.fromkeys(conv["methods"], tuple(conv["tries"])), model),
+    }
+
+
+def part(name: str) -> Part:
+    return parts()[name]
+
+
+def validation_digits() -> Dataset:
+    """Digits with a fifth of the training images as `x_test`, the rest as `x_train`; the real test images are gone."""
+    digits = load("digits")
+    order = numpy_rng(0, "validation").permutation(len(digits.y_train))
+    held, kept = order[: len(order) // 5], order[len(order) // 5 :]
+    return dataclasses.replace(
+        digits,
+        name="digits, validation",
+        x_train=digits.x_train[kept],
+        y_train=digits.y_train[kept],
+        x_test=digits.x_train[held],
+        y_test=digits.y_train[held],
+        digest=f"{digits.digest}, validation",
+    )
