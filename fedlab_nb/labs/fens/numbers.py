@@ -7,7 +7,7 @@ Whom the aggregator trusts (`likeness`), what forgetting changes, one knob's val
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -99,14 +99,17 @@ def start(report: FensReport) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a knob. `lines`: {name: {seed: accuracy}}; `parts`: bytes of one client by OWN, ENSEMBLE, ROUNDS,
-    OTHER; `ratio`: to one-shot learning.
+    """One value of a knob. `lines`: {name: {seed: test accuracy}}; `parts`: bytes of one client by OWN, ENSEMBLE,
+    ROUNDS, OTHER; `ratio`: to one-shot learning. `validation`: {seed: FENS' accuracy on validation images}, by which
+    values are compared, and `judged_on`: which images these are ("public", "held-out"); empty where there are none.
     """
 
     label: str
     lines: Mapping[str, Mapping[int, float]]
     parts: Mapping[str, float]
     ratio: float
+    validation: Mapping[int, float] = field(default_factory=dict)
+    judged_on: str = ""
 
     @property
     def bytes(self) -> float:
@@ -128,7 +131,9 @@ def point(
     first = next(iter(outcomes.values()))
     traffic = first.ledger.by_client()
     busiest = max(traffic, key=lambda k: sum(traffic[k]))
-    return Point(label, lines, bytes_by_part(first.ledger, busiest), first.report.bytes["ratio"])
+    validation = {s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None}
+    parts, ratio = bytes_by_part(first.ledger, busiest), first.report.bytes["ratio"]
+    return Point(label, lines, parts, ratio, validation, first.validation_on)
 
 
 # ------------------------------------------------------------------------------------------------------ bytes

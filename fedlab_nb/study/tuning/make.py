@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...methods import METHODS
 from ..cluster import distributed
 from ..code_version import torch_version
 from ..engine import here
@@ -66,8 +67,8 @@ def chosen_before(part: Part, method: str, known: Tried | None) -> Knobs:
 
 def computed(groups: list[list[list[Cell]]], workers: int) -> dict[tuple[int, float, int], Outcome | None]:
     """{(try, alpha, seed): outcome}, None where training diverged."""
-    way = (lambda: here(groups, True, lambda event: None)) if workers == 1 else None
-    done = way() if way else distributed(groups, workers=workers, scheduler=None, client=None, cache=True)
+    cluster: dict[str, Any] = {"workers": workers, "scheduler": None, "client": None, "cache": True}
+    done = here(groups, True, lambda event: None) if workers == 1 else distributed(groups, **cluster)
     return {(cell.values["try"], cell.values["alpha"], cell.seed): outcome for cell, outcome, _ in done}
 
 
@@ -91,13 +92,7 @@ def make(
             found = computed(cells(part, method, known, dataset), workers)
             for _, _, number, alpha in wanted:
                 outcomes = [found[number, alpha, seed] for seed in grid()["seeds"]]
-                values = (
-                    *(part.name, method, number),
-                    tries[number],
-                    alpha,
-                    [accuracy(o) for o in outcomes],
-                    sent(outcomes),
-                )
+                values = [part.name, method, number, tries[number], alpha, [*map(accuracy, outcomes)], sent(outcomes)]
                 rows[part.name, method, number, alpha] = dict(zip(COLUMNS, values, strict=True))
             save(path, rows)
             table = Tried(about(), rows)
@@ -121,10 +116,8 @@ def about() -> dict[str, Any]:
 
 def save(path: Path, rows: Mapping[Key, Mapping[str, Any]]) -> None:
     """The file, whole or not at all; one row a line, in the order of the study."""
-    order = {
-        (name, method): i for i, (name, method) in enumerate((p.name, m) for p in parts().values() for m in p.tries)
-    }
-    keys = sorted((k for k in rows if k[:2] in order), key=lambda k: (order[k[:2]], k[2], k[3]))
+    order = {(part.name, method): i for i, part in enumerate(parts().values()) for method in part.tries}
+    keys = sorted((k for k in rows if k[:2] in order), key=lambda k: (order[k[:2]], list(METHODS).index(k[1]), k[2:]))
     lines = [json.dumps([rows[key][name] for name in COLUMNS]) for key in keys]
     head = json.dumps({**about(), "columns": COLUMNS}, indent=1)
     write(path, head[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n")

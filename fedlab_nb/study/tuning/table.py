@@ -46,7 +46,7 @@ class Tried:
     def lead(self, part: str, methods: tuple[str, ...], number: int) -> Band:
         """Try `number` minus the first one, paired by method, alpha and seed."""
         one, first = (
-            {(m, *at): a for m in methods for at, a in self.accuracies(part, m, n).items()} for n in (number, 0)
+            {(m, *at): value for m in methods for at, value in self.accuracies(part, m, n).items()} for n in (number, 0)
         )
         return difference(one, first)  # type: ignore[arg-type]
 
