@@ -30,6 +30,7 @@ from .outcome import Outcome
 from .seed_batching import SEEDS, Party, companions, train_parties
 from .settings import Plan, Settings, plans_for
 from .store import Store
+from .validation import validation_samples
 
 TEST_POINTS = 500
 LOCAL = "local training"
@@ -212,19 +213,6 @@ class Run:
         self._keep()
         return model
 
-    def validation(self, model: GlobalModel) -> tuple[float | None, str]:
-        """Accuracy on images that no client trained on and no test uses, and which they are: the clients' held-out
-        parts, or, where the method needed these, the public share with its labels; (None, "") without either."""
-        ctx = self.ctx
-        if not ctx.private.held_out_used and any(ctx.private.sizes("held_out")):
-            parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
-            x, y = (torch.cat(part) for part in zip(*parts, strict=True))
-            return model.accuracy(x, y), "held-out"
-        labels = self.federation.dataset.y_public
-        if labels is not None and len(ctx.public):
-            return model.accuracy(ctx.public, labels.to(ctx.device)), "public"
-        return None, ""
-
     @torch.no_grad()
     def evaluate(self, model: GlobalModel) -> Outcome:
         start = time.perf_counter()
@@ -237,7 +225,8 @@ class Run:
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
         accuracy = model.accuracy(x, y)
-        validation, validation_on = self.validation(model)
+        held = validation_samples(self.ctx, federation)
+        validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
         ledger = self.ctx.link.ledger
         last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": ledger.total}
         self.seconds["evaluation"] = time.perf_counter() - start

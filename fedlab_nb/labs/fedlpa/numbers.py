@@ -5,7 +5,7 @@ sweep_dampings, sweep_noises and solutions are generators: what they return is r
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any
 
@@ -21,8 +21,10 @@ from ...methods.fedlpa.report import FedLPAReport
 from ...methods.fedlpa.server_replay import USES, ServerReplay
 from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES
+from ...study.validation import validation_of
 from ..runs import where
 
+Samples = tuple[torch.Tensor, torch.Tensor]
 LARGE = 400_000  # bytes that one client measured; beyond that fewer λ_damp, draws and test images are tried
 HALVES = [10 ** (e / 2) for e in range(-12, 5)]  # λ_damp from 1e-6 to 100
 DECADES = HALVES[::2]
@@ -38,13 +40,15 @@ def posteriors_of(outcome: Any) -> list:
     return outcome.model.posteriors
 
 
-def replay(outcome: Any) -> tuple[ServerReplay, bool]:
-    """The run's server, ready to do its part again, and whether its networks are large."""
+def replay(outcome: Any, samples: Samples | None = None) -> tuple[ServerReplay, bool]:
+    """The run's server, ready to do its part again, and whether its networks are large. `samples`: on which accuracies
+    are reported; default: the test images."""
     one = posteriors_of(outcome)[0]
     large = one.size > LARGE
     dataset, like = load(outcome.settings.dataset), next(iter(one.state.values()))
     rows = slice(0, 1000 if large else None)
-    x, y = dataset.x_test[rows].to(like.device, like.dtype), dataset.y_test[rows].to(like.device)
+    x, y = samples or (dataset.x_test, dataset.y_test)
+    x, y = x[rows].to(like.device, like.dtype), y[rows].to(like.device)
     return ServerReplay(outcome.model, x, y, outcome.options["weights"]), large
 
 
@@ -105,7 +109,8 @@ def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...] | None
 class DampingSweep:
     """The server's part for each of `dampings` λ_damp, from the same uploads.
 
-    accuracies: rule for π -> use of the uploads (of USES) -> test accuracy 0-1 for each λ_damp
+    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0-1 for each λ_damp
+    tested:     rule for π -> test accuracy 0-1 of the exact solution with the λ_damp that is best on validation images
     measured:   "A" and "B" -> `[M, layers]`, mean diagonal of the undamped factor;   ratios: rule -> `[M, layers]`, π
     layers:     their names in words;   setting: of the run, in words
     """
@@ -116,6 +121,13 @@ class DampingSweep:
     ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
     setting: str
+    tested: Mapping[str, float] = field(default_factory=dict)
+    judged_on: str = "held-out"
+
+    def best(self, rule: str) -> int:
+        """Number of the λ_damp with which the exact solution is best on validation images."""
+        shares = self.accuracies[rule]["exact"]
+        return shares.index(max(shares))
 
     def added(self, rule: str, chosen: int) -> dict[str, np.ndarray]:
         """What λ_damp number `chosen` adds to the diagonals, as `measured`."""
@@ -124,8 +136,12 @@ class DampingSweep:
 
 
 def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
-    """Every λ_damp, both rules for π, every use of the uploads."""
-    server, large = replay(outcome)
+    """Every λ_damp, both rules for π, every use of the uploads, on validation images; of the λ_damp that is best there,
+    and of it alone, the test accuracy. RunError where the run has no validation images."""
+    held = validation_of(outcome)
+    if held is None:
+        raise RunError(sentence("fedlpa.no_validation"))
+    server, large = replay(outcome, held[:2])
     dampings = DECADES if large else HALVES
     accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}
     for rule, by_use in accuracies.items():
@@ -141,7 +157,14 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
         for factor in "AB"
     }
     ratios = {rule: np.array([own.ratios(rule) for own in server.posteriors]) for rule in PI_RULES}
-    return DampingSweep(dampings, accuracies, measured, ratios, layer_names(outcome.report), where(outcome))
+    names = layer_names(outcome.report)
+    sweep = DampingSweep(dampings, accuracies, measured, ratios, names, where(outcome), {}, held[2])
+    on_test, _ = replay(outcome)
+    tested = {}
+    for rule in PI_RULES:
+        received = on_test.uploads(dampings[sweep.best(rule)], rule)
+        tested[rule] = on_test.accuracy(on_test.use("exact", received))
+    return replace(sweep, tested=tested)
 
 
 # ------------------------------------------------------------------------------------------------ the solver

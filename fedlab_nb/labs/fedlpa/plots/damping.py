@@ -1,4 +1,7 @@
-"""Accuracy against λ_damp for what a server may make of the uploads; beside it, what is measured and what is added."""
+"""Accuracy against λ_damp for what a server may make of the uploads; beside it, what is measured and what is added.
+
+The curves are on validation images, so that a λ_damp may be chosen; only the chosen one is tried on the test images.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +12,7 @@ from matplotlib.ticker import FuncFormatter
 from ....plots.axes import FIFTHS, log_axis, percent_axis, two_axes
 from ....plots.style import ACCENT, FAINT, INK, SERIES, Picture, dress, legend, look
 from ....plots.words import listed, percent, tabled
+from ....study.validation import WORDS
 from ..numbers import DampingSweep
 from .factors import SUPERSCRIPT, power
 
@@ -26,8 +30,11 @@ POWER = FuncFormatter(lambda v, _: "10" + str(round(np.log10(v))).translate(SUPE
 def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = None) -> Picture:
     """Every use of the uploads under a `rule` for π; λ_damp number `chosen` and a `client` are marked."""
     dampings, accuracies, added = sweep.dampings, sweep.accuracies[rule], sweep.added(rule, chosen)
+    best, tested = sweep.best(rule), sweep.tested.get(rule)
     with two_axes((1.4, 1), left=0.085, right=0.975, bottom=0.125, between=0.36) as (figure, left, right):
         curves(left, dampings, accuracies, chosen)
+        if tested is not None:
+            left.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         sizes(right, sweep, added, client)
     here = ", ".join(f"{USES[name][0]} {percent(shares[chosen])}" for name, shares in accuracies.items())
     ends = [(USES[name][0], percent(shares[0]), percent(shares[-1])) for name, shares in accuracies.items()]
@@ -35,16 +42,24 @@ def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = No
     rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
     return Picture(
         figure,
-        alt=f"Lines of test accuracy against λ_damp from {power(dampings[0])} to {power(dampings[-1])} with the "
-        f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. Beside them, for each layer, dots for the "
+        alt=f"Lines of validation accuracy against λ_damp from {power(dampings[0])} to {power(dampings[-1])} with the "
+        f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. A ring: test accuracy with the best λ_damp. "
+        "Beside them, for each layer, dots for the "
         "mean diagonals of the factors A and B of each client and bars for what λ_damp adds to them.",
-        sentence=f"At λ_damp = {power(dampings[chosen])}: {here}. {taken_over(sweep, added)}",
+        sentence=f"At λ_damp = {power(dampings[chosen])}, on validation images ({WORDS[sweep.judged_on]}): {here}. "
+        f"{choice(dampings[best], accuracies['exact'][best], tested)} {taken_over(sweep, added)}",
         table=tabled(["λ_damp", *(USES[name][0] for name in accuracies)], rows),
     )
 
 
+def choice(damping: float, share: float, tested: float | None) -> str:
+    """Which λ_damp the validation images choose, and what it has on the test images."""
+    text = f"FedLPA is best there with λ_damp = {power(damping)} ({percent(share)})"
+    return f"{text}." if tested is None else f"{text}; on the test images this choice has {percent(tested)}."
+
+
 def curves(ax: Axes, dampings: Sequence[float], accuracies: Mapping[str, Sequence[float]], chosen: int) -> None:
-    dress(ax, title="Test accuracy", x="damping λ_damp", grid="y")
+    dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
     for name, shares in accuracies.items():
         words, colour, line, marker = USES[name]
         main = name == "exact"

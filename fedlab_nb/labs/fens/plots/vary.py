@@ -14,11 +14,11 @@ from ....plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ....plots.words import band_words, data_size, listed, mean_percent, seeds_of, significance
 from ....plots.words import points as in_points
 from ....study.statistics import band, difference
+from ....study.validation import WORDS
 from ..numbers import ALONE, AVERAGE, FENS, Point
 from .bytes import stacked
 
 LINES = {FENS: look("fens"), AVERAGE: look("ensemble"), ALONE: look("local")}
-IMAGES = {"public": "the public images, with their labels", "held-out": "the clients' held-out samples"}
 NOTHING = "FENS learnt from the held-out samples, and this data set has no public images with labels: there are no \
 validation images to compare values on."
 
@@ -89,7 +89,7 @@ def sentence(points: Sequence[Point], taken: Point, knob: str) -> str:
     worst = min(judged, key=lambda p: mean(p.validation.values()))
     high, low = mean_percent(taken.validation), mean_percent(worst.validation)
     kinds = list(dict.fromkeys(p.judged_on for p in judged))
-    images = " or ".join(IMAGES.get(kind, kind) for kind in kinds)
+    images = " or ".join(WORDS[kind] for kind in kinds)
     if len(points) == 1:
         text = f"{knob} {taken.label}: FENS reaches {high} on validation images ({images}), "
         return text + f"{mean_percent(taken.lines[FENS])} on the test images, for {data_size(taken.bytes)} a client."

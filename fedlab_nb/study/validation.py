@@ -1,0 +1,44 @@
+"""Validation images: what no client trained on and no test uses. Choices are made on them, never on test images."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..data import Federation
+from ..methods.context import Context
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
+
+WORDS = {
+    "held-out": "the clients' held-out samples",
+    "public": "the public images, with their labels",
+    "": "no validation images",
+}
+
+
+def validation_samples(ctx: Context, federation: Federation) -> tuple[Tensor, Tensor, str] | None:
+    """`(x, y, which)`: the clients' held-out parts ("held-out"), or, where the method has used these, the public share
+    with its labels ("public"). None without either."""
+    if not ctx.private.held_out_used and any(ctx.private.sizes("held_out")):
+        parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
+        x, y = (torch.cat(part) for part in zip(*parts, strict=True))
+        return x, y, "held-out"
+    labels = federation.dataset.y_public
+    if labels is not None and len(ctx.public):
+        return ctx.public, labels.to(ctx.device), "public"
+    return None
+
+
+def validation_of(outcome: "Outcome") -> tuple[Tensor, Tensor, str] | None:
+    """The samples on which `outcome.accuracy_validation` was measured, as `validation_samples` gives them."""
+    from .clients import TrainedClients
+    from .experiment import Run
+
+    if not outcome.validation_on:
+        return None
+    run = Run(outcome.plan, TrainedClients(), cache=False)
+    run.begin()
+    run.ctx.private.held_out_used = outcome.validation_on == "public"
+    return validation_samples(run.ctx, run.federation)
