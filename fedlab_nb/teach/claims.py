@@ -17,11 +17,15 @@ CLEAR, NOISE, BELOW, SHORT = "clear", "noise", "below", "short"
 
 @dataclass(frozen=True)
 class Gap:
-    """a − b, accuracies `{seed: 0–1}` of the same federations, under the setting `name`."""
+    """a − b, accuracies `{seed: 0–1}` of the same federations, under the setting `name`.
+
+    `tested`: where a and b are validation accuracies, by which settings are chosen, the same gap on the test images.
+    """
 
     name: str
     a: Mapping[int, float]
     b: Mapping[int, float]
+    tested: "Gap | None" = None
 
     @property
     def points(self) -> list[float]:
@@ -46,7 +50,12 @@ class Gap:
         if self.kind == SHORT:
             return f"{self.name} has {plural(len(self.points), 'seed')} with {both}"
         each = ", ".join(f"{p:+.0f}" for p in self.points)
-        return f"{self.name}: {each} points, mean {self.band.mean:+.0f} ± {self.band.half_width:.0f}"
+        return f"{self.name}: {each} points, mean {self.mean}"
+
+    @property
+    def mean(self) -> str:
+        """'+4 ± 1'."""
+        return f"{self.band.mean:+.0f} ± {self.band.half_width:.0f}"
 
 
 def still(missing: Iterable[str], seen: Iterable[str], nothing: str) -> Verdict:
@@ -71,6 +80,9 @@ def two_kinds(
     words["other"] = [g.words() for g in gaps if g.kind in others]
     words[SHORT] = [g.words(both) for g in gaps if g.kind == SHORT]
     if words[CLEAR] and words["other"]:
-        return Verdict("right", right.format(clear=words[CLEAR][0], other=words["other"][0]))
+        text = right.format(clear=words[CLEAR][0], other=words["other"][0])
+        chosen = [next(g for g in gaps if g.kind in kinds) for kinds in ((CLEAR,), others)]
+        tests = [f"{g.name} {g.tested.mean} points" for g in chosen if g.tested is not None]
+        return Verdict("right", text + (f" On the test images: {'; '.join(tests)}." if tests else ""))
     missing = [text for kind, text in ((CLEAR, clear), ("other", other)) if not words[kind]]
     return still(missing, [text for texts in words.values() for text in texts], nothing)

@@ -70,18 +70,22 @@ def versus(outcomes: Sequence[Outcome], method: str, other: str, **words: str) -
 
 
 def alike(
-    outcomes: Iterable[Outcome], place: Callable[[Outcome], tuple[Hashable, Hashable] | None] | None = None
+    outcomes: Iterable[Outcome],
+    place: Callable[[Outcome], tuple[Hashable, Hashable] | None] | None = None,
+    validation: bool = False,
 ) -> dict[Any, dict[Any, dict[int, float]]]:
     """Runs that can be compared: {what they share: {variant: {seed: accuracy}}}.
 
     place: gives an outcome's (what it shares with others, variant), or None to leave it out. By default
     `(outcome.conditions, outcome.method)`: methods beside each other, all that was set but their options being the same
+    validation: accuracies on validation images, where settings are to be chosen; an outcome without any is left out
     """
     groups: dict[Any, dict[Any, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for o in outcomes:
         at = place(o) if place is not None else (o.conditions, o.method)
-        if at is not None:
-            groups[at[0]][at[1]][o.settings.seed] = o.accuracy
+        share = o.accuracy_validation if validation else o.accuracy
+        if at is not None and share is not None:
+            groups[at[0]][at[1]][o.settings.seed] = share
     return groups
 
 

@@ -125,7 +125,8 @@ def test_damping_names_every_curve_at_the_chosen_lambda_and_where_it_has_taken_o
     assert is_png(picture) and "toy" in picture.alt and "π = 1 " in picture.alt
     assert picture.sentence == (
         "At λ_damp = 10⁻³, on validation images (the clients' held-out samples): exact (FedLPA) 80 %, "
-        "shortcut EA 80 %, average 30 %. FedLPA is best there with λ_damp = 10⁻⁶ (90 %); on the test images this choice has 70 %. "
+        "shortcut EA 80 %, average 30 %. FedLPA is best there with λ_damp = 10⁻⁶ (90 %); "
+        "on the test images this choice has 70 %. "
         "λ_damp adds more to B than was measured in "
         "layer 1."
     )

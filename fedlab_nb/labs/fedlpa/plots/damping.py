@@ -43,8 +43,8 @@ def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = No
     return Picture(
         figure,
         alt=f"Lines of validation accuracy against λ_damp from {power(dampings[0])} to {power(dampings[-1])} with the "
-        f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. A ring: test accuracy with the best λ_damp. "
-        "Beside them, for each layer, dots for the "
+        f"rule π = {1 if rule == 'one' else rule} ({sweep.setting}): {ends}. A ring: test accuracy with the best "
+        "λ_damp. Beside them, for each layer, dots for the "
         "mean diagonals of the factors A and B of each client and bars for what λ_damp adds to them.",
         sentence=f"At λ_damp = {power(dampings[chosen])}, on validation images ({WORDS[sweep.judged_on]}): {here}. "
         f"{choice(dampings[best], accuracies['exact'][best], tested)} {taken_over(sweep, added)}",
