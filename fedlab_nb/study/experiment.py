@@ -225,7 +225,7 @@ class Run:
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
         accuracy = model.accuracy(x, y)
-        held = validation_samples(self.ctx, federation)
+        held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
         validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
         ledger = self.ctx.link.ledger
         last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": ledger.total}

@@ -18,17 +18,20 @@ WORDS = {
 }
 
 
-def validation_samples(ctx: Context, federation: Federation) -> tuple[Tensor, Tensor, str] | None:
-    """`(x, y, which)`: the clients' held-out parts ("held-out"), or, where the method has used these, the public share
-    with its labels ("public"). None without either."""
-    if not ctx.private.held_out_used and any(ctx.private.sizes("held_out")):
+def validation_samples(ctx: Context, federation: Federation, holds_out: bool) -> tuple[Tensor, Tensor, str] | None:
+    """`(x, y, which)`: the clients' held-out parts ("held-out"), or the public share with its labels ("public").
+
+    `holds_out`: whether the method may learn from held-out samples. All its variants are then judged on public images,
+    those too that have not used the held-out ones, if labels are known. None without samples of either kind.
+    """
+    labels = federation.dataset.y_public
+    public = labels is not None and len(ctx.public) > 0
+    unused = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
+    if unused and not (holds_out and public):
         parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
         x, y = (torch.cat(part) for part in zip(*parts, strict=True))
         return x, y, "held-out"
-    labels = federation.dataset.y_public
-    if labels is not None and len(ctx.public):
-        return ctx.public, labels.to(ctx.device), "public"
-    return None
+    return (ctx.public, labels.to(ctx.device), "public") if labels is not None and public else None
 
 
 def validation_of(outcome: "Outcome") -> tuple[Tensor, Tensor, str] | None:
@@ -41,4 +44,4 @@ def validation_of(outcome: "Outcome") -> tuple[Tensor, Tensor, str] | None:
     run = Run(outcome.plan, TrainedClients(), cache=False)
     run.begin()
     run.ctx.private.held_out_used = outcome.validation_on == "public"
-    return validation_samples(run.ctx, run.federation)
+    return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)

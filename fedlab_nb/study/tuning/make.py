@@ -20,7 +20,7 @@ from ..engine import here
 from ..grid import Cell
 from ..outcome import Outcome
 from ..results import write
-from ..settings import Settings, plan
+from ..settings import Settings, plans_for
 from ..store import store_folder
 from .table import COLUMNS, FILE, Key, Tried, read
 from .tries import Knobs, Part, grid, parts, validation_digits
@@ -52,7 +52,7 @@ def cells(part: Part, method: str, known: Tried | None, dataset: Path) -> list[l
                 Settings.make(**base, alpha=alpha, seed=seed, **part.overrides(method, {**more, **knobs}))
                 for knobs in part.tries[method]
             ]
-            rows.append([Cell(plan(s, [method])[0], {"try": n, "alpha": alpha}) for n, s in enumerate(made)])
+            rows.append([Cell(plans_for(s, [method])[0], {"try": n, "alpha": alpha}) for n, s in enumerate(made)])
         groups.append(rows)
     return groups
 
