@@ -7,7 +7,8 @@ from fedlab_nb.study.settings import classroom_recipe
 
 
 def toy(method, accuracy, *, options=None, report=None, settings=None, **more):
-    """Its validation accuracy is the same as `accuracy`. `settings`: fields of Settings, the defaults of the rest as they are; `more`: any other attributes."""
+    """Its validation accuracy is `accuracy` too. `settings`: fields of Settings, the defaults of the rest as they are;
+    `more`: any other attributes."""
     asked, recipe = Settings(**(settings or {})), classroom_recipe(1237)
     more = {"accuracy_validation": accuracy, **more}
     same = (Settings(**{**(settings or {}), "seed": 0}), recipe)

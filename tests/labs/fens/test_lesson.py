@@ -113,7 +113,7 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
 
 def test_the_panels_work_can_be_called_for(panel):
     assert 0 <= lesson.owners(panel) <= 10
-    assert lesson.try_all(panel, "bits").sentence.startswith("Bits: FENS is best with")
+    assert lesson.try_all(panel, "bits").sentence.startswith("Bits: on validation images (")
     assert lesson.after_forgetting(panel) in lesson.FATES and lesson.forget(panel).sentence
 
 
