@@ -232,7 +232,9 @@ class Panel(saved.Saved):
         """
         c, old = self.controls, self._state
         self._adjust(c.guess.offer, self.methods)
-        settings = {**c.settings(), **self._extra}
+        runs = {self.spec.method, *self.methods}  # a setting of a method that does not run is none
+        extra = {name: value for name, value in self._extra.items() if "." not in name or name.split(".")[0] in runs}
+        settings = {**c.settings(), **extra}
         federation, partition = old.federation, old.partition
         if fresh or federation is not None:
             partition = partition_of(settings)

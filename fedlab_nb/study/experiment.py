@@ -252,6 +252,16 @@ class Run:
         )
 
 
+def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | None:
+    """The samples on which `outcome.accuracy_validation` was measured, as `validation_samples` gives them."""
+    if not outcome.validation_on:
+        return None
+    run = Run(outcome.plan, TrainedClients(), cache=False)
+    run.begin()
+    run.ctx.private.held_out_used = outcome.validation_on == "public"
+    return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
+
+
 def one(
     work: Plan, clients: TrainedClients, cache: bool, cohort: Sequence[Plan] = (), whole: bool = False
 ) -> Iterator[Event]:

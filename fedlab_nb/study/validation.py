@@ -1,15 +1,10 @@
 """Validation images: what no client trained on and no test uses. Choices are made on them, never on test images."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from ..data import Federation
 from ..methods.context import Context
-
-if TYPE_CHECKING:
-    from .outcome import Outcome
 
 WORDS = {
     "held-out": "the clients' held-out samples",
@@ -32,16 +27,3 @@ def validation_samples(ctx: Context, federation: Federation, holds_out: bool) ->
         x, y = (torch.cat(part) for part in zip(*parts, strict=True))
         return x, y, "held-out"
     return (ctx.public, labels.to(ctx.device), "public") if labels is not None and public else None
-
-
-def validation_of(outcome: "Outcome") -> tuple[Tensor, Tensor, str] | None:
-    """The samples on which `outcome.accuracy_validation` was measured, as `validation_samples` gives them."""
-    from .clients import TrainedClients
-    from .experiment import Run
-
-    if not outcome.validation_on:
-        return None
-    run = Run(outcome.plan, TrainedClients(), cache=False)
-    run.begin()
-    run.ctx.private.held_out_used = outcome.validation_on == "public"
-    return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)

@@ -21,7 +21,7 @@ from ...methods.fedlpa.report import FedLPAReport
 from ...methods.fedlpa.server_replay import USES, ServerReplay
 from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES
-from ...study.validation import validation_of
+from ...study.experiment import validation_of
 from ..runs import where
 
 Samples = tuple[torch.Tensor, torch.Tensor]
