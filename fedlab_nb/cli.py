@@ -239,6 +239,8 @@ def list_command(options: argparse.Namespace) -> int:
         print(f"{title}:")
         for name, text in entries.items():
             print(f"  {name:14s} {text}")
+        if title == "models":
+            print("  NAME:WIDTH: another width; NAME-nobn: no batch norm; NAME-gn: group norm in its place")
         if title == "methods":
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():

@@ -13,7 +13,7 @@ HEAVY = {
         "IPython",
         "sklearn",
     ),
-    "from fedlab_nb.study import run, Outcome": ("matplotlib", "ipywidgets", "IPython"),
+    "from fedlab_nb.study import run, Outcome": ("matplotlib", "ipywidgets", "IPython", "torchvision"),
     "import fedlab_nb.plots": ("ipywidgets", "matplotlib.pyplot", "sklearn.manifold"),
 }
 

@@ -26,15 +26,17 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import choose
 from ..training.evaluate import in_chunks
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.kronecker import input_rows, join, output_rows, with_layers
+from .parts.kronecker import factor_layers, input_rows, join, output_rows, with_layers
 from .parts.layer_io import inputs_and_gradients
 
+NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LABELS = ("model", "true")
 MOST = 32  # classes; up to so many the expectation over the model's labels is a sum
 
@@ -109,13 +111,14 @@ def diagonal_fisher(
     """`F = 1/n Σ_s E_y (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with label y, at θ as it is.
 
     `x [n, ...]`, `y [n]`; `labels`: one of LABELS (UsageError for another), "model" draws from `stream` (a CPU
-    generator) beyond MOST classes. Linear, Conv2d and BatchNorm2d have one. The module runs in eval mode and is left as
-    it was; `batch_size` only bounds the memory. Not the square of the mean gradient: gradients are taken sample by
-    sample, put together by hand from what passes through each layer, since a sample's gradient of a layer's weights is
-    the sum, over the layer's positions, of output gradient times input.
+    generator) beyond MOST classes. Linear, Conv2d, BatchNorm2d and GroupNorm have one. The module runs in eval mode and
+    is left as it was; `batch_size` only bounds the memory. Not the square of the mean gradient: gradients are taken
+    sample by sample, put together by hand from what passes through each layer, since a sample's gradient of a layer's
+    weights is the sum, over the layer's positions, of output gradient times input.
     """
     choose("labels of the Fisher", labels, LABELS)
-    kinds = (nn.Linear, nn.Conv2d, nn.BatchNorm2d)
+    kinds = (nn.Linear, nn.Conv2d, *NORMS)
+    factor_layers(module)  # refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
     total = {name: torch.zeros_like(join(layer.weight, layer.bias).detach()) for name, layer in layers.items()}
@@ -150,12 +153,19 @@ def _predicted(
 
 def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
     """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
-    if isinstance(layer, nn.BatchNorm2d):
-        mean, variance = (layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var"))
-        scale = (gradient * (inputs - mean) / (variance + layer.eps).sqrt()).sum((2, 3))
+    if isinstance(layer, NORMS):
+        scale = (gradient * _normalised(layer, inputs)).sum((2, 3))
         return torch.stack([scale, gradient.sum((2, 3))], -1).square().sum(0)
     rows = input_rows(layer, inputs)  # [b, T, i]
     slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
     if rows.shape[1] == 1:
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)
+
+
+def _normalised(layer: nn.Module, x: Tensor) -> Tensor:
+    """What the scale of a normalisation multiplies, in eval mode."""
+    if isinstance(layer, nn.GroupNorm):
+        return F.group_norm(x, layer.num_groups, eps=layer.eps)
+    mean, variance = (layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var"))
+    return (x - mean) / (variance + layer.eps).sqrt()

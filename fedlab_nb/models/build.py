@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import nn
 from .. import rng
 from ..declared import declared
 from ..errors import UsageError, choose, demand, parsed, whole
-from . import plain, resnet
+from . import mobile, norm, plain, resnet, wide_resnet
 from .network import Layout, Network
 from .state import materialise
 
@@ -30,24 +30,51 @@ class ModelInfo:
     layout: Callable[[Any, int], Layout]  # (input_shape, width) -> blocks, feature length
     widths: tuple[int, int] = (1, 256)  # smallest and largest `width` that build accepts
     images_only: bool = True
+    batch_norm: bool = False  # whether NAME-nobn and NAME-gn are there as well
 
 
 def _own(layout: Callable[[Any, int], Layout], width: int | None, **more: Any) -> ModelInfo:
     return ModelInfo(**declared("models/models.toml")[layout.__name__], default_width=width, layout=layout, **more)
 
 
-MODELS: dict[str, ModelInfo] = {
+class Models(dict[str, ModelInfo]):
+    """The architectures by name. One with batch norm (`batch_norm`) is also here as NAME-nobn and NAME-gn (see
+    `norm.py`): made when it is asked for, so that lists of the names stay short."""
+
+    def __missing__(self, name: str) -> ModelInfo:
+        base, _, kind = name.rpartition("-")
+        if kind not in norm.KINDS or base not in self or not self[base].batch_norm:
+            raise KeyError(name)
+        own = self[base]
+        title, layout = f"{own.title}, {norm.KINDS[kind]}", norm.without_batch_norm(own.layout, kind)
+        return replace(own, title=title, layout=layout, batch_norm=False)
+
+    def known(self, name: str) -> str:
+        """`name` if there is such an architecture; else UsageError with the nearest match."""
+        try:
+            self[name]
+        except (KeyError, AttributeError):  # no such name, or no name at all
+            choose("model", name, self)
+        return name
+
+
+MODELS = Models({
     "mlp": _own(plain.mlp, None, widths=(4, 4096), images_only=False),
     "cnn": _own(plain.cnn, 6),
     "lenet5": _own(plain.lenet5, 6),
-    "cnn2": _own(plain.cnn2, 16),
+    "cnn2": _own(plain.cnn2, 16, batch_norm=True),
     "cnn3": _own(plain.cnn3, 128, widths=(1, 512)),
-    "resnet8": _own(resnet.resnet8, 16, widths=(1, 512)),
-    "resnet18": _own(resnet.resnet18, 64),
-    "resnet10": _own(resnet.resnet10, 64),
-    "resnet26": _own(resnet.resnet26, 64),
+    "resnet8": _own(resnet.resnet8, 16, widths=(1, 512), batch_norm=True),
+    "resnet18": _own(resnet.resnet18, 64, batch_norm=True),
+    "resnet10": _own(resnet.resnet10, 64, batch_norm=True),
+    "resnet26": _own(resnet.resnet26, 64, batch_norm=True),
     "vgg9": _own(plain.vgg9, 32),
-}
+    "vgg11": _own(plain.vgg11, 64, batch_norm=True),
+    "wrn16": _own(wide_resnet.wrn16, 16, batch_norm=True),
+    "wrn40": _own(wide_resnet.wrn40, 16, batch_norm=True),
+    "mobilenet": _own(mobile.mobilenet, 16, batch_norm=True),
+    "shufflenet": _own(mobile.shufflenet, 58, batch_norm=True),
+})  # fmt: skip
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
@@ -95,7 +122,8 @@ def specified(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | 
     models = []
     for part in str(text).split(","):
         name, _, width = part.strip().partition(":")
-        choose("model", name, ("auto", *MODELS))
+        if name != "auto":
+            MODELS.known(name)
         wide = whole("width", parsed(width), 1, 4096) if width else None
         models.append((default_model(input_shape) if name == "auto" else name, wide))
     return models
@@ -151,7 +179,7 @@ def build(
     >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 84])
     """
-    info = MODELS[choose("model", name, MODELS)]
+    info = MODELS[MODELS.known(name)]
     input_shape = _checked_shape(name, input_shape)
     classes = whole("classes", classes, 2)
     width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
@@ -165,7 +193,8 @@ def build(
 
 @torch.no_grad()
 def initialise(model: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's default: Linear and Conv2d weights and biases uniform in +-1/sqrt(fan-in), batch norm scale 1, shift 0.
+    """PyTorch's default: Linear and Conv2d weights and biases uniform in +-1/sqrt(fan-in), normalisation scale 1,
+    shift 0.
 
     Draws in float32 on the CPU, weight before bias, in the order of `model.modules()`.
     """
@@ -175,7 +204,7 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             for parameter in (layer.weight, layer.bias):
                 if parameter is not None:
                     parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
-        elif isinstance(layer, nn.BatchNorm2d):
+        elif isinstance(layer, (nn.BatchNorm2d, nn.GroupNorm)):
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 

@@ -27,7 +27,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ...models import MODELS, Network, load_state, model_state
+from ...models import Network, load_state, model_state
 from ...training import ClientModels, Recipe
 from ...training.distill import Learner
 from ..base import ClientsAlone, Method, Progress, Steps, knob, register
@@ -69,7 +69,7 @@ class FedET(Method):
     head: str = knob("mlp", "Common head", "Two layers, or the last one alone.", options=HEADS)
     width: int = knob(32, "Head's width", "Length of common features.", symbol="r", low=1, high=4096, paper=128)
     pool: str = knob("dealt", "Small models", "The run's, dealt or drawn; three small.", options=POOLS, paper="drawn")
-    server: str = knob("auto", "Server's model", "auto: the largest.", options=("auto", *MODELS), paper="vgg9")
+    server: str = knob("auto", "Server's model", "auto: the largest.", model=True, paper="vgg9")
     server_width: int = knob(0, "Server's width", "0: two to four times the usual.", low=0, high=4096, paper=78)
     server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="J_s", low=1, high=10**5, paper=128)
     one_shot_steps: int = knob(600, "Steps in one shot", "Of the server.", low=1, high=10**6, log=True, paper=29_000)

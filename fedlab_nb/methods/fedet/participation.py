@@ -78,14 +78,14 @@ def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
 def larger(ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0) -> Architecture:
     """The server's architecture: `name` with `width`, or what "auto" and 0 stand for.
 
-    "auto": the kind of the clients' largest model. Width 0: twice that model's width (of another kind: the usual one),
-    four times for the perceptron of small inputs.
+    "auto": the kind of the clients' largest model. Width 0: the one in `name` ("cnn:12"), or else twice that model's
+    (of another kind: twice the usual one), four times for the perceptron of small inputs.
     """
     own = list(dict.fromkeys(kinds))
     sizes = [parameter_count(ctx.build(kind, ctx.generator("pool", "sizes"))) for kind in own]
     largest = own[sizes.index(max(sizes))]
-    if name == "auto":
-        name = largest[0]
+    name, _, own_width = (largest[0] if name == "auto" else name).partition(":")
+    width = width or int(own_width or 0)
     if not width:
         usual = largest[3] if largest[0] == name and largest[3] else default_width(name, ctx.input_shape)
         times = 4 if name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT else 2

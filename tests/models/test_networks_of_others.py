@@ -1,0 +1,149 @@
+"""Networks of other people's papers and packages: torchvision's against ours, wide ResNets, batch norm taken out."""
+
+import pytest
+import torch
+from torch import nn
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fisher_merge import diagonal_fisher
+from fedlab_nb.methods.parts.kronecker import factor_layers
+from fedlab_nb.models import MENU, MODELS, build, parameter_count, plain, specified
+from fedlab_nb.models.norm import groups
+from fedlab_nb.models.wide_resnet import wide
+from fedlab_nb.study import run
+from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training.kernels.stacked_layers import stackable
+
+
+def image(*shape):
+    return torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
+
+
+# ------------------------------------------------------------------------------------------------ torchvision's
+@pytest.mark.parametrize(
+    ("name", "theirs", "width"),
+    [("mobilenet", "mobilenet_v3_small", 16), ("shufflenet", "shufflenet_v2_x1_0", 58),
+     ("shufflenet", "shufflenet_v2_x0_5", 24)],
+)  # fmt: skip
+def test_on_large_images_it_is_torchvisions(name, theirs, width):
+    """The same weights in the same order give the same answers, where no stride has to change."""
+    from torchvision import models
+
+    other = getattr(models, theirs)(num_classes=10).eval()
+    ours = build(name, (3, 64, 64), 10, width=width).eval()
+    values = list(ours.state_dict().values())
+    other.load_state_dict(dict(zip(other.state_dict(), values, strict=True)))
+    x = image(3, 64, 64)
+    torch.testing.assert_close(ours(x), other(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "shufflenet"])
+@pytest.mark.parametrize(("side", "changed"), [(8, 3), (16, 2), (28, 1), (32, 1), (33, 0)])
+def test_the_first_strides_give_way_on_small_images(name, side, changed):
+    """Five halvings at most, the last ones kept: the map in front of the last convolution is 2x2."""
+    net = build(name, (1, side, side), 10, width=4).eval()
+    sides = [side]
+    for block in net.body[:-1]:
+        block.register_forward_hook(lambda layer, args, out: sides.append(out.shape[-1]))
+    net(image(1, side, side))
+    assert sides[-1] == 2 and side / 2 ** (5 - changed) <= 2 < 2 * side / 2 ** (5 - changed)
+
+
+def test_vgg11_has_torchvisions_convolutions():
+    from torchvision.models import vgg11_bn
+
+    with torch.device("meta"):  # shapes alone
+        blocks, theirs = plain.vgg11((3, 32, 32), 64)[0], vgg11_bn(num_classes=10).features
+    assert [p.shape for p in nn.Sequential(*blocks).parameters()] == [p.shape for p in theirs.parameters()]
+
+
+def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
+    models = [build("shufflenet", (1, 8, 8), 3, width=2) for _ in range(2)]
+    shards = [(torch.rand(4, 1, 8, 8), torch.tensor([0, 1, 2, 0]))] * 2
+    assert not stackable(models[0]) and not stackable(build("mobilenet", (1, 8, 8), 3, width=2))
+    with pytest.raises(UsageError, match="backend='loop'"):
+        trained(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
+    before = models[1].classifier.weight.clone()
+    trained(models, shards, Recipe(epochs=1), seed=0)
+    assert not torch.equal(before, models[1].classifier.weight)
+
+
+# ------------------------------------------------------------------------------------------------ wide ResNets
+@pytest.mark.parametrize(("depth", "width", "parameters"), [(28, 160, 36_479_194), (16, 128, 10_961_370)])
+def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
+    """WRN-28-10 and WRN-16-8 (36.5 and 11.0 million in the paper), without their weights."""
+    with torch.device("meta"):
+        blocks, features = wide((3, 32, 32), width, depth)
+    assert parameter_count(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
+
+
+def test_a_block_is_pre_activated():
+    """Its own input goes round the block untouched, or where the shape changes the activated one, projected."""
+    net = build("wrn16", (1, 8, 8), 3, width=16).eval()
+    same, wider = net.body[1], net.body[3]
+    x = torch.randn(2, 16, 8, 8, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(same(x) - same.main(same.before(x)), x)
+    active = wider.before(x)
+    torch.testing.assert_close(wider(x) - wider.main(active), wider.shortcut(active))
+    assert float(active.detach().min()) == 0
+
+
+# ------------------------------------------------------------------------------------------------ without batch norm
+@pytest.mark.parametrize("name", [name for name, info in MODELS.items() if info.batch_norm])
+def test_without_batch_norm(name):
+    """No batch norm, the same maps and features; the answer to an image is the same in training and in any batch."""
+    own = build(name, (1, 8, 8), 4, width=4)
+    for kind, layer in (("nobn", nn.Identity), ("gn", nn.GroupNorm)):
+        net = build(f"{name}-{kind}", (1, 8, 8), 4, width=4).train()
+        assert not any(isinstance(module, nn.BatchNorm2d) for module in net.modules())
+        assert sum(isinstance(module, layer) for module in net.modules()) >= sum(
+            isinstance(module, nn.BatchNorm2d) for module in own.modules()
+        )
+        convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+        assert kind != "nobn" or all(module.bias is not None for module in convolutions)
+        x = image(1, 8, 8)
+        torch.testing.assert_close(net(x)[:1], net.eval()(x[:1]))
+        assert net.classifier.in_features == own.classifier.in_features and not list(net.buffers())
+        assert net.architecture[0] == f"{name}-{kind}"
+
+
+def test_names_without_batch_norm_are_known_but_not_listed():
+    assert not any("-" in name for name in MODELS) and set(MENU) <= set(MODELS)
+    assert specified("resnet8-gn:4,cnn", (1, 8, 8)) == [("resnet8-gn", 4), ("cnn", None)]
+    for wrong in ("cnn-gn", "resnet8-bn", "resnet8-gn-gn"):
+        with pytest.raises(UsageError, match=f"Unknown model '{wrong}'"):
+            build(wrong, (1, 8, 8), 3)
+    assert [groups(count) for count in (4, 16, 20, 64, 512)] == [1, 2, 2, 8, 32]
+
+
+def test_they_run_from_the_settings():
+    """Heterogeneous clients, as in Co-Boosting's and DENSE's tables. Without batch norm only parameters are sent."""
+    asked = {"clients": 5, "epochs": 1, "alpha": 1.0}
+    models = "wrn16:4,mobilenet:2,shufflenet:2,vgg11:2,resnet8-gn:4"
+    out = run("ensemble", model=models, **asked)
+    assert out.plan.model == models and 0 <= out.accuracy <= 1
+    free = run("fedavg", model="resnet8-nobn:2", **asked)
+    assert free.bytes_up == 4 * 5 * free.parameters
+
+
+def test_factors_need_convolutions_without_groups():
+    model, x, y = build("shufflenet", (1, 8, 8), 3, width=2), image(1, 8, 8), torch.tensor([0, 1])
+    for factors in (lambda: factor_layers(model), lambda: diagonal_fisher(model, x, y)):
+        with pytest.raises(UsageError, match="has groups"):
+            factors()
+
+
+def test_group_norm_has_a_fisher():
+    """The scale's and the shift's, against the gradients of one sample after the other."""
+    model = build("resnet8-gn", (1, 8, 8), 3, width=16, dtype=torch.float64).eval()
+    x, y = image(1, 8, 8).double(), torch.tensor([0, 1])
+    names = [name for name, _ in model.named_parameters()]
+    by_hand = dict.fromkeys(names, 0.0)
+    for one, label in zip(x.split(1), y.split(1), strict=True):
+        loss = nn.functional.cross_entropy(model(one), label)
+        for name, slope in zip(names, torch.autograd.grad(loss, list(model.parameters())), strict=True):
+            by_hand[name] = by_hand[name] + slope.square() / 2
+    fisher = diagonal_fisher(model, x, y)
+    assert fisher.keys() == by_hand.keys()
+    for name in names:
+        torch.testing.assert_close(fisher[name], by_hand[name], rtol=1e-8, atol=1e-14)
