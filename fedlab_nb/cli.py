@@ -193,9 +193,10 @@ def line(outcome: Any) -> str:
     """One outcome for people."""
     o = outcome
     share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
+    more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
     return (
         f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
-        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{'   (remembered)' if o.cached else ''}"
+        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
     )
 
 

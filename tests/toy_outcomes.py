@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from fedlab_nb.methods import Report
 from fedlab_nb.study import Settings
 from fedlab_nb.study.settings import classroom_recipe
 
@@ -14,5 +15,5 @@ def toy(method, accuracy, *, options=None, report=None, settings=None, **more):
     same = (Settings(**{**(settings or {}), "seed": 0}), recipe)
     return SimpleNamespace(
         method=method, accuracy=accuracy, settings=asked, recipe=recipe, conditions=same, options=options or {},
-        report=report, **more,
+        report=report or Report(), **more,
     )  # fmt: skip

@@ -33,6 +33,10 @@ class Report:
     field has a default, so that a snapshot of a running method fills in what there is so far.
     """
 
+    def others(self) -> dict[str, float]:
+        """Test accuracies, 0–1, that the same run has under another rule, by its words; comparisons show them too."""
+        return {}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields that hold an array."""
         return {name: value for name, value in self.filled().items() if isinstance(value, np.ndarray)}
@@ -132,6 +136,11 @@ class NetworkModel(GlobalModel):
         return in_chunks(self.module.features, x)
 
 
+def plain_mean(logits: Tensor, rule: str) -> Tensor:
+    """The mean of client logits `[M, N, C]`, or the logarithm of the mean of their probabilities, `[N, C]`."""
+    return logits.mean(0) if rule == "logits" else logits.softmax(-1).mean(0).log()
+
+
 class EnsembleModel(GlobalModel):
     """All client models, combined by a fixed rule; features are the concatenated logits `[N, M*C]`.
 
@@ -146,10 +155,7 @@ class EnsembleModel(GlobalModel):
         self.parameters = sum(clients.parameters)
 
     def logits(self, x: Tensor) -> Tensor:
-        logits = self.clients.logits(x)
-        if self.rule == "logits":
-            return logits.mean(0)
-        return logits.softmax(-1).mean(0).log()
+        return plain_mean(self.clients.logits(x), self.rule)
 
     def features(self, x: Tensor) -> Tensor:
         return self.clients.logits(x).transpose(0, 1).flatten(1)

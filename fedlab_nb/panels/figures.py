@@ -70,7 +70,9 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
             return self._stored.show(*state.stored)
-        return plots.accuracy(state.runs.series(), chance=1 / len(state.class_names), note=guesses(state.runs))
+        return plots.accuracy(
+            state.runs.series(others=True), chance=1 / len(state.class_names), note=guesses(state.runs)
+        )
 
     def caption(self, state: PanelState) -> str:
         if self._speaks(state):

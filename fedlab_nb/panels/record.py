@@ -123,11 +123,17 @@ class Runs:
         """Whether the present run has a result."""
         return any(row.outcomes for row in self.current)
 
-    def series(self, same_classes: bool = False) -> list[Series]:
-        """The shown rows as the pictures' plain data; with `same_classes` only those on the present run's classes."""
-        current = self.current
-        rows = [row for row in self.shown if not same_classes or not current or row.classes == current[0].classes]
-        return [series(row, "" if row in current else f"run {row.run}{difference(row, current)}") for row in rows]
+    def series(self, same_classes: bool = False, others: bool = False) -> list[Series]:
+        """The shown rows as the pictures' plain data; with `same_classes` only those on the present run's classes.
+
+        `others`: after a row one more for each other rule of its runs (`Report.others`), of accuracies alone.
+        """
+        current, made = self.current, []
+        for row in self.shown:
+            if not same_classes or not current or row.classes == current[0].classes:
+                detail = "" if row in current else f"run {row.run}{difference(row, current)}"
+                made += [series(row, detail), *(other_series(row, detail) if others else ())]
+        return made
 
 
 def message(error: Exception) -> str:
@@ -150,6 +156,19 @@ def difference(row: Row, current: Sequence[Row]) -> str:
     if row.epochs != now.epochs:
         words.append(f"{row.epochs} epochs")
     return "".join(f", {word}" for word in words)
+
+
+def other_series(row: Row, detail: str = "") -> list[Series]:
+    """The accuracies of a row's runs under their other rules."""
+    by_rule: dict[str, dict[int, float]] = {}
+    for seed, outcome in row.outcomes.items():
+        for words, share in outcome.report.others().items():
+            by_rule.setdefault(words, {})[seed] = share
+    same: dict[str, Any] = {"setting": row.setting, "method": row.method, "pinned": bool(detail)}
+    return [
+        Series(row.title, detail=f"{words}, {detail}" if detail else words, accuracies=shares, **same)
+        for words, shares in by_rule.items()
+    ]
 
 
 def series(row: Row, detail: str = "") -> Series:

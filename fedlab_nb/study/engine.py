@@ -21,7 +21,7 @@ from .experiment import Event, events
 from .grid import Cell, Study
 from .housekeeping import Entry, entries
 from .outcome import Outcome
-from .results import COLUMNS, Results
+from .results import COLUMNS, OTHER, Results
 from .seed_batching import SEEDS
 from .store import Store
 from .tasks import Done
@@ -139,6 +139,7 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
         row |= {"accuracy": outcome.accuracy, "bytes_up": outcome.bytes_up, "bytes_down": outcome.bytes_down,
                 "seconds_total": round(outcome.seconds_total, 4), "accuracy_validation": outcome.accuracy_validation,
                 "validation_on": outcome.validation_on, "parameters": outcome.parameters}  # fmt: skip
+        row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
     row |= {**setting, **cell.values, "model": cell.plan.model}
     row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
     row["options"] = json.dumps(dataclasses.asdict(cell.plan.method), sort_keys=True)  # type: ignore[call-overload]

@@ -26,6 +26,8 @@ COLUMNS = (
     "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down", "seconds_total",
 )  # fmt: skip
 
+OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
+
 
 class Results:
     """Rows of a study, each a flat dict. `axes`: the names that vary, method and seed left out."""
@@ -139,6 +141,9 @@ class Results:
     def _cells(self) -> list[list[str]]:
         """The table's rows, the first one its head."""
         points = self.points()
+        for column in sorted({key for row in self.rows for key in row if key.startswith(OTHER)}):
+            for point, methods in self.points(column).items():
+                points[point] |= {f"{name}, {column.removeprefix(OTHER)}": of for name, of in methods.items()}
         names = list(dict.fromkeys(name for methods in points.values() for name in methods))
         body = [
             [name, *(accuracy_words(band(list(of[name].values()))) if name in of else "" for of in points.values())]

@@ -28,6 +28,15 @@ def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
     return {m: (mean(o.accuracy for o in os), mean(o.bytes_up + o.bytes_down for o in os)) for m, os in groups.items()}
 
 
+def other_rules(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
+    """{(method, rule in words): mean accuracy} under the rules by which a run does not predict but could."""
+    shares = defaultdict(list)
+    for o in outcomes:
+        for words, share in o.report.others().items():
+            shares[o.method, words].append(share)
+    return {key: mean(values) for key, values in shares.items()}
+
+
 def front(points: Mapping[Any, tuple[float, float]]) -> list[Any]:
     """Methods that no other one beats: none is at least as accurate for no more bytes, and better in one of the two."""
     return pareto({name: (sent, accuracy) for name, (accuracy, sent) in points.items()})
@@ -39,6 +48,7 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     best = front(points)
     work = {o.method: f"{o.local_passes:.0f} passes over its own data" for o in outcomes}
     lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %, {work[m]}" for m in best]
+    lines += [f"{title(m)} by the {words}: {100 * share:.0f} %" for (m, words), share in other_rules(outcomes).items()]
     beaten = listed([title(m) for m in points if m not in best])
     return worked("Not beaten, cheapest first:", *lines, f"Beaten: {beaten}.")
 

@@ -77,7 +77,7 @@ KNOBS = {
         "feddf": {"epochs": 200, "batch": 128, "server_lr": 0.01, "temperature": 4},
         "fdafl": {**SYNTHESIS, **GENERATOR, **DAFL}, "fadi": {**SYNTHESIS, **ADI},
         "dense": {**SYNTHESIS, **GENERATOR, **DENSE, "bn_weight": 1, "augment": "crop+flip"},
-        "fusefl": {"blocks": 2, "adaptor": "conv", "virtual": 5000, "passes": 1, "rate": 0.01, "fused_rate": 1,
+        "fusefl": {"blocks": 2, "adaptor": "conv", "virtual": 5000, "passes": 1, "client_rate": True, "fused_rate": 1,
                    "rescale": False, "head": "ccvr"},
     },
     "fedlpa": {
@@ -103,7 +103,7 @@ ROWS = [
     ("fens", "cifar10", 0.01, {"fedavg_multi": {"lr": 0.01}, "fednova": {"lr": 1e-4},
                                "scaffold": {"lr": 1e-4, "eta_s": 1}, "fedyogi": {"lr": 0.01, "eta_s": 0.01}}),
     ("fedet", "cifar100", 0.5, {"": {"lr": 0.1, "batch_size": 64}, "fedet": {"rounds": 270}}),
-    *[("fusefl", data, a, {"": {"lr": lr}, "fusefl": {"rate": lr}}) for data, rates in RATES.items()
+    *[("fusefl", data, a, {"": {"lr": lr}, "fusefl": {"client_rate": True}}) for data, rates in RATES.items()
       for a, lr in zip((0.1, 0.3, 0.5), rates, strict=True)],
 ]  # fmt: skip
 

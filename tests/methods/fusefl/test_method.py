@@ -223,6 +223,13 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
     assert seen[0][2] == "batches"  # K = 1 is the shared local training
 
 
+def test_calibration_at_the_clients_rate():
+    ctx = context()
+    same, own = (finish(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
+                 for o in ({"client_rate": True, "rate": 9.0}, {"rate": ctx.recipe.lr}))  # fmt: skip
+    assert torch.equal(same, own) and FuseFL().rate != ctx.recipe.lr
+
+
 def test_calibration_leaves_the_trunk_alone():
     plain = finish(FuseFL(head="average").run(context())).module
     calibrated = finish(FuseFL(virtual=50).run(context())).module
