@@ -68,6 +68,6 @@ def content_digest(dataset: Dataset) -> str:
         for name, tensor in zip(TENSORS, tensors, strict=True):
             h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
             if tensor is not None:
-                h.update(np.ascontiguousarray(tensor.numpy()))
+                h.update(np.ascontiguousarray(tensor.numpy()).data)
         known = _digests[dataset] = versions, h.hexdigest()[:32]
     return known[1]

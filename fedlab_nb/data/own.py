@@ -22,21 +22,21 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     dataset that names its clients. Of a list of datasets each becomes text. Raises UsageError.
     """
     values = dict(settings)
-    source = values.get("dataset", "digits")
-    indices = values.pop("indices", None)
+    source: Any = values.get("dataset", "digits")
+    indices: Any = values.pop("indices", None)
     if isinstance(source, Federation):
         beside = " and ".join(name for name in DEALING if settings.get(name) is not None)
         demand(not beside, "own.federation", given=beside)
+        values.setdefault("seed", source.seed)
         source, indices = source.dataset, source.shards
-        values.setdefault("seed", settings["dataset"].seed)
     if isinstance(source, list | tuple) and not is_arrays(source):
         demand(indices is None, "dataset.natural_beside", given="all data sets but one")
         return {**values, "dataset": [text(each) for each in source]}
     if indices is not None:
-        names = ("alpha", "clients", "classes_per_client", "size_sigma", "minimum", "repair")
-        beside = [name for name in names if values.get(name) is not None]
-        beside += [] if values.get("partition") in (None, "natural") else ["partition"]
-        demand(not beside, "dataset.natural_beside", given=" and ".join(beside))
+        dealing = ("alpha", "clients", "classes_per_client", "size_sigma", "minimum", "repair")
+        also = [name for name in dealing if values.get(name) is not None]
+        also += [] if values.get("partition") in (None, "natural") else ["partition"]
+        demand(not also, "dataset.natural_beside", given=" and ".join(also))
         source = with_clients(registry.loaded(source), indices)
     return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values
 

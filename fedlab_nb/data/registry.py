@@ -126,16 +126,10 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     """
     name, module, arguments = resolve(name_or_path, options)
     if isinstance(name, Dataset):
-        sizes = (len(x) if x is not None else 0 for x in (name.x_train, name.x_test, name.x_public))
-        return Description(
-            name.name,
-            name.input_shape,
-            name.classes,
-            *sizes,
-            name.digest,
-            name.y_public is not None,
-            len(name.client_names),
-        )
+        own, public = name, 0 if name.x_public is None else len(name.x_public)
+        sizes = len(own.x_train), len(own.x_test), public
+        labelled, clients = own.y_public is not None, len(own.client_names)
+        return Description(own.name, own.input_shape, own.classes, *sizes, own.digest, labelled, clients)
     return module.describe(*arguments, **options)
 
 

@@ -366,5 +366,9 @@ def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True,
 
 def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`,
-    `rounds=100`)."""
+    `rounds=100`).
+
+    dataset: a name, a path, arrays (a mapping or tuple of x_train, y_train, x_test, y_test, …), a Dataset, or a
+    Federation, whose shards are then the clients;   indices: one list of sample indices a client, of any of the others
+    """
     return compare([method], cache=cache, **settings)[0]

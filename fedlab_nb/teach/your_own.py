@@ -1,7 +1,7 @@
 """Lesson 09, your own data, network and method: worked numbers, exact tests for a method, and its exercises."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from ..methods import METHODS
 from ..models import build_specified, parameter_count
 from ..plots.words import listed, significance
 from ..plots.words import points as in_points
-from ..study import Outcome, run, statistics
+from ..study import Outcome, compare, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
@@ -38,6 +38,18 @@ def what_is_missing(path: str, methods: Sequence[str] = ("feddf", "fusefl")) -> 
         except UsageError as error:
             lines.append(str(error))
     return worked(*lines)
+
+
+def own_clients(data: Mapping[str, Any], seeds: int = 3) -> Card:
+    """What each client of data that name their clients holds, and what one of them and all together reach."""
+    names = {"local": "one client alone", "fedavg": "FedAvg", "ensemble": "ensemble", "fens": "FENS"}
+    outcomes = compare(list(names), dataset=data, seeds=seeds)
+    federation = outcomes[0].federation()
+    lines = [
+        f"{name}: {sum(counts)} samples, {100 * counts[0] / sum(counts):.0f} % of them of class 0"
+        for name, counts in zip(federation.dataset.client_names, federation.label_counts.tolist(), strict=True)
+    ]
+    return worked(*lines, said(outcomes, names), f"Test accuracy, {seeds} seeds: they change the training alone.")
 
 
 def models(names: Sequence[str], dataset: str = "digits", alpha: float = 0.3) -> Card:
