@@ -115,7 +115,7 @@ def again(study: Declared, runs: str, method: str, seed: int) -> list[tuple[floa
     for cell in cells(study.study(runs, [seed])):
         if cell.plan.name == method:
             fl.study(method, seeds=[seed], **{k: v for k, v in cell.values.items()})
-            row = made_row(runs, cell, study.columns(runs) if method == "fusefl" else set())
+            row = made_row(runs, cell, set())
             pairs.append((stored[json.dumps(row["at"])]["accuracy"], row["accuracy"]))
     return pairs
 

@@ -63,20 +63,21 @@ class Declared:
         own = settings.pop("seeds", SEEDS)
         return Study.declare(settings.pop("methods"), seeds=list(seeds) if seeds is not None else own, **settings)
 
-    def columns(self, runs: str) -> set[str]:
-        """What the figures read of these runs beside accuracy, bytes and parameters."""
-        found = (SERIES.fullmatch(text) for text in self.figures.values())
-        return {m["column"] for m in found if m and m["runs"] == runs and m["column"]} - set(PLAIN)
+    def columns(self, runs: str, method: str) -> set[str]:
+        """What the figures read of a method in these runs beside accuracy, bytes and parameters."""
+        found = [SERIES.fullmatch(text) for text in self.figures.values()]
+        read = {m["column"] for m in found if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
+        return read - set(PLAIN)
 
     def run(self, seeds: Sequence[int] | None = None, *, workers: int = 1, only: Sequence[str] | None = None) -> Rows:
         """All rows, one a cell. What is in the store is not computed again. RuntimeError if a cell fails."""
         rows = []
         for runs in self.runs if only is None else only:
-            plan, columns = self.study(runs, seeds), self.columns(runs)
+            plan = self.study(runs, seeds)
             results = fl.study(plan, workers=workers)
             if results.failed:
                 raise RuntimeError(f"{self.name}/{runs}: {results.failed[0]['error']}")
-            rows += [made_row(runs, cell, columns) for cell in cells(plan)]
+            rows += [made_row(runs, cell, self.columns(runs, cell.plan.name)) for cell in cells(plan)]
         return rows
 
     def make(self, *, workers: int = 1) -> None:
@@ -96,7 +97,11 @@ class Declared:
             for cell in cells(self.study(runs)):
                 now = head(runs, cell)
                 row = stored.get((runs, now["method"], json.dumps(now["at"]), now["seed"]))
-                if row is None or row["made"] != now["made"] or not self.columns(runs) <= set(row["more"]):
+                if (
+                    row is None
+                    or row["made"] != now["made"]
+                    or not self.columns(runs, now["method"]) <= set(row["more"])
+                ):
                     why = "rows are missing" if row is None else "rows were made with other settings"
                     lines.append(
                         f"{self.name}/{runs}/{now['method']}: {why}; run python notebooks/quoted.py {self.name}"

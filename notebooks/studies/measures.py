@@ -6,8 +6,21 @@ numbers is a constant of a figure: `bits = "= shared_bits(3.3)"`.
 
 import hashlib
 from pathlib import Path
+from statistics import fmean
 
 
 def code() -> str:
     """This file's digest: when it changes, everything is measured again."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+
+
+def probes(outcome) -> dict[str, float]:
+    """FuseFL: linear probes on the top features, trained on all training samples: of one client (mean over them), of
+    the mean over the clients, and the gain of the mean; `first`: of one client's first layer or block."""
+    from fedlab_nb.labs.fusefl.probes import blocks_of, layers_of, probe
+
+    data, network = outcome.settings.data(), outcome.model.module
+    outputs = blocks_of if outcome.options["blocks"] > 1 else layers_of
+    points = [*probe(outputs(network, data.x_train), data.y_train, outputs(network, data.x_test), data.y_test)]
+    (first, _), (each, of_mean) = points[0], points[-1]
+    return {"each": fmean(each), "mean": of_mean, "first": fmean(first)}

@@ -2,25 +2,23 @@
 
 import itertools
 from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 import torch
 
-from ...data import load
-from ...errors import UsageError
 from ...methods import METHODS
-from ...methods.fusefl.blocks import cut
 from ...panels.state import PanelState
 from ...plots import Picture
 from ...plots.identity import short
 from ...training import accuracy
 from ..controls import offer
-from ..runs import Steps, tries, where
+from ..runs import Steps, one_run, tries, where
 from ..views import View
 from .plots.cue import STRIP, TESTS, Cue, cue
 from .plots.halves import halves
 from .plots.probes import Probed, probes
-from .probes import probe_fused, probe_network
+from .probes import blocks_of, layers_of, probe
 from .run import MOST, alone, by_classifier, with_and_without_cue
 
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
@@ -104,32 +102,41 @@ class Halves(View, name="halves"):
 
 
 class Probes(View, name="probes"):
-    """What a linear classifier can read off every layer, of clients alone and fused."""
+    """What a linear classifier can read off every layer, of single clients and of their mean, fused and isolated."""
 
     def prepare(self, state: PanelState) -> Generator[None, None, Probed]:
-        outcome = state.outcome
-        data, device = load(outcome.settings.dataset), outcome.settings.device
+        outcome, isolated = state.outcome, state.outcome
+        if outcome.options["blocks"] > 1:  # the same federation, unfused
+            unfused = {**outcome.settings.keywords(), "seeds": 1, "fusefl.blocks": 1, "fusefl.head": "average"}
+            runs = yield from quietly(one_run("fusefl", unfused))
+            isolated = runs[outcome.settings.seed]
+        data, device = outcome.settings.data(), outcome.settings.device
         train, test = (data.x_train, data.y_train), (data.x_test, data.y_test)
-        sets = [part[:MOST_TRAIN].to(device) for part in train] + [part[:MOST_TEST].to(device) for part in test]
-        networks = alone(state).modules
-        isolated: list[list[float]] = []
-        for network in networks[:MOST_CLIENTS]:
-            isolated.append([])
-            for share in probe_network(network, *sets):
-                isolated[-1].append(share)
+        x, y = (part[:MOST_TRAIN].to(device) for part in train)
+        x_test, y_test = (part[:MOST_TEST].to(device) for part in test)
+        curves = []
+        for outputs, network in ((layers_of, isolated.model.module), (blocks_of, outcome.model.module)):
+            points = []
+            for point in probe(outputs(network, x), y, outputs(network, x_test), y_test, MOST_CLIENTS):
+                points.append(point)
                 yield
-        fused: list[float] = []
-        try:
-            for share in probe_fused(outcome.model.module, *sets):
-                fused.append(share)
-                yield
-        except RuntimeError as error:
-            text = "The clients' networks differ in shape, so their features have no mean to probe."
-            raise UsageError(text) from error
-        ends = itertools.accumulate(len(block) for block in cut(networks[0], outcome.options["blocks"]))
-        few = "" if len(networks) <= MOST_CLIENTS else f" of the first {MOST_CLIENTS} clients"
-        note = f"Probes{few} train on {len(sets[1])} samples of all clients, which nobody in a federation could do."
-        return Probed(isolated, fused, list(ends), where(outcome), note)
+            curves.append(points)
+        stages, clients = outcome.model.module.stages, outcome.settings.clients
+        adaptors = [0] + [outcome.options["adaptor"] == "conv"] * (len(stages) - 1)
+        sizes = [len(stage.branches[0]) - extra for stage, extra in zip(stages, adaptors, strict=True)]
+        few = "" if clients <= MOST_CLIENTS else f" of the first {MOST_CLIENTS} clients"
+        note = f"Probes{few} train on {len(y)} samples of all clients, which nobody in a federation could do."
+        return Probed(*curves, list(itertools.accumulate(sizes)), where(outcome), note)
 
     def draw(self, state: PanelState) -> Picture:
         return probes(state.prepared, client=state.client)
+
+
+def quietly(work: Steps) -> Generator[None, None, Any]:
+    """A button's work without its words; what it returns."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+        yield

@@ -1,13 +1,15 @@
 """What a layer's features are worth: linear probes (FuseFL, section 6).
 
-    probe_network(network, *train, *test)       # accuracy after each layer of one client's network, one by one
-    probe_fused(fused, *train, *test)           # after each fused block: of the mean over the clients' features
+    for each, mean in probe(layers_of(isolated), ...): ...     # after each layer of networks that nobody fused (K = 1)
+    for each, mean in probe(blocks_of(fused), ...): ...        # after each fused block
 
 A probe is a fresh linear classifier on frozen, flattened features. It is trained on the *whole* training set: a
 measurement from outside, which no party of the federation could make, and never a part of a method.
 
-The two are not like with like: a mean over M clients' features can be more separable than one client's without any
-fusing. It is what the authors' code measures.
+There are four curves: the features of single clients (`each`) and the mean over the clients of their features (`mean`),
+with and without fusing. A mean over M clients is more separable than one client without any fusing, so only curves of
+one kind can be compared. The paper's picture (as the authors' code makes it) compares a fused mean with an isolated
+client.
 """
 
 from collections.abc import Iterator
@@ -15,9 +17,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from ...errors import demand
 from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
-from ...models import Network
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
@@ -39,30 +41,49 @@ def linear_probe(x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor) -> float:
         return accuracy(probe((x_test - centre) / scale).argmax(1), y_test)
 
 
-def layer_outputs(network: Network, x: Tensor) -> list[Tensor]:
-    """Output of every layer of `network.body` in eval mode, `[N, ...]` each, bottom to top."""
-    network.eval()
-    return [x := in_chunks(layer, x) for layer in network.body]
+Outputs = list[list[Tensor]]  # [L][M]: after each layer, of each client, `[N, ...]`
 
 
-def fused_outputs(fused: FusedNetwork, x: Tensor) -> list[Tensor]:
-    """Mean over the clients of every fused block's M outputs (of one shape), flat `[N, D_k]` each, bottom to top."""
+@torch.no_grad()
+def layers_of(isolated: FusedNetwork, x: Tensor) -> Outputs:
+    """Output of every layer of every client's own network, bottom to top; `isolated`: fused with K = 1.
 
-    def flat_means(part: Tensor) -> Tensor:
-        return torch.cat([(sum(own) / len(own)).flatten(1) for own in fused.outputs(part)], 1)
+    UsageError where blocks are fused, or the networks differ in depth.
+    """
+    (stage,) = demanded(isolated)
+    of_clients = []
+    for branch in stage.branches:
+        out, own = x, []
+        for layer in branch:
+            own.append(out := in_chunks(layer, out))
+        of_clients.append(own)
+    demand(len({len(own) for own in of_clients}) == 1, "fusefl.probes")
+    return [list(layer) for layer in zip(*of_clients, strict=True)]
 
-    with torch.no_grad():
-        widths = [own[0][0].numel() for own in fused.eval().outputs(x[:1])]
-    return list(in_chunks(flat_means, x).split(widths, 1))
+
+def demanded(isolated: FusedNetwork) -> nn.ModuleList:
+    demand(len(isolated.stages) == 1, "fusefl.isolated", blocks=len(isolated.stages))
+    return isolated.eval().stages
 
 
-def probe_network(network: Network, x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor) -> Iterator[float]:
-    """Probe accuracy after each layer of one network."""
-    for train, test in zip(layer_outputs(network, x), layer_outputs(network, x_test), strict=True):
-        yield linear_probe(train, y, test, y_test)
+@torch.no_grad()
+def blocks_of(fused: FusedNetwork, x: Tensor) -> Outputs:
+    """The M outputs of every fused block, flat `[N, D]` each, bottom to top."""
+    sizes = [[own[0].numel() for own in stage] for stage in fused.eval().outputs(x[:1])]
+
+    def flat(part: Tensor) -> Tensor:
+        return torch.cat([own.flatten(1) for stage in fused.outputs(part) for own in stage], 1)
+
+    parts = iter(in_chunks(flat, x).split([size for stage in sizes for size in stage], 1))
+    return [[next(parts) for _ in stage] for stage in sizes]
 
 
-def probe_fused(fused: FusedNetwork, x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor) -> Iterator[float]:
-    """Probe accuracy after each fused block."""
-    for train, test in zip(fused_outputs(fused, x), fused_outputs(fused, x_test), strict=True):
-        yield linear_probe(train, y, test, y_test)
+def probe(
+    train: Outputs, y: Tensor, test: Outputs, y_test: Tensor, most: int | None = None
+) -> Iterator[tuple[list[float], float]]:
+    """After each layer: probe accuracies on the features of each client (of the first `most`), and on their mean over
+    all clients. UsageError where features differ in shape, as these have no mean."""
+    for own, held in zip(train, test, strict=True):
+        demand(len({of.shape for of in own}) == 1, "fusefl.probes")
+        each = [linear_probe(a, y, b, y_test) for a, b in list(zip(own, held, strict=True))[:most]]
+        yield each, linear_probe(sum(own) / len(own), y, sum(held) / len(held), y_test)

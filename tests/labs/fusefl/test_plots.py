@@ -177,24 +177,33 @@ def test_sums_of_any_range(clients):
 
 
 # ------------------------------------------------------------------------------------------------------- probes, cues
-def test_probes_say_which_side_is_more_separable():
-    alone = [[0.99, 0.9], [0.97, 0.86]]
-    picture = probes(Probed(alone, [0.97], [2], SETTING, "A note."), client=1)
-    assert plots.png(picture).startswith(PNG) and "layer 2 88 %; fused layer 2 97 %" in picture.alt
+ISOLATED = [([0.99, 0.97], 0.99), ([0.7, 0.6], 0.92)]
+
+
+def test_probes_compare_like_with_like():
+    picture = probes(Probed(ISOLATED, [([0.98, 0.96], 0.98), ([0.8, 0.68], 0.9)], [1, 2], SETTING, "A note."), client=1)
+    assert plots.png(picture).startswith(PNG)
+    assert "isolated (K = 1), mean over the clients, layer 1 99 %, layer 2 92 %" in picture.alt
+    assert "fused, one client, layer 1 97 %, layer 2 74 %" in picture.alt
     assert picture.sentence == (
-        "At the top the mean over the clients' fused features is 9 points more separable than the features of single "
-        "clients trained alone (97 % against 88 %); after the first layer these have 98 %. Client 1: 97 % after its "
-        "first layer, 86 % at the top. A note."
+        "At the top fusing changes the features of one client by +9 points (65 % to 74 %) and their mean over the "
+        "clients by −2 points (92 % to 90 %). The mean alone, without fusing, makes a difference of +27 points "
+        "(65 % to 92 %). Client 1: 60 % at the top isolated, 68 % fused. A note."
     )
-    assert "as separable as" in probes(Probed(alone, [0.88], [2], SETTING)).sentence
-    assert "1 point less" in probes(Probed(alone, [0.87], [2], SETTING)).sentence
-    assert picture.table[0]["fused"] == "" and picture.table[1]["fused"] == "97 %"
+    assert picture.table[1]["isolated, mean over clients"] == "92 %" and picture.table[1]["from"] == "60 %"
+    assert picture.table[1]["fused, one client"] == "74 %"
 
 
-@pytest.mark.parametrize(("clients", "layers"), [(0, 1), (1, 1), (50, 13)])
+def test_probes_of_what_is_not_fused_claim_nothing_for_fusing():
+    picture = probes(Probed(ISOLATED, ISOLATED[-1:], [2], SETTING))
+    assert picture.sentence.startswith("Nothing is fused here (K = 1).") and "fusing changes" not in picture.sentence
+    assert picture.table[0]["fused, one client"] == ""
+
+
+@pytest.mark.parametrize(("clients", "layers"), [(1, 1), (50, 13)])
 def test_probes_of_any_size(clients, layers):
-    alone = [[0.5] * layers] * clients
-    assert plots.png(probes(Probed(alone, [0.0, 1.0][-layers:], [1, layers][-layers:], SETTING))).startswith(PNG)
+    point = [0.5] * clients, 0.0
+    assert plots.png(probes(Probed([point] * layers, [point], [layers], SETTING))).startswith(PNG)
 
 
 def test_shortcut_names_the_better_cue_and_the_broken_bound():

@@ -1,7 +1,9 @@
 """Linear probes: what they find, and whose features they read."""
 
+import pytest
 import torch
 
+from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fusefl import probes
 from fedlab_nb.methods.fusefl.blocks import Client
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
@@ -24,16 +26,52 @@ def test_a_probe_finds_what_is_linear_and_only_that():
     assert probes.linear_probe(wide[:300], y[:300], wide[300:], y[300:]) > 0.95
 
 
+def fused_from(networks, blocks):
+    """The networks side by side, unchanged, in so many blocks."""
+    clients = [Client(network, blocks) for network in networks]
+    stages = [Stage([client.branch(k) for client in clients]) for k in range(blocks)]
+    return FusedNetwork(stages, [networks[0].classifier], "average", "sum")
+
+
+def two_networks(name="cnn"):
+    return [build(name, (1, 8, 8), 10, dtype=EXACT, generator=seeded(seed)) for seed in (1, 2)]
+
+
 def test_probed_features_are_the_layers_outputs():
-    network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
+    networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    outputs = probes.layers_of(fused_from(networks, 1), x)
+    assert len(outputs) == 4 and all(len(of_clients) == 2 for of_clients in outputs)
+    for m, network in enumerate(networks):
+        torch.testing.assert_close(outputs[1][m], network.body[:2](x))
+    first, last = probes.blocks_of(fused_from(networks, 2), x)
+    for m, network in enumerate(networks):
+        torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
+    joined = (first[0] + first[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
+    torch.testing.assert_close(last[1], networks[1].body[2:](joined).flatten(1))
+
+
+def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
+    """Two noisy copies of the same code: their mean tells more than either, which nobody has to fuse."""
+    y = torch.arange(4).repeat(100)
+    code = torch.eye(4)[y]
+    train, test = ([[code + 1.2 * torch.randn(400, 4, generator=seeded(m + s)) for m in range(6)]] for s in (1, 50))
+    ((each, of_mean),) = probes.probe(train, y, test, y)
+    assert len(each) == 6 and of_mean > max(each) + 0.1
+    ((few, same),) = probes.probe(train, y, test, y, most=2)
+    assert few == each[:2] and same == of_mean
+
+
+def test_what_cannot_be_probed():
     x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    outputs = probes.layer_outputs(network, x)
-    assert len(outputs) == 4
-    torch.testing.assert_close(outputs[1], network.body[:2](x))
-    client = Client(network, 2)
-    fused = FusedNetwork([Stage([client.branch(k)] * 3) for k in range(2)], [network.classifier], "average", "sum")
-    first, last = probes.fused_outputs(fused, x)
-    torch.testing.assert_close(first, outputs[1].flatten(1))
-    torch.testing.assert_close(last, outputs[3])
-    y = torch.arange(4)
-    assert len([*probes.probe_network(network, x, y, x, y)]) == 4 and len([*probes.probe_fused(fused, x, y, x, y)]) == 2
+    with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
+        probes.layers_of(fused_from(two_networks(), 2), x)
+    narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
+    with pytest.raises(UsageError, match="differ in shape"):
+        next(probes.probe([[narrow, wide]], torch.arange(4), [[narrow, wide]], torch.arange(4)))
+
+
+def test_without_fusing_the_last_block_is_the_last_layer():
+    x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    network = fused_from(two_networks(), 1)
+    for a, b in zip(probes.blocks_of(network, x)[0], probes.layers_of(network, x)[-1], strict=True):
+        torch.testing.assert_close(a, b.flatten(1))

@@ -1,5 +1,5 @@
-"""Linear probes: what a straight line can still read off the features, layer by layer, of single clients trained alone,
-and off the mean over the clients of each fused block's features.
+"""Linear probes: what a straight line can still read off the features, layer by layer: of single clients and of the
+mean over the clients, with and without fusing. Only curves of one kind can be compared.
 """
 
 from collections.abc import Sequence
@@ -13,79 +13,100 @@ from ....plots.style import ACCENT, INK, SECOND, Picture, drawing, dress
 from ....plots.words import percent, plural, tabled
 
 UPWARDS = "layer, from the image upwards"
+Point = tuple[Sequence[float], float]  # of one layer: each client's features, and the mean over the clients
 
 
 @dataclass(frozen=True)
 class Probed:
     """Probe accuracies, 0-1.
 
-    alone [M][L]: after each of the L layers of each client's own network; may be empty
-    fused [K], places [K]: after each fused block, and the layer (from 1) at which that block ends
+    isolated [L]: after each layer of networks that nobody fused: ([M] of each client, of the mean over the clients)
+    fused [K], places [K]: the same after each fused block, and the layer (from 1) at which that block ends
     setting: in words;   note: on how it was measured
     """
 
-    alone: Sequence[Sequence[float]]
-    fused: Sequence[float]
+    isolated: Sequence[Point]
+    fused: Sequence[Point]
     places: Sequence[int]
     setting: str
     note: str = ""
 
-    @property
-    def means(self) -> list[float]:
-        """[L] over the clients."""
-        return [mean(layer) for layer in zip(*self.alone, strict=True)]
+
+def single(points: Sequence[Point]) -> list[float]:
+    """Mean accuracy of the clients' own features, by layer."""
+    return [mean(each) for each, _ in points]
+
+
+def together(points: Sequence[Point]) -> list[float]:
+    """Accuracy of the mean features, by layer."""
+    return [of_mean for _, of_mean in points]
 
 
 def probes(data: Probed, *, client: int | None = None) -> Picture:
-    """Lines over the layers: each client's, their mean, and that of the fused blocks."""
-    alone, means = data.alone, data.means
-    layers = max(*data.places, len(means))
+    """Four lines over the layers: single clients and the mean over the clients, isolated and fused."""
+    layers, clients = len(data.isolated), len(data.isolated[0][0])
+    own = range(1, layers + 1)
     with drawing() as (figure, ax):
         dress(ax, title="What a linear probe reads off each layer", y="probe accuracy", grid="y", x=UPWARDS)
-        x = range(1, len(means) + 1)
-        for k, row in enumerate(alone):
-            mine = {"color": INK, "lw": 1.8, "zorder": 3}
-            ax.plot(x, row, **(mine if k == client else {"color": ACCENT, "lw": 0.9, "alpha": 0.35}))
-        if alone:
-            label = f"trained alone (mean of {plural(len(alone), 'client')}, thin: each)"
-            ax.plot(x, means, "o-", color=ACCENT, lw=2.4, ms=7, label=label)
-        label = "fused (mean of the clients' features)"
-        ax.plot(data.places, data.fused, "s-", color=SECOND, lw=2.4, ms=7, label=label)
-        if client is not None and client < len(alone):
-            ax.text(x[-1], alone[client][-1], f"   client {client}", fontsize=9.5, color=INK, va="center")
-        low = min([*data.fused, *(v for row in alone for v in row)])
+        kinds = (("isolated (K = 1)", data.isolated, own, ACCENT, "o"), ("fused", data.fused, data.places, SECOND, "s"))
+        for words, points, x, color, marker in kinds:
+            for k in range(clients):
+                row = [each[k] for each, _ in points]
+                mine = {"lw": 1.8, "zorder": 3} if k == client else {"lw": 0.8, "alpha": 0.3}
+                ax.plot(x, row, color=INK if k == client else color, ls="-" if marker == "o" else "--", **mine)
+                if k == client and marker == "o":
+                    ax.text(x[-1], row[-1], f"   client {client}", fontsize=9.5, color=INK, va="center")
+        names = {"mean over the clients": together, f"one client (mean of {plural(clients, 'client')})": single}
+        for kind, of in names.items():
+            for words, points, x, color, marker in kinds:
+                look = {"lw": 2.4, "ms": 7} if of is together else {"lw": 1.6, "ms": 6, "mfc": "white", "ls": "--"}
+                ax.plot(x, of(points), color=color, marker=marker, label=f"{words}: {kind}", **look)
+        low = min(v for points in (data.isolated, data.fused) for each, of_mean in points for v in (*each, of_mean))
         percent_axis(ax, top=1.01, low=max(0, 0.1 * int(10 * low - 0.5)))
         ax.set_xlim(0.7, layers + (0.6 if client is not None else 0.3))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         few_ticks(ax, "x", min(layers, 13), whole=True)
         ax.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="lower left")
-    own = ", ".join(f"layer {i + 1} {percent(v)}" for i, v in enumerate(means)) or "none"
-    fused = ", ".join(f"layer {p} {percent(v)}" for p, v in zip(data.places, data.fused, strict=True))
-    alt = f"Accuracy of linear probes by layer ({data.setting}): clients alone {own}; fused {fused}."
+    parts = [
+        f"{words}, {kind}, " + ", ".join(f"layer {p} {percent(v)}" for p, v in zip(x, of(points), strict=True))
+        for words, points, x, *_ in kinds
+        for kind, of in (("mean over the clients", together), ("one client", single))
+    ]
+    alt = f"Accuracy of linear probes by layer ({data.setting}): {'; '.join(parts)}."
     return Picture(figure, alt, f"{sentence(data, client)} {data.note}".strip(), table(data))
 
 
 def sentence(data: Probed, client: int | None) -> str:
-    fused, means = data.fused[-1], data.means
-    if not means:
-        return f"The mean over the clients of the last block's fused features is separable to {percent(fused)}."
-    size = f"{abs(100 * (fused - means[-1])):.0f}"
-    side = "more" if fused > means[-1] else "less"
-    more = "as separable as" if size == "0" else f"{size} point{'s' * (size != '1')} {side} separable than"
-    text = (
-        f"At the top the mean over the clients' fused features is {more} the features of single clients trained alone "
-        f"({percent(fused)} against {percent(means[-1])}); after the first layer these have {percent(means[0])}."
-    )
-    if client is not None and client < len(data.alone):
-        first, top = data.alone[client][0], data.alone[client][-1]
-        text += f" Client {client}: {percent(first)} after its first layer, {percent(top)} at the top."
+    ones, means = ((of(data.fused)[-1], of(data.isolated)[-1]) for of in (single, together))
+    if len(data.fused) == 1:
+        text = (
+            "Nothing is fused here (K = 1). At the top a linear probe reads "
+            f"{percent(ones[1])} off one client's features and {percent(means[1])} off the mean over the clients: the "
+            "mean alone makes that difference."
+        )
+    else:
+        text = (
+            f"At the top fusing changes the features of one client by {change(*ones)} and their mean over the clients "
+            f"by {change(*means)}. The mean alone, without fusing, makes a difference of {change(means[1], ones[1])}."
+        )
+    if client is not None and client < len(data.isolated[0][0]):
+        own = (points[-1][0][client] for points in (data.isolated, data.fused))
+        text += " Client {}: {} at the top isolated, {} fused.".format(client, *map(percent, own))
     return text
 
 
+def change(after: float, before: float) -> str:
+    """'+8 points (66 % to 74 %)'."""
+    size = round(100 * (after - before))
+    sign = "+" if size > 0 else "−" if size < 0 else ""
+    return f"{sign}{abs(size)} point{'s' * (abs(size) != 1)} ({percent(before)} to {percent(after)})"
+
+
 def table(data: Probed) -> list[dict]:
-    fused, layers = dict(zip(data.places, map(percent, data.fused), strict=True)), list(zip(*data.alone, strict=True))
-    rows = []
-    for i in range(max(*data.places, len(layers))):
-        alone = [percent(number(layers[i])) for number in (mean, min, max)] if i < len(layers) else ["", "", ""]
-        rows.append((i + 1, *alone, fused.get(i + 1, "")))
-    return tabled("layer | alone, mean | alone, from | alone, to | fused", rows)
+    rows, fused = [], dict(zip(data.places, data.fused, strict=True))
+    for layer, (each, of_mean) in enumerate(data.isolated, 1):
+        cells = [percent(mean(each)), percent(min(each)), percent(max(each)), percent(of_mean)]
+        other = fused.get(layer)
+        rows.append((layer, *cells, *(["", ""] if other is None else [percent(mean(other[0])), percent(other[1])])))
+    names = "layer | isolated, one client | from | to | isolated, mean over clients | fused, one client"
+    return tabled(f"{names} | fused, mean over clients", rows)
