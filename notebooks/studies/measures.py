@@ -24,3 +24,21 @@ def probes(outcome) -> dict[str, float]:
     points = [*probe(outputs(network, data.x_train), data.y_train, outputs(network, data.x_test), data.y_test)]
     (first, _), (each, of_mean) = points[0], points[-1]
     return {"each": fmean(each), "mean": of_mean, "first": fmean(first)}
+
+
+def shared_cue_bits(seed: int, spurious: str = "0,1") -> float:
+    """Bits that the cue of lesson 06 tells about the label over all five clients of one federation."""
+    return _cue_over_clients(seed, spurious)[0]
+
+
+def label_bits(seed: int) -> float:
+    """Entropy of the label in the same federation."""
+    return _cue_over_clients(seed, "0,1")[1]
+
+
+def _cue_over_clients(seed: int, spurious: str) -> tuple[float, float]:
+    from fedlab_nb.data import federate
+    from fedlab_nb.labs.fusefl.two_cues import cue_over_clients
+
+    counts = federate("digits", alpha=0.5, clients=5, seed=seed).label_counts
+    return cue_over_clients(counts, [int(k) for k in spurious.split(",")])

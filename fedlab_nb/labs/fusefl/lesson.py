@@ -4,12 +4,14 @@ Every number that the lesson quotes is computed when the reader runs the cell, f
 three seeds, the classroom preset) or from the paper's formulas; nothing is written into the text by hand.
 """
 
+from collections.abc import Sequence
 from statistics import mean
 
 from ...comm.formulas import MIB, fusefl_adaptor_floats
 from ...data import load
 from ...plots import Picture
 from ...plots.words import mean_percent
+from ...study import Outcome
 from ...study.statistics import difference
 from ...teach.runs import MANY, SEEDS, accuracies, percent
 from ...teach.view import Card, worked
@@ -17,7 +19,7 @@ from .exercises import q1, q2, q3
 from .plots.halves import change
 from .run import CLIENTS, runs, with_and_without_cue
 from .traffic import PAPER, TABLE_4, bill
-from .two_cues import two_cues
+from .two_cues import cue_over_clients, two_cues
 
 __all__ = ["q1", "q2", "q3"]
 
@@ -40,6 +42,20 @@ def cue_in_bits(real: float = 0.6, spurious: float = 0.9, classes: int = 10) -> 
             f"{short.label:.2f} = {short.bound:.2f}: the bound {'is broken' if short.broken else 'holds'}."
         )
     return worked(*lines)
+
+
+def premise(outcomes: Sequence[Outcome]) -> Card:
+    """How far the lemma's premise is from true in the federation of section 1: cue and label over all clients."""
+    o = next(iter(outcomes))
+    marked = [int(k) for k in o.settings.spurious.split(",") if k]
+    shared, label = cue_over_clients(o.label_counts, marked)
+    alone, _ = cue_over_clients(o.label_counts, marked[:1])
+    return worked(
+        "The lemma's premise: over all clients' images together the cue tells 0 bits about the label.",
+        f"Here, with the cue at clients {o.settings.spurious.replace(',', ' and ')}: {shared:.1f} of the label's "
+        f"{label:.1f} bits. With the cue at client {marked[0]} alone it would be {alone:.1f}.",
+        "So the premise is false here, and the lemma says nothing about this run.",
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ the sums

@@ -10,6 +10,7 @@ the client they are not, and H = R breaks it by exactly I(R; Y). The paper has n
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,3 +67,19 @@ def mutual_information(joint: Tensor) -> Tensor:
 def bits(joint: Tensor) -> float:
     """Mutual information of a table in bits; rounding below zero is zero."""
     return max(0.0, float(mutual_information(joint)) / math.log(2))
+
+
+def cue_over_clients(label_counts: Tensor, marked: Sequence[int]) -> tuple[float, float]:
+    """(I(R; Y), entropy of Y) in bits over all clients' images together, of a cue R that the `marked` clients share.
+
+    label_counts: images `[M, C]`; R is the label where the client is marked, and one value more, "none", elsewhere.
+    Lemma 3.1 needs I(R; Y) = 0; it is above 0 whenever a marked client holds more than one class.
+
+    >>> counts = torch.tensor([[5, 5], [5, 5]])
+    >>> [round(cue_over_clients(counts, marked)[0], 2) for marked in ([], [0], [0, 1])]
+    [0.0, 0.5, 1.0]
+    """
+    counts = torch.as_tensor(label_counts).double()
+    own = counts[list(marked)].sum(0)
+    rest = counts.sum(0) - own
+    return bits(torch.cat([torch.diag(own), rest[None]])), bits(torch.diag(counts.sum(0)))

@@ -227,5 +227,5 @@ def test_bound_is_far_above_the_loss():
         10.0: {"local_loss": 0.1, "small_data": 0.2, "skew": 0.1},
     }
     picture = bound(terms, {0.1: 0.3, 10.0: 0.05}, {0.1: 0.5, 10.0: 0.1}, setting=SETTING)
-    check(picture, "At α = 0.1 the terms add up to 1.00", "the loss is 0.30", "skew is 70 %")
+    check(picture, "terms (i) and (ii) add up to 0.30, and the loss is 0.30", "dashed part, 0.70, is an upper")
     assert len(picture.table) == 2

@@ -4,6 +4,7 @@ from statistics import mean
 from types import SimpleNamespace
 
 import pytest
+import torch
 from toy_outcomes import toy
 
 from fedlab_nb.labs.fusefl import lesson
@@ -164,6 +165,13 @@ def test_the_bound_breaks_inside_and_holds_outside():
     inside, outside = repr(lesson.cue_in_bits(0.6, 0.9)).split("\n")
     assert inside.endswith("is broken.") and outside.endswith("holds.")
     assert "the shortcut tells 2.60 bits of the label, the real cue 1.24" in inside
+
+
+def test_the_premise_is_false_where_two_clients_share_a_palette():
+    counts = torch.tensor([[40, 0], [0, 40], [20, 20]])
+    words = repr(lesson.premise([SimpleNamespace(label_counts=counts, settings=SimpleNamespace(spurious="0,1"))]))
+    assert "with the cue at clients 0 and 1: 0.7 of the label's 1.0 bits" in words and "premise is false here" in words
+    assert "With the cue at client 0 alone it would be 0.5" in words
 
 
 def test_lost_reads_the_view_s_table():

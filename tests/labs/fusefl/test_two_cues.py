@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from fedlab_nb.labs.fusefl.two_cues import bits, mutual_information, two_cues
+from fedlab_nb.labs.fusefl.two_cues import bits, cue_over_clients, mutual_information, two_cues
 
 EXACT = torch.float64
 
@@ -70,3 +70,18 @@ def test_nuisance_bound_fails_inside_a_client(rho):
     excess = mutual_information(h_r) - (mutual_information(h_x) - mutual_information(h_y))
     torch.testing.assert_close(excess, mutual_information(py[:, None] * pr_y))
     assert excess > 0
+
+
+def test_a_cue_that_two_clients_share_is_not_independent_of_the_label():
+    counts = torch.tensor([[30, 0, 10], [0, 20, 20], [10, 20, 10]])
+    shared, entropy = cue_over_clients(counts, [0, 1])
+    total, by_hand = 120, 0.0  # a loop over (cue, label), cue 3 being "none"
+    for cue in range(4):
+        for label in range(3):
+            joint = int(counts[2, label]) if cue == 3 else (cue == label) * int(counts[:2, label].sum())
+            of_cue = int(counts[2].sum()) if cue == 3 else int(counts[:2, cue].sum())
+            if joint:
+                by_hand += joint / total * math.log2(joint * total / (of_cue * int(counts[:, label].sum())))
+    assert shared == pytest.approx(by_hand) and entropy == pytest.approx(math.log2(3))
+    assert cue_over_clients(counts, [])[0] == 0 < cue_over_clients(counts, [0])[0] < shared
+    assert cue_over_clients(counts, [0, 1, 2])[0] == pytest.approx(entropy)

@@ -6,9 +6,9 @@ import numpy as np
 
 from ....plots.axes import level_line
 from ....plots.style import INK, SECOND, SERIES, Picture, drawing, dress, legend
-from ....plots.words import percent, tabled
+from ....plots.words import tabled
 
-NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "(iii) skew, at most"}
+NAMES = {"local_loss": "(i) local loss", "small_data": "(ii) small data", "skew": "more than (iii), skew"}
 HATCHES = ("", "////", "....")
 Loss = Mapping[float, float]
 
@@ -23,7 +23,9 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
         floor = np.zeros(len(alphas))
         for (name, label), hue, hatch in zip(NAMES.items(), SERIES, HATCHES, strict=False):
             values = np.array([terms[a][name] for a in alphas])
-            ax.bar(place, values, 0.5, bottom=floor, color=hue, hatch=hatch, ec="white", lw=0.5, label=label)
+            exact = {"color": hue, "hatch": hatch, "ec": "white", "lw": 0.5}
+            at_most = {"color": "none", "hatch": hatch, "ec": hue, "lw": 1.4, "ls": "--"}  # no part of the theorem
+            ax.bar(place, values, 0.5, bottom=floor, label=label, **(at_most if name == "skew" else exact))
             floor = floor + values
         own = [alone[a] for a in alphas]
         ax.plot(place, own, "o", ms=10, mfc="white", mec=INK, mew=1.6, label="clients, mean loss")
@@ -33,9 +35,12 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
         ax.set(xlim=(-0.6, len(alphas) - 0.4), ylim=(0, max(1.15, float(floor.max()) * 1.08)))
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncol=3)
     first = alphas[0]
-    skew = percent(terms[first]["skew"] / sums[first])
-    sentence = f"At α = {first:g} the terms add up to {sums[first]:.2f}, of which skew is {skew}; the loss is "
-    sentence += f"{loss[first]:.2f}. The skew is an upper bound. A client alone loses {alone[first]:.2f} on average."
+    known = sums[first] - terms[first]["skew"]
+    sentence = (
+        f"At α = {first:g} terms (i) and (ii) add up to {known:.2f}, and the loss is {loss[first]:.2f}. Term (iii) "
+        f"cannot be computed; the dashed part, {terms[first]['skew']:.2f}, is an upper bound of it, so the pile of "
+        f"{sums[first]:.2f} is no sum of the theorem's. A client alone loses {alone[first]:.2f} on average."
+    )
     parts = {a: ", ".join(f"{NAMES[n]} {v:.2f}" for n, v in terms[a].items()) for a in alphas}
     each = "; ".join(f"α = {a:g}: {parts[a]}, loss {loss[a]:.2f}" for a in alphas)
     rows = ((f"{a:g}", *(f"{v:.2f}" for v in (*terms[a].values(), sums[a], loss[a], alone[a]))) for a in alphas)

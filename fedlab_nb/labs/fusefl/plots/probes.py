@@ -49,7 +49,7 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
     with drawing() as (figure, ax):
         dress(ax, title="What a linear probe reads off each layer", y="probe accuracy", grid="y", x=UPWARDS)
         kinds = (("isolated (K = 1)", data.isolated, own, ACCENT, "o"), ("fused", data.fused, data.places, SECOND, "s"))
-        for words, points, x, color, marker in kinds:
+        for _, points, x, color, marker in kinds:
             for k in range(clients):
                 row = [each[k] for each, _ in points]
                 mine = {"lw": 1.8, "zorder": 3} if k == client else {"lw": 0.8, "alpha": 0.3}
