@@ -25,7 +25,7 @@ from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Pro
 
 @dataclass(frozen=True)
 class Knob:
-    """One hyper-parameter as people meet it; `paper` is its value in the paper's own setting."""
+    """One hyper-parameter as people meet it; `default` is its value in the classroom."""
 
     name: str
     default: Any
@@ -36,7 +36,6 @@ class Knob:
     high: float | None = None
     options: tuple[str, ...] = ()
     log: bool = False
-    paper: Any = None
     model: bool = False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
 
     def check(self, method: str, value: Any) -> Any:
@@ -56,13 +55,12 @@ class Knob:
 _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
 
 
-def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), paper: Any = None, **more: Any) -> Any:
-    """A dataclass field that carries its own label, range and help; `paper` defaults to `default`.
+def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), **more: Any) -> Any:
+    """A dataclass field that carries its own label, range and help.
 
     `more`: `symbol`, `low`, `high`, `log` and `model`, as in `Knob`.
     """
-    paper = default if paper is None else paper
-    meta = {"label": label, "help": help, "options": tuple(options), "paper": paper, **more}
+    meta = {"label": label, "help": help, "options": tuple(options), **more}
     return field(default=default, metadata=meta)
 
 
@@ -94,10 +92,6 @@ class Method:
 
     info: ClassVar[Info]
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
-    # Local training in the paper's own setting, and its model, or its models by the images' channels; None: the
-    # setting of `study` decides.
-    paper_recipe: ClassVar[Recipe | None] = None
-    paper_model: ClassVar[str | Mapping[int, str] | None] = None
     # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
     trains_locally: ClassVar[bool] = True
     # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).

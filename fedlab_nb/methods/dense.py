@@ -58,9 +58,9 @@ class Dense(GeneratorKnobs):
     div_temperature: float = knob(
         1.0, "Temperature in L_div", "DENSE's code: 1; Co-Boosting's, where it runs DENSE: 3.", low=0.1, high=100
     )
-    augment: str = knob("none", "Augment", "What the generator's loss sees.", options=AUGMENT, paper="crop+flip")
+    augment: str = knob("none", "Augment", "What the generator's loss sees.", options=AUGMENT)
     clip: str = clip_knob()
-    reset: bool = knob(False, "Fresh generator", "Draw the generator anew every epoch.", paper=True)
+    reset: bool = knob(False, "Fresh generator", "Draw the generator anew every epoch.")
     weights: str = weights_knob()
 
     def loss(

@@ -35,7 +35,6 @@ from ..models.state import copied
 from ..training import Recipe, in_chunks, train_clients
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import Context
-from .fedet.method import FedET
 from .parts.rounds import PHASE, check_finite
 
 
@@ -54,9 +53,9 @@ class DSFL(Method):
 
     trains_locally = False
 
-    rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="T", low=1, high=1000, paper=100)
+    rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="T", low=1, high=1000)
     local_epochs: int = knob(
-        0, "Epochs a round", "Passes over its own data; 0: as the recipe.", symbol="E", low=0, high=1000, paper=5
+        0, "Epochs a round", "Passes over its own data; 0: as the recipe.", symbol="E", low=0, high=1000
     )
     distil_steps: int = knob(
         300, "Distillation steps", "Batches of public images in a round.", low=1, high=100_000, log=True
@@ -68,8 +67,6 @@ class DSFL(Method):
         0.1, "Temperature", "Of the sharpening: small is sharp.", symbol="τ", low=0.01, high=10, log=True
     )
     share_images: bool = knob(True, "Send public images", "Count the public images, which every client needs, once.")
-
-    paper_recipe, paper_model = FedET.paper_recipe, FedET.paper_model  # Fed-ET's comparison
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(self.rounds * (self.local_epochs or recipe.epochs))

@@ -24,7 +24,6 @@ from ..training import ClientModels
 from ..training.evaluate import accuracy
 from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .context import Context
-from .fens.method import Fens
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .results import plain_mean
 
@@ -90,7 +89,6 @@ class Ensemble(Method):
     )
 
     report = EnsembleReport
-    paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         uploaded = yield from ctx.one_upload()

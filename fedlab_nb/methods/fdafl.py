@@ -49,9 +49,9 @@ class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
 
     generator_steps: int = knob(
-        8, "Generator steps", "Adam steps an epoch, a fresh batch each.", symbol="T_G", low=1, high=5000, paper=30
+        8, "Generator steps", "Adam steps an epoch, a fresh batch each.", symbol="T_G", low=1, high=5000
     )
-    passes: int = knob(12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000, paper=100)
+    passes: int = knob(12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000)
     one_hot: float = knob(1.0, "Weight of L_oh", "Sure answers.", symbol="λ_oh", low=0, high=100)
     entropy: float = knob(5.0, "Weight of L_ie", "All classes alike.", symbol="λ_ie", low=0, high=100)
     activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)

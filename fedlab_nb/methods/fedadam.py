@@ -21,9 +21,7 @@ from .parts.rounds import ROUNDS, Iterative, Rounds, State
 class FedAdam(Iterative):
     """FedAvg whose server steps by Adam instead of taking the plain average."""
 
-    eta_s: float = knob(
-        0.05, "Server rate", "How far the server steps.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.01
-    )
+    eta_s: float = knob(0.05, "Server rate", "How far the server steps.", symbol="η_s", low=1e-5, high=10, log=True)
     tau: float = knob(
         1e-3, "Floor", "What a tiny change is divided by at least.", symbol="κ", low=1e-8, high=1, log=True
     )

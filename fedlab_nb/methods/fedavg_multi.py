@@ -21,8 +21,6 @@ reaches 0.75 with p = 0.04, at a hundredth of the upload, but 0.41 with p = 0.5,
 of all sizes. At 16 bits it is 0.73 and 0.69.
 """
 
-from dataclasses import replace
-
 import torch
 
 from ..comm.ternary import Sparsifier, restore
@@ -42,12 +40,7 @@ class FedAvgMulti(Iterative):
         "Of every message: none, half (kept entries at 16 bits) or ternary (kept entries as ±μ, STC).",
         options=("none", "half", "ternary"),
     )
-    keep: float = knob(
-        0.04, "Kept share", "Entries that a message keeps.", symbol="p", low=0.001, high=1, log=True, paper=0.5
-    )
-
-    # FENS, Table 6, at α = 0.1.
-    paper_recipe = replace(Iterative.paper_recipe, lr=0.1)
+    keep: float = knob(0.04, "Kept share", "Entries that a message keeps.", symbol="p", low=0.001, high=1, log=True)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

@@ -9,7 +9,7 @@ a classifier of the federation's architecture on them with Adam.
 Departures: the paper has convolutional VAEs, ours are perceptrons with one hidden layer; batches are drawn with
 replacement, every client taking the same number of steps; the prior is centred at 0 (the paper shifts it for security);
 where z is truncated is our choice. The papers that we follow have it as a baseline only and give no numbers but
-the server's ResNet-8: those of the paper preset are ours, too.
+the server's ResNet-8: those of the set-up `fens` are ours, too.
 
 In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha = 0.01, 0.05,
 0.1), since a decoder is asked only for classes that its client has; it is limited by how good the dreams are. On the
@@ -30,7 +30,6 @@ from ..models import load_state, model_state
 from ..training import Recipe, train_clients
 from .base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
 from .context import Context
-from .fens.method import Fens
 from .parts.cvae import Cvae, sample, train_cvaes
 
 
@@ -56,19 +55,18 @@ class FedCVAE(Method):
 
     trains_locally = False
 
-    latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512, paper=10)
-    hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True, paper=512)
-    steps: int = knob(400, "VAE steps", "Adam steps of each client.", low=1, high=100_000, log=True, paper=10_000)
+    latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512)
+    hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True)
+    steps: int = knob(400, "VAE steps", "Adam steps of each client.", low=1, high=100_000, log=True)
     batch: int = knob(32, "VAE batch", "Samples in one of these steps.", low=1, high=4096, log=True)
-    vae_lr: float = knob(5e-3, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
+    vae_lr: float = knob(5e-3, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True)
     samples: int = knob(
-        2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True, paper=5000
+        2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True
     )
-    server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000, paper=50)
-    server_lr: float = knob(3e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True, paper=1e-3)
+    server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000)
+    server_lr: float = knob(3e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True)
 
     report = FedCvaeReport
-    paper_model = Fens.paper_model  # the server's classifier in FENS' comparison
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return self.steps * self.batch * len(sizes) / sum(sizes)

@@ -33,9 +33,9 @@ from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_r
 class FedDF(Method):
     """Distil the averaged ensemble on real, unlabelled public images: the data-free methods' point of reference."""
 
-    epochs: int = knob(100, "Epochs", "Passes over the public samples.", symbol="T", low=1, high=5000, paper=200)
-    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True, paper=128)
-    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
+    epochs: int = knob(100, "Epochs", "Passes over the public samples.", symbol="T", low=1, high=5000)
+    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True)
+    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
     temperature: float = knob(
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
@@ -44,7 +44,6 @@ class FedDF(Method):
     server_model: str = server_model_knob()
 
     convolutional = ServerKnobs.convolutional
-    paper_recipe, paper_model = ServerKnobs.paper_recipe, ServerKnobs.paper_model  # DENSE's comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

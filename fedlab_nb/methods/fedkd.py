@@ -26,7 +26,6 @@ from ..training.distill import LOSSES, distil, distillation_loss
 from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
 from .context import Context
 from .fedavg_multi import FedAvgMulti
-from .fens.method import Fens
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.rounds import PHASE, Rounds, State
 from .parts.synthesis import new_student, snapshot
@@ -44,17 +43,15 @@ from .parts.synthesis import new_student, snapshot
 class FedKD(Method):
     """Distil an ensemble weighted by class counts on unlabelled public samples."""
 
-    epochs: int = knob(100, "Epochs", "Passes over the public samples.", low=1, high=5000, paper=200)
-    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True, paper=512)
-    server_lr: float = knob(0.01, "Server rate", "Adam's.", low=1e-6, high=1, log=True, paper=1e-3)
+    epochs: int = knob(100, "Epochs", "Passes over the public samples.", low=1, high=5000)
+    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True)
+    server_lr: float = knob(0.01, "Server rate", "Adam's.", low=1e-6, high=1, log=True)
     loss: str = knob("l1", "Loss", "L1 between logits, softened KL, or pseudo-labels.", options=LOSSES)
     temperature: float = knob(4.0, "Temperature", "For loss=kl.", symbol="τ", low=0.1, high=100, log=True)
     rounds_before: int = knob(0, "FedAvg before", "Rounds that FedKD starts from.", low=0, high=1000)
     rounds_after: int = knob(0, "FedAvg after", "Rounds from the distilled model; 3: FedKD 4R.", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs a round", "Of those rounds.", symbol="E", low=1, high=1000)
     server_model: str = server_model_knob()
-
-    paper_recipe, paper_model = Fens.paper_recipe, Fens.paper_model  # FENS' comparison
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

@@ -23,8 +23,6 @@ label skew that is no gain: on the digits (M = 10, α = 0.1, E = 2, seeds 0-4, m
 β_s = 0.9, 0.64 without.
 """
 
-from dataclasses import replace
-
 import torch
 
 from .base import GlobalModel, Steps, knob, register
@@ -39,11 +37,8 @@ class FedNova(Iterative):
     counts_steps = True
 
     server_momentum: float = knob(
-        0.0, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99, paper=0.9
+        0.0, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99
     )
-
-    # FENS, Table 6, at α = 0.1.
-    paper_recipe = replace(Iterative.paper_recipe, lr=0.005, momentum=0.9)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

@@ -11,8 +11,8 @@ least. No public data, no counts, any architecture.
 
 Outliers are drawn once, or with fresh=true before every epoch (the paper: in every batch). `adversarial` adds to each a
 harder one: so many steps of 0.002 along the sign of the gradient that makes it less unknown to the client's model as it
-is then (the paper's adversarial outlier enhancement, its code's numbers). The paper preset has both, and the Adam of
-the released script.
+is then (the paper's adversarial outlier enhancement, its code's numbers). The set-up `fedlpa`, whose paper
+compares with FedOV, has both, and the Adam of the released script.
 
 Departures: with new outliers every epoch the optimizer starts afresh each epoch, too. Our four ways of destruction
 stand for its crops, blurs, erasures, cuts and rotations. Two more terms of the released code are left out, a mixup of
@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from ..models import Network
-from ..training import ClientModels, Recipe, train_clients
+from ..training import ClientModels, train_clients
 from ..training.local import curve_epochs
 from .base import EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 from .context import Context
@@ -75,12 +75,9 @@ class FedOV(Method):
     trains_locally = False
 
     ratio: int = knob(1, "Outliers a sample", "Destroyed copies of each training sample.", low=1, high=10)
-    fresh: bool = knob(False, "Fresh outliers", "Draw them anew before every epoch.", paper=True)
-    adversarial: int = knob(0, "Adversarial steps", "Makes harder outliers besides.", low=0, high=100, paper=5)
+    fresh: bool = knob(False, "Fresh outliers", "Draw them anew before every epoch.")
+    adversarial: int = knob(0, "Adversarial steps", "Makes harder outliers besides.", low=0, high=100)
     voters: int = knob(0, "Voters", "Only so many, the surest ones, vote on a sample; 0: all.", symbol="m", low=0)
-
-    # As in the released script.
-    paper_recipe = Recipe(epochs=200, batch_size=64, optimizer="adam", lr=1e-3, weight_decay=1e-5)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.

@@ -8,8 +8,6 @@ loss that has the proximal term. Unequal amounts of local work (the paper's γ-i
 client makes E epochs.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -23,12 +21,7 @@ from .parts.rounds import ROUNDS, Iterative, Rounds, State
 class FedProx(Iterative):
     """FedAvg with a spring: local training is pulled back to the model of the round."""
 
-    mu: float = knob(
-        0.1, "Pull", "How strongly a client is held at θ_t; 0: FedAvg.", symbol="λ_prox", low=0, high=100, paper=0.01
-    )
-
-    # FENS, Table 6, at α = 0.1.
-    paper_recipe = replace(Iterative.paper_recipe, lr=0.1)
+    mu: float = knob(0.1, "Pull", "How strongly a client is held at θ_t; 0: FedAvg.", symbol="λ_prox", low=0, high=100)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

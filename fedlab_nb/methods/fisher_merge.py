@@ -68,10 +68,7 @@ class FisherMerge(Method):
         "Labels",
         "Of the Fisher: from the model's own prediction (Matena & Raffel), or true (the empirical Fisher, FedLPA's).",
         options=LABELS,
-        paper="true",
     )
-
-    paper_model = "mlp"  # FedLPA, Tables 6 and 7
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.

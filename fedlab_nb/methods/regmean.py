@@ -11,7 +11,7 @@ with squared loss, λ_damp = 0 and w_k = n_k/N it is pooled least squares, exact
 input (φ = 1 as in FedLPA here, sums over positions).
 
 Departures: the ridge λ_damp keeps the sum invertible and draws towards the average where no client has inputs; the
-paper has none, and shrinks A_k's off-diagonal entries by a factor ξ (its α) instead (0.9, our paper preset). The bias
+paper has none, and shrinks A_k's off-diagonal entries by a factor ξ (its α) instead (0.9; `off_diagonal`). The bias
 is part of Θ, and A_k is a mean with w_k = n_k/N where the paper has sums. Parameters of other layers (batch norm) are
 averaged with w_k.
 
@@ -55,7 +55,7 @@ class RegMean(Method):
         high=1e3,
     )
     off_diagonal: float = knob(
-        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="ξ", low=0, high=1, paper=0.9
+        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="ξ", low=0, high=1
     )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

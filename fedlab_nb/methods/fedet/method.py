@@ -10,14 +10,14 @@ Round t of T: the server draws m of the M clients in proportion to n_k; each get
 3. Small models of one architecture are averaged, unweighted; each gets the head of the large model.
 A chosen client's round costs twice the numbers of its model. The large model, public samples and labels never travel.
 
-rounds=1 is the one-shot form (FENS compares with it; the classroom preset): all clients train to the end and upload
+rounds=1 is the one-shot form (FENS compares with it; the classroom's): all clients train to the end and upload
 once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
 
 Where the paper is silent or says two things: softmax outputs, not raw logits; s_div as printed, normalised over all;
 KL(s_div ‖ student); heads Linear-ReLU-Linear of width r behind an adapter of each architecture's own; one first model
 an architecture; one that nobody brings keeps its body and gets the head; a new optimizer every round.
 Departures: a client's J batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
-Paper preset: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as there; the clients' ResNets keep
+Set-up `fedet`: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), without batch norm as there; the clients' ResNets keep
 theirs; of the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
 """
 
@@ -58,31 +58,29 @@ TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (F
 class FedET(Method):
     """Small client models label public data, each trusted by how sure it is, and a larger model learns from that."""
 
-    rounds: int = knob(1, "Rounds", "1: one shot; all train to the end.", symbol="T", low=1, high=10_000, paper=230)
-    per_round: int = knob(0, "Clients a round", "0: all, as in one shot.", symbol="m", low=0, high=10_000, paper=10)
-    local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="J", low=1, high=10_000, paper=30)
+    rounds: int = knob(1, "Rounds", "1: one shot; all train to the end.", symbol="T", low=1, high=10_000)
+    per_round: int = knob(0, "Clients a round", "0: all, as in one shot.", symbol="m", low=0, high=10_000)
+    local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="J", low=1, high=10_000)
     diversity: float = knob(0.05, "Diversity", "Weight of the dissenters' target.", symbol="λ_div", low=0, high=10)
     weighting: str = knob("softmax", "Weights", "Variance of what, or equal.", symbol="ω_k", options=WEIGHTINGS)
     temperature: float = knob(1.0, "Temperature", "Of weights: high trusts the loud.", low=0.01, high=1000, log=True)
     normalise: str = knob("all", "Dissent over", "Who is in the soft target's sum of weights.", options=NORMALISERS)
     transfer: str = knob("auto", "Heads", "Mean up, copy down; auto: both, none in one shot.", options=TRANSFERS)
     head: str = knob("mlp", "Common head", "Two layers, or the last one alone.", options=HEADS)
-    width: int = knob(32, "Head's width", "Length of common features.", symbol="r", low=1, high=4096, paper=128)
-    pool: str = knob("dealt", "Small models", "The run's, dealt or drawn; three small.", options=POOLS, paper="drawn")
-    server: str = knob("auto", "Server's model", "auto: the largest.", model=True, paper="vgg9")
-    server_width: int = knob(0, "Server's width", "0: two to four times the usual.", low=0, high=4096, paper=78)
-    server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="J_s", low=1, high=10**5, paper=128)
-    one_shot_steps: int = knob(600, "Steps in one shot", "Of the server.", low=1, high=10**6, log=True, paper=29_000)
-    server_lr: float = knob(0.05, "Server rate", "Constant.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.005)
-    server_momentum: float = knob(0.9, "Server momentum", "0: plain SGD.", low=0, high=0.999, paper=0.0)
-    server_batch: int = knob(32, "Public batch", "Samples a server step.", symbol="b_s", low=1, high=10_000, paper=64)
+    width: int = knob(32, "Head's width", "Length of common features.", symbol="r", low=1, high=4096)
+    pool: str = knob("dealt", "Small models", "The run's, dealt or drawn; three small.", options=POOLS)
+    server: str = knob("auto", "Server's model", "auto: the largest.", model=True)
+    server_width: int = knob(0, "Server's width", "0: two to four times the usual.", low=0, high=4096)
+    server_steps: int = knob(60, "Server steps", "A round, if several.", symbol="J_s", low=1, high=10**5)
+    one_shot_steps: int = knob(600, "Steps in one shot", "Of the server.", low=1, high=10**6, log=True)
+    server_lr: float = knob(0.05, "Server rate", "Constant.", symbol="η_s", low=1e-5, high=10, log=True)
+    server_momentum: float = knob(0.9, "Server momentum", "0: plain SGD.", low=0, high=0.999)
+    server_batch: int = knob(32, "Public batch", "Samples a server step.", symbol="b_s", low=1, high=10_000)
     public: str = knob("held-out", "Public data", "What the server learns on.", symbol="P", options=SOURCES)
     public_size: int = knob(0, "Public samples", "0: all there are.", symbol="|P|", low=0, high=1_000_000)
-    transform: bool = knob(False, "Transform", "Crop, mirror and recolour public images once.", paper=True)
+    transform: bool = knob(False, "Transform", "Crop, mirror and recolour public images once.")
 
     report = FedETReport
-    paper_recipe = Recipe(epochs=200, batch_size=64, lr=0.1, momentum=0, weight_decay=0)  # epochs: in one shot only
-    paper_model = "resnet18:64,resnet8:128,cnn:14"
 
     def validate(self, ctx: Context) -> None:
         check_source(ctx, self.public, self.transform, self.info.title)

@@ -84,7 +84,6 @@ class FedLPA(Method):
         "Solver",
         "Conjugate gradients (exact), gradient descent, or the closed-form shortcut EA (biased).",
         options=SOLVERS,
-        paper="gd",
     )
     iterations: int = knob(
         1000,
@@ -93,7 +92,6 @@ class FedLPA(Method):
         symbol="T_gd",
         low=0,
         high=20_000,
-        paper=10_000,
     )
     step: str = knob(
         "1/L",
@@ -101,7 +99,6 @@ class FedLPA(Method):
         "Of gradient descent. 1/L always converges. official: the authors' 2/N (N numbers in a layer), far shorter in "
         "wide layers, where it hardly leaves EA's answer; it diverges where L > N.",
         options=STEPS,
-        paper="official",
     )
     conv_scale: str = knob(
         "one",
@@ -115,9 +112,7 @@ class FedLPA(Method):
         0.0, "Noise", "Laplace noise on what is sent, as a share of its size. No privacy guarantee.", low=0, high=1
     )
     rounds: int = knob(0, "Rounds after", "Rounds of FedAvg, from FedLPA's model.", symbol="T", low=0, high=1000)
-    local_epochs: int = knob(
-        2, "Epochs a round", "Local epochs in each of those rounds.", symbol="E", low=1, high=1000, paper=10
-    )
+    local_epochs: int = knob(2, "Epochs a round", "Local epochs in each of those rounds.", symbol="E", low=1, high=1000)
 
     report = FedLPAReport
 

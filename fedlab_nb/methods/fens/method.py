@@ -26,7 +26,6 @@ from torch import Tensor
 
 from ...comm import Link
 from ...errors import demand
-from ...training import Recipe
 from ..base import GlobalModel, Method, Steps, knob, register
 from ..context import Context
 from ..parts import server_optimizers
@@ -53,19 +52,13 @@ from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient, p
 class Fens(Method):
     """Keep all client models and train, federatedly, a small function that combines their logits."""
 
-    aggregator: str = knob(
-        "per_class", "Aggregator", "How logits are combined.", symbol="f_λ", options=AGGREGATORS, paper="nn"
-    )
+    aggregator: str = knob("per_class", "Aggregator", "How logits are combined.", symbol="f_λ", options=AGGREGATORS)
     k: int = knob(40, "Hidden units", "Width of the network aggregator (nn).", symbol="r", low=1, high=1000)
-    rounds: int = knob(
-        50, "Rounds", "How often λ travels down and up.", symbol="T", low=1, high=10_000, log=True, paper=500
-    )
+    rounds: int = knob(50, "Rounds", "How often λ travels down and up.", symbol="T", low=1, high=10_000, log=True)
     local_steps: int = knob(1, "Local steps", "SGD steps of a client in a round.", symbol="J", low=1, high=100)
     batch: int = knob(128, "Batch", "Held-out samples in one local step.", low=1, high=100_000, log=True)
     eta_l: float = knob(1.0, "Client rate", "Rate of the local steps.", symbol="η_l", low=1e-4, high=100, log=True)
-    eta_s: float = knob(
-        0.01, "Server rate", "Not used by FedAvg.", symbol="η_s", low=1e-5, high=10, log=True, paper=0.001
-    )
+    eta_s: float = knob(0.01, "Server rate", "Not used by FedAvg.", symbol="η_s", low=1e-5, high=10, log=True)
     server: str = knob("fedadam", "Server step", "How the server moves λ.", options=server_optimizers.SERVER_OPTIMIZERS)
     beta1: float = knob(
         0.9, "β₁", "Of FedAdam and FedYogi: how long the mean change is remembered.", low=0, high=0.9999
@@ -101,10 +94,6 @@ class Fens(Method):
 
     report = FensReport
     holds_out = True
-    paper_recipe = Recipe(
-        epochs=500, batch_size=16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001
-    )
-    paper_model = "resnet8:128"
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

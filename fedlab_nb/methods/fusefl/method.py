@@ -20,8 +20,8 @@ client's own copy takes the statistics of its batches. Without a published cut, 
 Letters here are the paper's, for who reads both: k is a block and m a client. The lessons write l and k for them.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
 convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,
-as adaptors without batch norm diverge at that of local training. The paper preset undoes the last two,
-and calibrates at the clients' rate, whatever that is, as the code does (`client_rate`).
+as adaptors without batch norm diverge at that of local training. The set-up `fusefl` undoes the last
+two, and calibrates at the clients' rate, whatever that is, as the code does (`client_rate`).
 
 Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 10, alpha = 0.1,
 mean of seeds 0-2, clients' own heads / calibrated: blocks=1 47.6 / 85.9 %, blocks=2 38.6 / 85.4 %; ensemble of wide
@@ -64,24 +64,20 @@ class FuseFL(Method):
     width: str = knob("narrow", "Width", "Clients √M times narrower, or of full width.", options=("narrow", "full"))
     warm_start: bool = knob(True, "Warm start", "After a fusion the upper blocks go on from where they were.")
     fused_rate: float = knob(
-        0.1, "Rate after fusing", "Rounds 2 to K: learning rate as a part of the first's.", low=1e-3, high=1, paper=1.0
+        0.1, "Rate after fusing", "Rounds 2 to K: learning rate as a part of the first's.", low=1e-3, high=1
     )
     frozen_norm: str = knob(
         "owner", "Frozen batch norm", "By its owner's statistics, or leaky: the batch's.", options=("owner", "batch")
     )
     merge: str = knob("sum", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
     head: str = knob("ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own.", options=HEADS)
-    virtual: int = knob(500, "Virtual features", "Draws for a class.", low=1, high=100_000, log=True, paper=5000)
-    passes: int = knob(20, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True, paper=1)
-    rate: float = knob(0.5, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True, paper=0.01)
-    client_rate: bool = knob(
-        False, "Clients' rate", "Calibrate at the rate of local training, as the code.", paper=True
-    )
-    rescale: bool = knob(True, "Rescale", "Calibrate on features of mean 0 and variance 1.", paper=False)
+    virtual: int = knob(500, "Virtual features", "Draws for a class.", low=1, high=100_000, log=True)
+    passes: int = knob(20, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True)
+    rate: float = knob(0.5, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True)
+    client_rate: bool = knob(False, "Clients' rate", "Calibrate at the rate of local training, as the code.")
+    rescale: bool = knob(True, "Rescale", "Calibrate on features of mean 0 and variance 1.")
 
     report = FuseFLReport
-    paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
-    paper_model = "resnet18"
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

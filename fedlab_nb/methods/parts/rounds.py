@@ -54,15 +54,15 @@ Server = Callable[[State, list[State]], State]
 class Iterative(Method):
     """The numbers that every iterative method has.
 
-    Paper values: FENS' setting for its iterative baselines on CIFAR-10, up to 100 rounds of 2 local epochs with batch
-    16, and the rates of its Table 6. Here a client of the digits has so few samples that 2 epochs are about 8 steps of
-    SGD, and 20 such rounds end far below what the rounds could reach: 10 epochs are the default, five times the passes
-    of a one-shot method. With 2 epochs the local work of 20 rounds is that of one shot (`local_passes`).
+    FENS gives its iterative baselines up to 100 rounds of 2 local epochs. Here a client of the digits has so few
+    samples that 2 epochs are about 8 steps of SGD, and 20 such rounds end far below what the rounds could reach: 10
+    epochs are the default, five times the passes of a one-shot method. With 2 epochs the local work of 20 rounds is
+    that of one shot (`local_passes`).
     """
 
     trains_locally = False
 
-    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="T", low=1, high=1000, paper=100)
+    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="T", low=1, high=1000)
     local_epochs: int = knob(
         10,
         "Epochs a round",
@@ -70,14 +70,10 @@ class Iterative(Method):
         symbol="E",
         low=1,
         high=1000,
-        paper=2,
     )
     per_round: int = knob(
         0, "Clients a round", "How many take part, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
     )
-
-    paper_recipe = Recipe(epochs=200, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
-    paper_model = "resnet8:128"
 
     # Whether it reads the mean gradient off how far a client has moved, for which clients must train by SGD.
     counts_steps: ClassVar[bool] = False

@@ -61,22 +61,20 @@ def weights_knob() -> str:
 def clip_knob() -> str:
     """The field `clip` of the methods that search with generator and z together."""
     text = "At norm 10: the gradient of generator and z together, or the generator's alone (Co-Boosting's code)."
-    return knob("together", "Clipping", text, options=CLIPS, paper="generator")
+    return knob("together", "Clipping", text, options=CLIPS)
 
 
 @dataclass(frozen=True)
 class ServerKnobs(Method):
     """Distilling from a pool of synthetic images that grows by `images` an epoch."""
 
-    epochs: int = knob(30, "Server epochs", "Rounds of 'make images, distil'.", symbol="T", low=1, high=5000, paper=200)
-    images: int = knob(
-        64, "Images an epoch", "New synthetic images in an epoch.", symbol="b", low=2, high=4096, paper=128
-    )
-    batch: int = knob(64, "Batch", "Images in one distillation step.", low=2, high=4096, log=True, paper=128)
+    epochs: int = knob(30, "Server epochs", "Rounds of 'make images, distil'.", symbol="T", low=1, high=5000)
+    images: int = knob(64, "Images an epoch", "New synthetic images in an epoch.", symbol="b", low=2, high=4096)
+    batch: int = knob(64, "Batch", "Images in one distillation step.", low=2, high=4096, log=True)
     passes: int = knob(
-        12, "Distillation steps", "At most so many steps an epoch; 0: the whole pool.", low=0, high=100_000, paper=0
+        12, "Distillation steps", "At most so many steps an epoch; 0: the whole pool.", low=0, high=100_000
     )
-    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True, paper=0.01)
+    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
     temperature: float = knob(
         4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
     )
@@ -87,9 +85,6 @@ class ServerKnobs(Method):
     # At 0.1 a student with convolutions dies: FedDF's 10 %, and 76 at 0.02, 69 at 0.05 (DENSE 10, 71, 67; Co-Boosting
     # 74 at 0.02, 64 at 0.05) on 28x28 letters drawn for validation, three clients, α = 1, where the ensemble has 80.
     convolutional = {"server_lr": 0.02}
-    # DENSE's clients and, by the images' channels, its networks.
-    paper_recipe = Recipe(epochs=200, batch_size=128, lr=0.01, momentum=0.9, weight_decay=0)
-    paper_model = {1: "cnn2", 3: "cnn3"}
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
@@ -119,15 +114,11 @@ class GeneratorKnobs(ServerKnobs):
     """And a generator of those images."""
 
     generator_steps: int = knob(
-        15, "Generator steps", "Adam steps for one batch of images.", symbol="T_G", low=1, high=5000, paper=30
+        15, "Generator steps", "Adam steps for one batch of images.", symbol="T_G", low=1, high=5000
     )
-    generator_lr: float = knob(
-        0.01, "Generator rate", "Adam's, betas 0.5 and 0.999.", low=1e-6, high=1, log=True, paper=1e-3
-    )
-    latent: int = knob(32, "Latent size", "Length of z.", symbol="nz", low=1, high=4096, paper=256)
-    width: int = knob(
-        8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512, paper=64
-    )
+    generator_lr: float = knob(0.01, "Generator rate", "Adam's, betas 0.5 and 0.999.", low=1e-6, high=1, log=True)
+    latent: int = knob(32, "Latent size", "Length of z.", symbol="nz", low=1, high=4096)
+    width: int = knob(8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512)
 
 
 # --------------------------------------------------------------------------------------------------------------- server
