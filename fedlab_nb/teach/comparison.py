@@ -107,7 +107,10 @@ def leak(seed: int = 0) -> Card:
     (outcome,) = runs("fedlpa", seeds=1, seed=seed)
     probes = outcome.report.label_leak
     values = ", ".join(f"{key.replace('_', ' ')} {v:.2f}" for key, v in probes.items() if isinstance(v, float))
-    return worked(f"FedLPA, α = {ALPHA:g}, seed {seed}. From the last layer's factor alone: {values}.")
+    return worked(
+        f"FedLPA, α = {ALPHA:g}, seed {seed}. From the last layer's factor alone, by a reader who is told how many "
+        f"classes each client has: {values}."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ exercises

@@ -33,7 +33,7 @@ class TwoWeights(View, name="plane"):
 
 
 class FactorPictures(View, name="factors"):
-    """A and B of one layer of one client, and the image in A's last column."""
+    """A and B of one layer of one client, as sent or before damping, and the image in A's last column."""
 
     def adapt(self, state: PanelState) -> None:
         count = len(state.report.layers)
@@ -44,7 +44,8 @@ class FactorPictures(View, name="factors"):
         return numbers.posteriors_of(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        layer = numbers.layer_factors(state.outcome, state.prepared, state.client, self.layer.value)
+        sent = self.what.value == "sent"
+        layer = numbers.layer_factors(state.outcome, state.prepared, state.client, self.layer.value, sent)
         return factors(layer, state.class_names, state.klass)
 
 

@@ -21,6 +21,7 @@ from ...methods.fedlpa.report import FedLPAReport
 from ...methods.fedlpa.server_replay import USES, ServerReplay
 from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES
+from ...rng import generator
 from ...study.experiment import validation_of
 from ..runs import where
 
@@ -63,7 +64,8 @@ class LayerFactors:
 
     kind:    of the mean input in A's last column: "image", "patch", "units"; None: there is no bias, and no such column
     shape:   channels, height, width of an image or patch;   outputs_are_classes: rows of B are classes
-    setting: of the run, in words
+    sent:    A and B as they are sent, damped (and noised), None: the picture shows them before that;   added: what the
+             damping has added to their diagonals;   setting: of the run, in words
     """
 
     a: np.ndarray
@@ -75,6 +77,13 @@ class LayerFactors:
     shape: tuple[int, ...] | None = None
     outputs_are_classes: bool = False
     setting: str = ""
+    sent: tuple[np.ndarray, np.ndarray] | None = None
+    added: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def shown(self) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of the picture."""
+        return self.sent or (self.a, self.b)
 
     @property
     def mean(self) -> np.ndarray | None:
@@ -82,8 +91,11 @@ class LayerFactors:
         return self.a[:-1, -1] / self.a[-1, -1] if self.kind else None
 
 
-def layer_factors(outcome: Any, posteriors: Sequence[Any], client: int | None, at: int) -> LayerFactors:
-    """Layer number `at` of a client; client 0 for None or one that the run has not."""
+def layer_factors(
+    outcome: Any, posteriors: Sequence[Any], client: int | None, at: int, sent: bool = True
+) -> LayerFactors:
+    """Layer number `at` of a client, as it was sent or before damping; client 0 for None or one that the run has
+    not."""
     client = client if client is not None and client < len(posteriors) else 0
     own, report = posteriors[client], outcome.report
     name, last = report.layers[at], at == len(report.layers) - 1
@@ -94,7 +106,15 @@ def layer_factors(outcome: Any, posteriors: Sequence[Any], client: int | None, a
     a, b = (factor.cpu().numpy() for factor in (own.factors[name].a, own.factors[name].b))
     classes = last and len(b) == len(outcome.per_class)
     counts = report.train_counts[client]
-    return LayerFactors(a, b, f"layer {at + 1}", client, counts, kind, shape, classes, where(outcome))
+    shown = LayerFactors(a, b, f"layer {at + 1}", client, counts, kind, shape, classes, where(outcome))
+    if not sent:
+        return shown
+    options = outcome.options
+    noise = generator(outcome.settings.seed, "fedlpa", "noise", client)  # the run's own draw
+    triangles = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][name]
+    root, ratio = options["damping"] ** 0.5, own.ratios(options["pi"])[at]
+    both = (from_upper_triangle(triangles["a"]).cpu().numpy(), from_upper_triangle(triangles["b"]).cpu().numpy())
+    return replace(shown, sent=both, added=(root * ratio, root / ratio))
 
 
 def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...] | None:

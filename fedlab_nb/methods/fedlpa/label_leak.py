@@ -2,7 +2,7 @@
 
 The last layer's B is the mean of (p - y)(p - y)', so its diagonal is `E[(p_c - y_c)^2]`, by class. For a class that a
 client never saw this is a small probability squared; for one that it saw it is not. Damping adds the same number to
-every entry and hides nothing of the order.
+every entry and hides nothing of the order. The guess is made by an attacker who knows how many classes a client holds.
 """
 
 import torch

@@ -101,6 +101,9 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     last = ran.set("factors", layer=2).sentence
     assert "inputs to layer 3 vary in" in last and "mean image" not in last
     assert "the last column of A is its mean image" in ran.set("factors", layer=0).sentence
+    assert "Shown as sent: λ_damp adds 0.032 to A's diagonal" in shown(ran, "factors")
+    assert "before damping" in ran.set("factors", what="measured").sentence
+    ran.set("factors", what="sent")
     look_at(ran)
 
 

@@ -74,12 +74,17 @@ def test_factors_of_a_client_with_two_images():
     assert is_png(picture) and "toy, seed 0" in picture.alt and "A, 5 by 5, and B, 3 by 3" in picture.alt
     assert picture.sentence == (
         "Client 4 holds mostly a (75 %) and b (25 %). Its inputs to layer 1 vary in 2 of 5 directions, its errors in "
-        "1 of 3; the last column of A is its mean image."
+        "1 of 3; the last column of A is its mean image. Shown before damping, as they are not sent."
     )
     assert [row["mean input"] for row in picture.table] == [0.5, 0, 0.5]
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
+    both = image.a + 0.5 * np.eye(5), image.b + 0.5 * np.eye(3)
+    sent = factors(dataclasses.replace(image, sent=both, added=(0.5, 0.5)), list("abc"))
+    assert "errors in 1 of 3" in sent.sentence
+    assert sent.sentence.endswith("Shown as sent: λ_damp adds 0.5 to A's diagonal and 0.5 to B's.")
+    assert [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5] and sent.table[0]["mean input"] == 0.5
     bars = factors(units, list("abc"))
-    assert bars.sentence.endswith("its errors in 1 of 3.") and "the mean of each input unit" in bars.alt
+    assert "its errors in 1 of 3. Shown" in bars.sentence and "the mean of each input unit" in bars.alt
     patch = dataclasses.replace(units, a=4 * gram(x), kind="patch", shape=(1, 2, 2))  # four positions
     convolution = factors(patch, list("abc"))
     assert convolution.table == bars.table and "mean patch" in convolution.sentence

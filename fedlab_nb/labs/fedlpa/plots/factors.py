@@ -1,4 +1,4 @@
-"""What one client sends of one layer beside its weights: the factors A and B, and the mean input that A carries."""
+"""What one client sends of one layer beside its weights: the damped factors A and B, and the mean input in A."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,9 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
         grid = figure.add_gridspec(3, 3 if layer.kind else 2, height_ratios=[1, 0.045, 0.3], **PLACES)
         squares = [figure.add_subplot(grid[0, i]) for i in range(grid.ncols)]
         bars = [figure.add_subplot(grid[1, i]) for i in range(2)]
-        symmetric(squares[0], bars[0], layer.a, "A: inputs", "input")
-        symmetric(squares[1], bars[1], layer.b, "B: errors", "class" if names else "output unit", names)
+        a, b = layer.shown
+        symmetric(squares[0], bars[0], a, "A: inputs", "input")
+        symmetric(squares[1], bars[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
             mark(squares[1], klass, len(names), axis, frame=True)
         if layer.kind:
@@ -38,9 +39,17 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
         alt=f"Heat-maps of the factors A, {a} by {a}, and B, {b} by {b}, of {layer.layer} of client {layer.client} "
         f"({layer.setting})." + (f" Beside them the last column of A as {column}." if column else ""),
         sentence=f"Client {layer.client} holds {holdings(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
-        f"in {rank(layer.a)} of {a} directions, its errors in {rank(layer.b)} of {b}{words}.",
+        f"in {rank(layer.a)} of {a} directions, its errors in {rank(layer.b)} of {b}{words}. {as_sent(layer)}",
         table=table(layer, names),
     )
+
+
+def as_sent(layer: LayerFactors) -> str:
+    """What the picture's factors are."""
+    if layer.sent is None:
+        return "Shown before damping, as they are not sent."
+    a, b = map(power, layer.added)
+    return f"Shown as sent: λ_damp adds {a} to A's diagonal and {b} to B's."
 
 
 def symmetric(ax: Axes, bar: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()) -> None:
@@ -129,8 +138,9 @@ def holdings(counts: np.ndarray, names: Sequence[str]) -> str:
 
 def table(layer: LayerFactors, names: Sequence[str]) -> list[dict]:
     """The diagonal of B, and of the last column of A the first entries."""
-    outputs = names or map(str, range(len(layer.b)))
-    rows = [{"output": n, "diagonal of B": float(f"{v:.3g}")} for n, v in zip(outputs, layer.b.diagonal(), strict=True)]
+    b = layer.shown[1]
+    outputs = names or map(str, range(len(b)))
+    rows = [{"output": n, "diagonal of B": float(f"{v:.3g}")} for n, v in zip(outputs, b.diagonal(), strict=True)]
     for i, (row, value) in enumerate(zip(rows, layer.mean if layer.kind else (), strict=False)):
         row |= {"input": i, "mean input": float(f"{value:.3g}")}
     return rows[:100]
