@@ -14,5 +14,5 @@ def spec_of(method: str) -> LabSpec:
     """What the lab of `method` (a key of KNOBS) consists of."""
     return LabSpec(
         method=method, companions=("ensemble", "feddf"), knobs=KNOBS[method], views=(Images,), name="lab",
-        settings={"seeds": 1},
+        settings={"seeds": 1, "ensemble.rule": "logits"},  # the teacher
     )  # fmt: skip

@@ -82,9 +82,9 @@ class Ensemble(Method):
     """Upload once, keep all M models, average their outputs."""
 
     rule: str = knob(
-        "logits",
+        "probabilities",
         "Rule",
-        "Mean of logits (the paper's FedENS) or of probabilities; logits weighted by samples or class counts; votes.",
+        "Mean of probabilities, or of logits (the paper's FedENS); logits weighted by samples or class counts; votes.",
         options=RuledEnsemble.RULES,
     )
 

@@ -59,7 +59,7 @@ class FedCVAE(Method):
     hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True)
     steps: int = knob(400, "VAE steps", "Adam steps of each client.", low=1, high=100_000, log=True)
     batch: int = knob(32, "VAE batch", "Samples in one of these steps.", low=1, high=4096, log=True)
-    vae_lr: float = knob(5e-3, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True)
+    vae_lr: float = knob(0.01, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True)
     samples: int = knob(
         2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True
     )

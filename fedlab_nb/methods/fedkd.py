@@ -46,7 +46,7 @@ class FedKD(Method):
     epochs: int = knob(100, "Epochs", "Passes over the public samples.", low=1, high=5000)
     batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True)
     server_lr: float = knob(0.01, "Server rate", "Adam's.", low=1e-6, high=1, log=True)
-    loss: str = knob("l1", "Loss", "L1 between logits, softened KL, or pseudo-labels.", options=LOSSES)
+    loss: str = knob("kl", "Loss", "L1 between logits, softened KL, or pseudo-labels.", options=LOSSES)
     temperature: float = knob(4.0, "Temperature", "For loss=kl.", symbol="τ", low=0.1, high=100, log=True)
     rounds_before: int = knob(0, "FedAvg before", "Rounds that FedKD starts from.", low=0, high=1000)
     rounds_after: int = knob(0, "FedAvg after", "Rounds from the distilled model; 3: FedKD 4R.", low=0, high=1000)

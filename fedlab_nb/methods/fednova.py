@@ -37,7 +37,7 @@ class FedNova(Iterative):
     counts_steps = True
 
     server_momentum: float = knob(
-        0.0, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99
+        0.5, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99
     )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

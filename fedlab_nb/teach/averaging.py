@@ -5,6 +5,7 @@ ten clients, the classroom preset); nothing is written into the text by hand.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ from ..training.distill import kl_each
 from .claims import CLEAR, SHORT, Gap, still
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
+from .runs import DATASET, LOGITS, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
 from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
@@ -28,7 +29,7 @@ STUDENTS = ("feddf", "dense", "fdafl", "fadi")
 def three_ways(alpha: float = 0.3) -> Card:
     """Accuracy, upload and what must be kept for predicting, of the three ways to use ten uploaded networks."""
     ways, lines = {"fedavg": "average weights", "ensemble": "average predictions", "feddf": "distil"}, []
-    outcomes = runs(tuple(ways), alpha)
+    outcomes = runs(tuple(ways), alpha, **LOGITS)
     for method, words in ways.items():
         first = by_seed(outcomes, method)[0]
         lines.append(
@@ -40,7 +41,8 @@ def three_ways(alpha: float = 0.3) -> Card:
 
 def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
     """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
-    teacher, student = (run(method, dataset=DATASET, alpha=alpha, seed=seed) for method in ("ensemble", "feddf"))
+    setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
+    teacher, student = run("ensemble", **setting, **LOGITS), run("feddf", **setting)
     x = load(DATASET).x_public[image : image + 1]
     t, s = teacher.model.logits(x)[0], student.model.logits(x)[0]
     top = t.argsort(descending=True)[:3].tolist()
@@ -70,18 +72,18 @@ def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
 def without_data(alpha: float = 0.3) -> Card:
     """What the ensemble can pass on with real public images and with made ones."""
     names = {"ensemble": "teacher", "feddf": "student on real public images", "dense": "student on made images"}
-    return worked(f"α = {alpha:g}: {said(runs(tuple(names), alpha), names)} (means of {SEEDS} seeds).")
+    return worked(f"α = {alpha:g}: {said(runs(tuple(names), alpha, **LOGITS), names)} (means of {SEEDS} seeds).")
 
 
 def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
     """Ensemble and the student on real images over the range of α."""
-    return over_alpha({method: title(method) for method in ("ensemble", "feddf", "fedavg")}, alphas)
+    return over_alpha({method: title(method) for method in ("ensemble", "feddf", "fedavg")}, alphas, **LOGITS)
 
 
 def reality(alpha: float = 0.1) -> Card:
     """Are the data-free methods told apart here? Gaps to DENSE with their bands."""
     names = {method: title(method) for method in ("ensemble", *STUDENTS)}
-    outcomes = runs(tuple(names), alpha)
+    outcomes = runs(tuple(names), alpha, **LOGITS)
     gaps = {m: versus(outcomes, "dense", m, clear="more than the noise") for m in ("fadi", "fdafl")}
     lines = [said(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
     return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
@@ -107,7 +109,7 @@ def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
-    return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha))
+    return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha, **LOGITS))
 
 
 q1, q2, q3 = exercises(__name__, q3=(no_student_above, solution_runs))

@@ -16,7 +16,7 @@ from ..study import Outcome, Outcomes
 from .claims import Gap, two_kinds
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs, said
+from .runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs, said
 from .view import Card, Sheet, worked
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
@@ -68,14 +68,14 @@ def two_units() -> Card:
 
 def averages(alpha: float, **settings: Any) -> Card:
     """Local, FedAvg and ensemble at one α, as a sentence."""
-    outcomes = runs(list(NAMES), alpha, **settings)
+    outcomes = runs(list(NAMES), alpha, **LOGITS, **settings)
     start = ", every client from its own random start" if settings.get("init") == "different" else ""
     return worked(f"α = {alpha:g}{start}: {said(outcomes, NAMES)} (means of {SEEDS} seeds).")
 
 
 def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> Card:
     """The gap between both averages over the first few seeds and over more of them."""
-    outcomes = runs(("ensemble", "fedavg"), alpha, seeds=max(counts))
+    outcomes = runs(("ensemble", "fedavg"), alpha, seeds=max(counts), **LOGITS)
     predictions, weights = accuracies(outcomes, "ensemble"), accuracies(outcomes, "fedavg")
     lines = [f"{count} seeds: {apart({seed: predictions[seed] for seed in range(count)}, weights)}" for count in counts]
     return worked(f"α = {alpha:g}, average of predictions − average of weights.", *lines)
@@ -83,7 +83,7 @@ def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> 
 
 def sweep(alphas: Sequence[float] = (0.01, 0.032, 0.1, 0.32, 1, 10, 100)) -> Picture:
     """Local, FedAvg and ensemble over the range of α."""
-    return over_alpha({method: NAMES[method] for method in ("ensemble", "fedavg", "local")}, alphas)
+    return over_alpha({method: NAMES[method] for method in ("ensemble", "fedavg", "local")}, alphas, **LOGITS)
 
 
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
@@ -119,7 +119,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 2."""
-    return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY))
+    return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS))
 
 
 q1, q2 = exercises(__name__, q2=(two_settings, solution_runs))

@@ -21,6 +21,7 @@ from ..study.statistics import difference
 
 DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
+LOGITS = {"ensemble.rule": "logits"}  # FedENS as its paper has it, the mean of logits; the package's choice is another
 Accuracies = Mapping[int, float]  # {seed: accuracy 0–1}
 
 
@@ -89,9 +90,9 @@ def alike(
     return groups
 
 
-def over_alpha(names: Mapping[str, str], alphas: Sequence[float]) -> Picture:
+def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: Any) -> Picture:
     """Accuracy of a lesson's runs against α. names: {method: what its line is called}"""
-    outcomes = {alpha: runs(list(names), alpha) for alpha in alphas}
+    outcomes = {alpha: runs(list(names), alpha, **settings) for alpha in alphas}
     lines = {name: {a: accuracies(of, method) for a, of in outcomes.items()} for method, name in names.items()}
     setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
     return against_alpha(lines, setting=setting, chance=0.1, methods={name: m for m, name in names.items()})

@@ -11,13 +11,13 @@ from ...study import Outcomes
 from ...teach.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
-from ...teach.runs import alike, runs
+from ...teach.runs import LOGITS, alike, runs
 
 
 # ------------------------------------------------------------------------------------------------------ exercise 3
 def gains(outcomes: Sequence[Any]) -> list[Gap]:
     """For every setting: Co-Boosting's ensemble − equal weights, seed by seed."""
-    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule", "logits") == "logits"]
+    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule") == "logits"]
     equal = {conditions: methods["ensemble"] for conditions, methods in alike(plain).items()}
     boosted: dict[Any, dict[int, float]] = defaultdict(dict)
     for o in outcomes:
@@ -46,7 +46,7 @@ def two_settings(outcomes: Sequence[Any], **words: str) -> Verdict:
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
     methods = ["coboosting", "ensemble"]
-    return Outcomes(runs(methods, 0.3, seeds=5) + runs(methods, 3, seeds=5))
+    return Outcomes(o for alpha in (0.3, 3) for o in runs(methods, alpha, seeds=5, **LOGITS))
 
 
 q1, q2, q3 = exercises(__name__, q3=(two_settings, solution_runs))

@@ -20,7 +20,7 @@ from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import setting_of
 from ...study import Outcomes
-from ...teach.runs import MANY, accuracies, by_seed
+from ...teach.runs import LOGITS, MANY, accuracies, by_seed
 from ...teach.runs import runs as lesson_runs
 from ...teach.view import Card, worked
 from ..runs import where
@@ -35,7 +35,7 @@ __all__ = ["q1", "q2", "q3", "solution_runs"]
 # ------------------------------------------------------------------------------------------------------ runs
 def runs(alpha: float = 0.1, **settings: Any) -> Outcomes:
     """Co-Boosting, FedAvg and the ensemble with equal weights, over the lesson's seeds."""
-    return lesson_runs(["coboosting", "fedavg", "ensemble"], alpha, **settings)
+    return lesson_runs(["coboosting", "fedavg", "ensemble"], alpha, **LOGITS, **settings)
 
 
 def with_real_weights(alpha: float = 0.1) -> dict[int, float]:

@@ -63,7 +63,7 @@ class FedET(Method):
     local_steps: int = knob(60, "Local steps", "A round, if several.", symbol="J", low=1, high=10_000)
     diversity: float = knob(0.05, "Diversity", "Weight of the dissenters' target.", symbol="λ_div", low=0, high=10)
     weighting: str = knob("softmax", "Weights", "Variance of what, or equal.", symbol="ω_k", options=WEIGHTINGS)
-    temperature: float = knob(1.0, "Temperature", "Of weights: high trusts the loud.", low=0.01, high=1000, log=True)
+    temperature: float = knob(3.0, "Temperature", "Of weights: high trusts the loud.", low=0.01, high=1000, log=True)
     normalise: str = knob("all", "Dissent over", "Who is in the soft target's sum of weights.", options=NORMALISERS)
     transfer: str = knob("auto", "Heads", "Mean up, copy down; auto: both, none in one shot.", options=TRANSFERS)
     head: str = knob("mlp", "Common head", "Two layers, or the last one alone.", options=HEADS)

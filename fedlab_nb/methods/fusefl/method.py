@@ -69,7 +69,7 @@ class FuseFL(Method):
     frozen_norm: str = knob(
         "owner", "Frozen batch norm", "By its owner's statistics, or leaky: the batch's.", options=("owner", "batch")
     )
-    merge: str = knob("sum", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
+    merge: str = knob("mean", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
     head: str = knob("ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own.", options=HEADS)
     virtual: int = knob(500, "Virtual features", "Draws for a class.", low=1, high=100_000, log=True)
     passes: int = knob(20, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True)

@@ -42,7 +42,7 @@ def validation_file() -> Path:
 
 def cells(part: Part, method: str, known: Tried | None, dataset: Path) -> list[list[list[Cell]]]:
     """Runs of all tries of `method`, `[alpha][seed][try]`."""
-    base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"], **part.settings}
+    base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"]}
     more = chosen_before(part, method, known)
     groups = []
     for alpha in grid()["alphas"]:

@@ -10,20 +10,19 @@ from ...declared import declared
 from ...rng import numpy_rng
 
 Knobs = Mapping[str, Any]
-PARTS = ("recipe", "methods", "equal_work", "convolutions_recipe", "convolutions")
+PARTS = ("recipe", "methods", "equal_work")
 NAME = "study/tuning/tries.toml"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the study. `tries`: by method, what each try sets; `settings`: what all of them share.
+    """A part of the study. `tries`: by method, what each try sets.
 
     `of_recipe`: the tries are the clients' recipe, one for all methods, and a method is only a judge of it.
     """
 
     name: str
     tries: Mapping[str, tuple[Knobs, ...]]
-    settings: Mapping[str, Any]
     of_recipe: bool = False
 
     def overrides(self, method: str, knobs: Knobs) -> dict[str, Any]:
@@ -39,17 +38,13 @@ def grid() -> dict[str, Any]:
 def parts() -> dict[str, Part]:
     """All parts of the study, by name, in the order in which they are made."""
     content = declared(NAME)
-    recipe, work, conv = content["recipe"], content["equal_work"], content["convolutions"]
-    model = {"model": conv["model"]}
-    return {
-        "recipe": Part("recipe", dict.fromkeys(recipe["judges"], tuple(recipe["tries"])), {}, True),
-        "methods": Part("methods", {name: tuple(tries) for name, tries in content["methods"].items()}, {}),
-        "equal_work": Part("equal_work", dict.fromkeys(work["methods"], tuple(work["tries"])), {}),
-        "convolutions_recipe": Part(
-            "convolutions_recipe", dict.fromkeys(recipe["judges"], tuple(conv["recipe"])), model, True
-        ),
-        "convolutions": Part("convolutions", dict.fromkeys(conv["methods"], tuple(conv["tries"])), model),
+    recipe, work = content["recipe"], content["equal_work"]
+    tries = {
+        "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
+        "methods": {name: tuple(tries) for name, tries in content["methods"].items()},
+        "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
     }
+    return {name: Part(name, of, of_recipe=name == "recipe") for name, of in tries.items()}
 
 
 def part(name: str) -> Part:

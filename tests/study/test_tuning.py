@@ -1,0 +1,84 @@
+"""The tuning study: the same for all methods, its rule, and the classroom's knobs that come from it."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from fedlab_nb.data import load as load_data
+from fedlab_nb.methods import METHODS
+from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.study.tuning import Tried, choice, load, parts, validation_digits
+from fedlab_nb.study.tuning.make import cells, computed, validation_file
+from fedlab_nb.study.tuning.tries import grid
+
+TABLE, PARTS = load(), parts()
+WITHOUT = {"local", "centralized"}  # no knobs
+FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
+
+
+def test_every_method_has_the_same_number_of_tries_seeds_and_images():
+    assert set(PARTS["methods"].tries) == set(METHODS) - WITHOUT
+    assert {name: len(tries) for name, tries in PARTS["methods"].tries.items()} == {
+        name: FEWER.get(name, 8) for name in PARTS["methods"].tries
+    }
+    assert len(next(iter(PARTS["recipe"].tries.values()))) == 8
+    assert not set(TABLE.about["seeds"]) & {*range(10), *range(100, 110)}
+    for name, part in PARTS.items():
+        for method, tries in part.tries.items():
+            assert TABLE.tries(name, method) == list(tries), "the table is of other tries: make it again"
+            assert len({tuple(knobs) for knobs in tries}) == 1
+            for number in range(len(tries)):
+                places = {(alpha, seed) for alpha in grid()["alphas"] for seed in grid()["seeds"]}
+                assert set(TABLE.accuracies(name, method, number)) == places
+
+
+def test_no_try_sends_more_than_the_first_one():
+    for (part, method, _, alpha), row in TABLE.rows.items():
+        assert row["bytes"] <= TABLE.rows[part, method, 0, alpha]["bytes"], (part, method, row["knobs"])
+
+
+def test_the_validation_images_are_training_images_and_no_test_images():
+    digits, here = load_data("digits"), validation_digits()
+    train, test = ({image.numpy().tobytes() for image in images} for images in (digits.x_train, digits.x_test))
+    held = {image.numpy().tobytes() for image in here.x_test}
+    assert held <= train and len(here.x_test) + len(here.x_train) == len(digits.x_train)
+    assert not (held - test) & test and not {image.numpy().tobytes() for image in here.x_train} & held
+    assert torch.equal(here.x_public, digits.x_public)
+
+
+@pytest.mark.parametrize("method", sorted(PARTS["methods"].tries))
+def test_classroom_knobs_are_those_that_the_study_took(method):
+    classroom = dataclasses.asdict(METHODS[method].configure())
+    taken = choice(method)
+    assert {name: classroom[name] for name in taken} == pytest.approx(dict(taken))
+
+
+def test_the_classroom_recipe_is_the_one_that_the_study_took():
+    recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
+    assert {name: getattr(recipe, name) for name in choice("recipe", "recipe")} == dict(choice("recipe", "recipe"))
+
+
+def test_a_try_is_taken_only_where_it_is_clearly_better():
+    def table(*tries):
+        about = {"seeds": [200, 201, 202]}
+        made = {"part": "methods", "method": "m", "alpha": 0.1, "knobs": {}}
+        return Tried(about, {("methods", "m", n, 0.1): {**made, "accuracy": a} for n, a in enumerate(tries)})
+
+    first = [0.5, 0.6, 0.7]
+    assert table(first, [0.56, 0.65, 0.77]).chosen("methods", "m") == 1
+    assert table(first, [0.2, 0.9, 0.9]).chosen("methods", "m") == 0  # higher, but within the noise
+    assert table(first, [0.4, 0.5, 0.6]).chosen("methods", "m") == 0  # clearly lower
+    assert table(first, [0.51, 0.61, 0.71], [0.61, 0.7, 0.79]).chosen("methods", "m") == 2
+
+
+@pytest.mark.parametrize(("method", "number"), [("fens", 2), ("fedlpa", 3), ("regmean", 4)])
+def test_a_sample_of_the_table_computed_again(method, number):
+    part = PARTS["methods"]
+    alpha, seed = grid()["alphas"][0], grid()["seeds"][0]
+    groups = cells(part, method, TABLE, validation_file())
+    found = computed([[[groups[0][0][number]]]], workers=1)
+    images = len(validation_digits().y_test)
+    assert found[number, alpha, seed].accuracy == pytest.approx(
+        TABLE.accuracies("methods", method, number)[alpha, seed], abs=1.01 / images
+    )
