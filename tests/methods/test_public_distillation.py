@@ -41,7 +41,7 @@ def test_fedkds_first_step_goes_down_the_gradient_towards_class_count_weighted_l
     """One Adam step moves every weight by the rate against the sign of the gradient of mean |f(x) - f_S(x)|."""
     ctx = context(dtype=torch.float64)
     rate = 1e-3
-    model, _ = finish(FedKD(epochs=1, batch=4096, server_lr=rate), ctx)
+    model, _ = finish(FedKD(epochs=1, batch=4096, server_lr=rate, loss="l1"), ctx)
     clients = trained_clients(context(dtype=torch.float64))
     counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
     shares = counts / counts.sum(0)

@@ -17,7 +17,7 @@ from ...teach.runs import LOGITS, alike, runs
 # ------------------------------------------------------------------------------------------------------ exercise 3
 def gains(outcomes: Sequence[Any]) -> list[Gap]:
     """For every setting: Co-Boosting's ensemble − equal weights, seed by seed."""
-    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule") == "logits"]
+    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule", "logits") == "logits"]
     equal = {conditions: methods["ensemble"] for conditions, methods in alike(plain).items()}
     boosted: dict[Any, dict[int, float]] = defaultdict(dict)
     for o in outcomes:

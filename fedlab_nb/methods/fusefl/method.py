@@ -13,10 +13,12 @@ batch norm's statistics and CCVR's, which are sent and counted here.
 
 Where the paper leaves a choice: round k trains with the blocks below k fused and k...K local (its pseudo-code slips by
 one index), warm-started; all clients start from the same weights; E/K epochs a round, the remainder in the last, and
-at least one epoch each (with E < K that is K epochs in all, so that no block is sent untrained); last
-features are added up; frozen batch norm keeps its owner's running statistics. In the authors' code frozen blocks stay
-in train mode and share statistics across clients; frozen_norm=batch is as much of that as a federation can do: each
-client's own copy takes the statistics of its batches. Without a published cut, networks are cut evenly.
+at least one epoch each (with E < K that is K epochs in all, so that no block is sent untrained); the last features are
+averaged (merge=sum adds them up, as the authors' code does); frozen batch norm keeps its owner's running statistics. In
+that code frozen blocks stay in train mode and share statistics across clients; frozen_norm=batch is as much of that as
+a federation can do: each client's own copy takes the statistics of its batches. Without a published cut, networks are
+cut evenly.
+
 Letters here are the paper's, for who reads both: k is a block and m a client. The lessons write l and k for them.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
 convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,

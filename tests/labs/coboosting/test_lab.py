@@ -159,7 +159,8 @@ def test_the_replay_shows_every_epoch_that_was_kept(ran):
 def test_while_it_runs_weights_and_images_move(make):
     """From the report that the method shows as it goes."""
     panel = make()
-    events = [e for e in job(["coboosting"], **panel.state("weights").settings, cache=False) if e.report is not None]
+    settings = settings_for("coboosting", panel.state("weights").settings)
+    events = [e for e in job(["coboosting"], **settings, cache=False) if e.report is not None]
     for event in events[::2]:
         state = replace(panel.state("weights"), report=event.report)
         for view in (Trajectories(), Images()):

@@ -44,7 +44,8 @@ def test_one_server_step_by_hand():
     """A step on the whole public set is a gradient step on a soft-label cross-entropy (F6) from the same start."""
     kept = []
     ctx = context(dtype=torch.float64, remember=kept.append)
-    method = FedET(one_shot_steps=1, server_batch=200, server_lr=1.0, server_momentum=0, diversity=0.5, server_width=8)
+    step = {"one_shot_steps": 1, "server_batch": 200, "server_lr": 1.0, "server_momentum": 0}
+    method = FedET(**step, diversity=0.5, temperature=1.0, server_width=8)
     out, _ = finish(method.run(ctx))
     start = method._network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
     p = kept[0].logits(ctx.public).softmax(-1)

@@ -43,7 +43,7 @@ def test_what_a_run_leaves_behind():
 
 def test_rounds_follow_each_other():
     """Dissent and effective clients of every round; the plain numbers are the last round's."""
-    report = run(rounds=3, per_round=2).report
+    report = run(rounds=3, per_round=2, temperature=1.0).report
     said = consensus(torch.as_tensor(report.logits))  # of all 200 public samples
     assert report.dissent_by_round.shape == report.effective_by_round.shape == (3,)
     assert report.dissent == report.dissent_by_round[-1] == pytest.approx(said.dissent_fraction)

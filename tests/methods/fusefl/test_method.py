@@ -120,7 +120,9 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
     ends = []
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
-        ends.append(finish(FuseFL(blocks=3, adaptor=adaptor, virtual=10).run(context(model="cnn", width=6))))
+        ends.append(
+            finish(FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum").run(context(model="cnn", width=6)))
+        )
     assert_same(*(model_state(end.module) for end in ends), exact=False)
 
 
@@ -171,7 +173,7 @@ def _all(ctx, models, inputs):
 def test_forward_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
-    model = finish(FuseFL(virtual=10).run(ctx))
+    model = finish(FuseFL(virtual=10, merge="sum").run(ctx))
     state, x = model_state(model.module), samples()
     flat = x.flatten(1)
 
@@ -189,7 +191,7 @@ def test_forward_by_hand():
 def test_k_1_is_isolated_training(merge):
     """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
     fused = finish(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
-    ensemble = finish(Ensemble().run(context()))
+    ensemble = finish(Ensemble(rule="logits").run(context()))
     x = samples()
     torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
     features = ensemble.clients.features(x).sum(0)
