@@ -120,9 +120,8 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
     ends = []
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
-        ends.append(
-            finish(FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum").run(context(model="cnn", width=6)))
-        )
+        method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
+        ends.append(finish(method.run(context(model="cnn", width=6))))
     assert_same(*(model_state(end.module) for end in ends), exact=False)
 
 
