@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from studies import declared, texts
-from studies.declared import Declared, cells, made_row
+from studies.declared import Declared, cells, key_of, made_row
 
 import fedlab_nb as fl
 
@@ -109,14 +109,14 @@ def test_every_figure_of_a_text_has_a_study():
 
 def again(study: Declared, runs: str, method: str, seed: int) -> list[tuple[float, float]]:
     """(stored, computed now) accuracies of one seed, at all points of the axes."""
-    stored = {json.dumps(row["at"]): row for row in study.results()
+    stored = {key_of(row): row for row in study.results()
               if (row["runs"], row["method"], row["seed"]) == (runs, method, seed)}  # fmt: skip
     pairs = []
     for cell in cells(study.study(runs, [seed])):
         if cell.plan.name == method:
             fl.study(method, seeds=[seed], **{k: v for k, v in cell.values.items()})
             row = made_row(runs, cell, set())
-            pairs.append((stored[json.dumps(row["at"])]["accuracy"], row["accuracy"]))
+            pairs.append((stored[key_of(row)]["accuracy"], row["accuracy"]))
     return pairs
 
 

@@ -91,12 +91,12 @@ class Declared:
 
     def stale(self) -> list[str]:
         """What the stored rows lack, or were made with other settings of the methods than today's."""
-        stored = {(row["runs"], row["method"], json.dumps(row["at"]), row["seed"]): row for row in self.results()}
+        stored = {(row["runs"], row["method"], key_of(row), row["seed"]): row for row in self.results()}
         lines = []
         for runs in self.runs:
             for cell in cells(self.study(runs)):
                 now = head(runs, cell)
-                row = stored.get((runs, now["method"], json.dumps(now["at"]), now["seed"]))
+                row = stored.get((runs, now["method"], key_of(now), now["seed"]))
                 if (
                     row is None
                     or row["made"] != now["made"]
@@ -182,6 +182,11 @@ def head(runs: str, cell: Cell) -> dict[str, Any]:
     row = row_of(cell, None, "")
     made = content_key({name: row[name] for name in ("recipe", "options", "model")})[:12]
     return {"runs": runs, "method": cell.plan.name, "at": dict(cell.values), "seed": cell.seed, "made": made}
+
+
+def key_of(row: Mapping[str, Any]) -> str:
+    """The point of the axes that a row stands for."""
+    return json.dumps(row["at"], sort_keys=True)
 
 
 def made_row(runs: str, cell: Cell, columns: set[str]) -> dict[str, Any]:
