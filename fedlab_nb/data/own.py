@@ -33,6 +33,7 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
         demand(indices is None, "dataset.natural_beside", given="all data sets but one")
         return {**values, "dataset": [text(each) for each in source]}
     if indices is not None:
+        demand("dataset" in values or "preset" not in values, "own.which")
         dealing = ("alpha", "clients", "classes_per_client", "size_sigma", "minimum", "repair")
         also = [name for name in dealing if values.get(name) is not None]
         also += [] if values.get("partition") in (None, "natural") else ["partition"]

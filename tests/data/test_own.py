@@ -112,6 +112,7 @@ def test_names_that_cannot_be(name):
     [
         (dict(dataset=3), "A int is no data set; give a name"),
         (dict(dataset=federate("digits", clients=3), alpha=1), "A federation has clients of its own, so alpha cannot"),
+        (dict(indices=[[0]], preset="fens"), "Own indices beside a preset need the name of the data set"),
         (dict(indices=[[0]], clients=3), "Own indices are a partition of their own; leave clients out"),
         (dict(indices=[[0]], partition="iid"), "Own indices are a partition of their own; leave partition out"),
     ],

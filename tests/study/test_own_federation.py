@@ -12,7 +12,7 @@ from fedlab_nb.data import federate, load, registry
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.cluster import send_data
 from fedlab_nb.study.grid import Study
-from fedlab_nb.study.settings import Settings, plan
+from fedlab_nb.study.settings import Settings, plans_for
 
 Y = np.arange(72) % 3
 X = (np.random.default_rng(0).random((72, 5)) + Y[:, None]).astype("float32")
@@ -81,7 +81,7 @@ def test_settings_that_change_nothing_are_not_in_the_keys():
     assert plain.federation_options() == asked.federation_options() == {
         "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0
     }  # fmt: skip
-    keys = {plan(Settings.make(**own), ["fedavg"])[0].clients_key() for own in
+    keys = {plans_for(Settings.make(**own), ["fedavg"])[0].clients_key() for own in
             ({}, {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
              {"partition": "client_dirichlet"})}  # fmt: skip
     assert len(keys) == 6
