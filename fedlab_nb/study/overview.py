@@ -97,6 +97,9 @@ def federation_lines(asked: Settings, there: Setup, given: Mapping[str, Any], ab
         named = name in given or name in there.block.shared or name in ALWAYS
         if name not in NEVER and (named or value != field.default):
             lines[name] = Line(value, source_of(name, there, given))
+    if asked.partition == "natural":  # whatever the paper has: the data name their clients
+        lines |= {name: Line(getattr(asked, name), "the data's own clients") for name in ("partition", "clients")}
+        lines.pop("alpha")
     sizes = f"{about.n_train:,} training, {about.n_test:,} test, {about.n_public:,} public samples"
     return {"dataset": lines.pop("dataset"), "samples": Line(sizes, "after what `public` takes"), **lines}
 
@@ -129,7 +132,9 @@ def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], 
     """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
     convolutions = any(MODELS[name].images_only for name, *_ in works[0].architectures)
     recipe = shared_recipe(works[0].settings, there, about, convolutions)
-    off = {**OFF, **({"lr_min": recipe.lr_min} if recipe.schedule == "constant" else {})}
+    off = {**OFF, "augmentation": recipe.augmentation}  # that is said by `transform`
+    if recipe.schedule == "constant":
+        off["lr_min"] = recipe.lr_min
     told = {*given, *there.block.shared}
     names = [name for name in RECIPE_FIELDS if name in told or off.get(name) != getattr(recipe, name)]
     return {name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe")) for name in names}

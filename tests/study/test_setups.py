@@ -2,11 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
 import fedlab_nb as fl
-from fedlab_nb.data import DATASETS, describe
+from fedlab_nb.data import DATASETS, Dataset, describe
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, specified
@@ -150,8 +151,8 @@ def test_public_data_are_those_of_the_papers():
     public = {name: Settings.make(preset=name, device="cpu").public for name in PAPERS}
     assert public == {"fens": "cifar100", "fedet": 0.12, "coboosting": 0.2, "fusefl": "own", "fedlpa": 0}
     assert Settings.make(preset="fens", dataset="svhn", device="cpu").public == "cifar10"
-    about = Settings.make(preset="fedet", device="cpu").describe()
-    assert (about.n_train, about.n_public) == (44_000, 6_000)
+    fedet = Settings.make(preset="fedet", device="cpu")  # 7:1 of the 60,000 images
+    assert (round(fedet.share * fedet.describe().n_train), fedet.describe().n_public) == (42_000, 6_000)
     assert all(Settings.make(preset=name, device="cpu").holdout_for == "needed" for name in PAPERS)
 
 
@@ -249,6 +250,24 @@ def test_a_plan_says_what_is_the_persons_and_what_is_not_the_papers():
     assert own["fens"][""].source.startswith("not in this paper")
     assert overview.notes[0].startswith("digits is not in this paper")
     assert fl.plan("fusefl", "fedavg_multi").methods["fedavg_multi"]["rounds"].value == 10
+
+
+def test_data_that_name_their_clients_keep_them():
+    data = Dataset("wards", torch.rand(30, 1, 8, 8), torch.arange(30) % 3, torch.rand(6, 1, 8, 8), torch.arange(6) % 3,
+                   None, ("a", "b", "c"), "wards", client_train=torch.arange(30) % 5,
+                   client_names=tuple("12345"))  # fmt: skip
+    shared = fl.plan("fedlpa", ["fedavg"], dataset=data, model="mlp").shared
+    assert shared["partition"] == Line("natural", "the data's own clients") and shared["clients"].value == 5
+    assert "alpha" not in shared and shared["epochs"].value == 200
+
+
+def test_rows_of_features_have_a_perceptron(tmp_path):
+    path = tmp_path / "rows.npz"
+    rows = np.random.default_rng(0).normal(size=(40, 7))
+    np.savez(path, x_train=rows, y_train=np.arange(40) % 2, x_test=rows, y_test=np.arange(40) % 2)
+    overview = fl.plan("fens", ["ensemble"], dataset=path, clients=2)
+    assert overview.shared["model"].value == "mlp" and overview.shared["transform"].value == "none"
+    assert overview.shared["model"].source.startswith("the paper has no feature rows")
 
 
 def test_wrong_plans_are_refused():
