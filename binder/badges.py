@@ -1,6 +1,6 @@
-"""Put a Binder badge beside each lesson in the README: `python binder/badges.py OWNER/REPOSITORY` (on GitHub).
+"""Put a Binder badge beside each notebook in the README: `python binder/badges.py OWNER/REPOSITORY` (on GitHub).
 
-Needed once, when the repository gets its public address on GitHub, and after a lesson was added; a second call changes
+Needed once, when the repository gets its public address on GitHub, and after a notebook was added; a second call changes
 nothing. Standard library only.
 """
 
@@ -12,11 +12,11 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 BADGE = "[![Binder](https://mybinder.org/badge_logo.svg)]({address})"
 ADDRESS = "https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/notebooks/{name}.ipynb"
 HEAD = "| notebook | minutes | what it is about |"
-ROW = re.compile(r"^\| `(\d\d_\w+)` \| [^|]+ \| [^|]+ \|")
+ROW = re.compile(r"^\| `(\w+)` \| \d+ \| [^|]+ \|")
 
 
 def with_badges(text: str, repository: str) -> str:
-    """The README's `text` with a fourth column: a badge for each lesson, pointing at `repository` ("owner/name")."""
+    """The README's `text` with a fourth column: a badge for each notebook, pointing at `repository` ("owner/name")."""
     lines = []
     for line in text.splitlines():
         if line.startswith(HEAD):

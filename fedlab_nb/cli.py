@@ -141,6 +141,21 @@ def grid_command(
     return 1 if results.failed else 0
 
 
+def reproduce_command(options: argparse.Namespace) -> int:
+    from .study.papers import reproduce
+
+    named = {name: getattr(options, name) for name in ("dataset", "scale", "seeds", "workers", "out", "stored")}
+    result = reproduce(options.table, **named, **settings_from(options.settings))
+    print(result)
+    if options.list:
+        print(f"\n{result.listing()}")
+    if options.out:
+        print(f"written to {options.out}")
+    for error in sorted({row["error"] for row in result.rows if row.get("error")}):
+        print(f"fedlab-nb: {error}", file=sys.stderr)
+    return 0
+
+
 def store_command(options: argparse.Namespace) -> int:
     from .study import housekeeping
     from .study.store import store_folder
@@ -256,6 +271,7 @@ NAMED = (
     plan_command,
     sweep_command,
     study_command,
+    reproduce_command,
     store_command,
     list_command,
     voila_command,

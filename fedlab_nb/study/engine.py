@@ -63,12 +63,7 @@ def study(
     count = whole("workers", parsed(workers), 1, 1024)
     rows: dict[int, dict[str, Any]] = {}
     order = {id(cell): i for i, cell in enumerate(cell for group in groups for row in group for cell in row)}
-    if client is not None or scheduler is not None or count > 1:
-        from .cluster import distributed
-
-        done: Iterator[Done] = distributed(groups, workers=count, scheduler=scheduler, client=client, cache=cache)
-    else:
-        done = here(groups, cache, watch)
+    done = carried_out(groups, workers=count, scheduler=scheduler, client=client, cache=cache, watch=watch)
 
     def results() -> Results:
         return Results([rows[i] for i in sorted(rows)], plan.axes)
@@ -116,6 +111,23 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
         demand(not settings, "study.beside_file", settings=", ".join(settings))
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
+
+
+def carried_out(
+    groups: Sequence[Sequence[Sequence[Cell]]],
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    client: Any = None,
+    cache: bool = True,
+    watch: Callable[[Event], None] = lambda event: None,
+) -> Iterator[Done]:
+    """All cells, in this process, or as `study` says for several workers (nothing is watched then)."""
+    if client is None and scheduler is None and workers == 1:
+        return here(groups, cache, watch)
+    from .cluster import distributed
+
+    return distributed(groups, workers=workers, scheduler=scheduler, client=client, cache=cache)
 
 
 def here(groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]) -> Iterator[Done]:
