@@ -15,7 +15,7 @@ from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
 from ..grid import SHARED, Cell
 from ..outcome import Outcome
-from ..settings import Settings, content_key, plan, setting_names
+from ..settings import Settings, content_key, plans_for, setting_names
 from .measures import MEASURES
 from .published import Column, PaperTable, here
 
@@ -134,9 +134,9 @@ def cells(method: str, made: Mapping[str, Any], seeds: Sequence[int]) -> list[Ce
     own = {name: value for name, value in made.items() if fits(method, name)}
     for name in [name for name, value in own.items() if value == "recipe"]:
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
-        own[name] = plan(plain, [method])[0].recipe.epochs
+        own[name] = plans_for(plain, [method])[0].recipe.epochs
     settings = Settings.make(**own)
-    return [Cell(plan(dataclasses.replace(settings, seed=seed), [method])[0], own) for seed in seeds]
+    return [Cell(plans_for(dataclasses.replace(settings, seed=seed), [method])[0], own) for seed in seeds]
 
 
 def fits(method: str, name: str) -> bool:
