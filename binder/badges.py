@@ -1,7 +1,7 @@
 """Put a Binder badge beside each notebook in the README: `python binder/badges.py OWNER/REPOSITORY` (on GitHub).
 
-Needed once, when the repository gets its public address on GitHub, and after a notebook was added; a second call changes
-nothing. Standard library only.
+Needed once, when the repository gets its public address on GitHub, and after a notebook was added; a second call
+changes nothing. Standard library only.
 """
 
 import re

@@ -35,7 +35,9 @@ def plot_orderings(result: Any) -> Picture:
         ),
     )  # fmt: skip
     n = counts(tried)
-    sentence = f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are within the noise."
+    sentence = (
+        f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are within the noise."
+    )
     about = f"{result.table.paper}, Table {result.table.table}"
     alt = f"One dot for each of {len(tried)} orderings of {about}: how far the better method is ahead there and here. "
     return Picture(figure, alt + sentence, sentence, table)

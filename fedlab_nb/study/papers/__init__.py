@@ -4,9 +4,9 @@
     fl.reproduce("fens:1", stored=True)                       the results that came with the package
     fl.reproduce("coboosting:1", scale="paper", dataset="cifar10")
 
-published   the tables as data: one TOML file a table in this folder     cells       what is run for each number
-orderings   every pair of methods within a column, and its verdict       measures    which number is read off a run
-reproduction   a table beside its runs, as words, HTML and files         stored      the results that came with the package
+published   the tables as data: a TOML file each     orderings      every pair within a column, and its verdict
+cells       what is run for each number              measures       which number is read off a run
+stored      what came with the package               reproduction   a table beside its runs; words: as text and HTML
 """
 
 from .orderings import VERDICTS, Ordering

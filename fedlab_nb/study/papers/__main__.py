@@ -28,8 +28,9 @@ def main() -> int:
     def watch(event) -> None:
         if event.outcome is not None:
             o, s = event.outcome, event.outcome.settings
-            print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} alpha={s.alpha:<5g} {s.partition} "
-                  f"M={s.clients} seed={event.seed} {o.accuracy:6.1%} {o.seconds_method:6.2f} s", flush=True)  # fmt: skip
+            where = f"alpha={s.alpha:<5g} {s.partition} M={s.clients} seed={event.seed}"
+            took = f"{o.accuracy:6.1%} {o.seconds_method:6.2f} s"
+            print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} {where} {took}", flush=True)
 
     failed = make(options.out, seeds=range(options.seeds), tables=tables or TABLES, anew=anew,
                   workers=options.workers, watch=watch)  # fmt: skip

@@ -1,9 +1,9 @@
 """Which orderings of a table agree: every pair of methods within a column is one, and gets one verdict.
 
-In the paper the better method's mean is ahead by `gap`; that is clear if Welch's 95 % interval from the printed standard
-deviations leaves out zero (`clear_there`; None where the paper prints none). Here both methods ran on the same seeds, so
-`ours` is their paired difference with its band of Student's t, the paper's better one minus the other: beyond zero it
-agrees, below it disagrees, else it is within the noise.
+In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
+standard deviations leaves out zero (`clear_there`; None where the paper prints none). Here both methods ran on the same
+seeds, so `ours` is their paired difference with its band of Student's t, the paper's better one minus the other: beyond
+zero it agrees, below it disagrees, else it is within the noise.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Ordering:
     @property
     def clear_there(self) -> bool | None:
         """Whether the paper's own spread makes the order clear; None where it prints none that could."""
-        numbers = [self.column.numbers[name] for name in (self.better, self.worse)]
-        width = interval(*numbers, self.table.runs)
+        a, b = (self.column.numbers[name] for name in (self.better, self.worse))
+        width = interval(a, b, self.table.runs)
         return None if math.isnan(width) else self.gap > width
 
     @property
@@ -65,7 +65,7 @@ def interval(a: Number, b: Number, runs: int) -> float:
     """Half the width of Welch's 95 % interval of the difference of two means of `runs` seeds, from their printed
     standard deviations; nan where one is missing.
 
-    >>> round(interval(Number(60, 3), Number(50, 4), 3), 2)                # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    >>> round(interval(Number(60, 3), Number(50, 4), 3), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
     errors = [number.spread**2 / runs if runs > 1 else math.nan for number in (a, b)]

@@ -1,7 +1,7 @@
 """The papers' tables as data. A TOML file beside this one holds a table: its rows, and its numbers as they are printed.
 
-    [rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
-    [published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows
+[rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
+[published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows
 """
 
 from __future__ import annotations

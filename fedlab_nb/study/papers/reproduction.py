@@ -132,14 +132,13 @@ def reproduce(
         from .stored import reproduction
 
         return reproduction(table)
-    scale, dataset = scale_of(scale), str(dataset)
+    scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
     checked(table, overrides)
     chosen = seed_list(seeds, SEEDS if scale == "classroom" else max(table.runs, 1))
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
         writable(Path(out))
-    made = carry_out(runs, workers=whole("workers", parsed(workers), 1, 1024), cache=cache, progress=progress,
-                     watch=watch)  # fmt: skip
+    made = carry_out(runs, workers=count, cache=cache, progress=progress, watch=watch)
     on = list(dict.fromkeys(run.dataset for run in runs))
     values, failed = numbers(runs, made)
     if not values and failed:
@@ -153,7 +152,7 @@ def reproduce(
 
 def seed_list(seeds: int | Sequence[int] | None, usual: int) -> tuple[int, ...]:
     """The seeds that are asked for, `usual` many from 0 on if none are."""
-    return seeds_of(usual if seeds is None else parsed(seeds), 0)
+    return seeds_of(usual if seeds is None else seeds, 0)
 
 
 def carry_out(

@@ -54,17 +54,18 @@ def make(
     failed: dict[str, str] = {}
     for name in tables:
         runs, _ = runs_of(paper_table(name), seeds)
-        missing = [
-            run
-            for run in runs
-            if run.label not in cells.get(run.name, {}) and not holds(kept.get(run.name), run, anew)
-        ]
+        for run in runs:
+            cells.setdefault(run.name, dict(kept[run.name]) if holds(kept.get(run.name), run, anew) else {})
+        missing = [run for run in runs if not {run.label, "failed"} & set(cells[run.name])]
         made = carry_out(missing, workers=workers, cache=True, progress=None, watch=watch)
         for run in runs:
-            cell = cells.setdefault(run.name, dict(kept.get(run.name, {})))
-            outcomes = [made[run.name, seed][1] for seed in seeds if (run.name, seed) in made]
-            if None in outcomes:
-                failed[run.name] = cells[run.name]["failed"] = made[run.name, seeds[outcomes.index(None)]][2]
+            cell = cells[run.name]
+            done = [made[run.name, seed] for seed in seeds if (run.name, seed) in made]
+            outcomes = [outcome for _, outcome, _ in done if outcome is not None]
+            if len(outcomes) < len(done):
+                why = next(error for _, outcome, error in done if outcome is None)
+                failed[run.name] = why
+                cell |= {"failed": why, "method": run.cells[0].plan.name, "digest": digest(run.cells[0])}
             elif outcomes:
                 s = run.cells[0].plan.settings
                 cell |= {"method": run.cells[0].plan.name, "alpha": s.alpha, "clients": s.clients,
@@ -79,10 +80,8 @@ def make(
 
 
 def holds(cell: Mapping[str, Any] | None, run: Wanted, anew: Sequence[str] = ()) -> bool:
-    """Whether the file's cell answers that run with the present settings."""
-    method = run.cells[0].plan.name
-    known = cell is not None and ("failed" in cell or run.label in cell)
-    return known and method not in anew and cell.get("digest", "") == digest(run.cells[0])  # type: ignore[union-attr]
+    """Whether the file's cell was made with the present settings, and is not to be made anew."""
+    return cell is not None and run.cells[0].plan.name not in anew and cell["digest"] == digest(run.cells[0])
 
 
 def about(seconds: int) -> dict[str, Any]:
@@ -127,5 +126,3 @@ def reproduction(table: PaperTable, content: Mapping[str, Any] | None = None) ->
             said[run.row, run.place] = cell.get("failed", "the stored results lack it")
     label = f"stored results of {content['about'].get('date')}, version {content['about'].get('version')}"
     return Reproduction(table, "classroom", "digits", tuple(content["seeds"]), values, said, (), label)
-
-

@@ -26,7 +26,9 @@ class PaperTables:
             clear = [o for o in r.orderings if o.clear_there and o.verdict in TRIED]
             verdicts = [o.verdict for o in clear]
             known = any(o.clear_there is not None for o in r.orderings)
-            own = [len(clear), verdicts.count("agrees"), verdicts.count("disagrees")] if known else ["not known", "", ""]
+            own = (
+                [len(clear), verdicts.count("agrees"), verdicts.count("disagrees")] if known else ["not known", "", ""]
+            )
             title = f"{r.table.paper}, Table {r.table.table}"
             rows.append([r.table.name, title, *map(str, [len(r.orderings), *r.counts.values(), *own])])
         return rows

@@ -101,8 +101,7 @@ def sentences(r: Reproduction) -> list[str]:
     total, count = len(r.orderings), r.counts
     tried = [o for o in r.orderings if o.verdict in TRIED]
     lines = [
-        f"The table has {total} orderings: pairs of methods within a column. {len(tried)} were tried: "
-        f"{tally(tried)}."
+        f"The table has {total} orderings: pairs of methods within a column. {len(tried)} were tried: {tally(tried)}."
     ]
     if count["tie in the paper"]:
         lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")

@@ -38,7 +38,7 @@ def test_verdicts_worked_by_hand():
     }  # fmt: skip
     gap = found["A", "B"].ours
     assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
-    # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 is not beyond 27.7: t(2.25) = 3.88 times sqrt(3 + 48).
+    # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
     assert interval(Number(60, 3), Number(50, 4), 3) == pytest.approx(8.27, abs=0.01)
     clear = {pair for pair, o in found.items() if o.clear_there}
     assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
@@ -81,7 +81,10 @@ def test_the_words_are_made_from_the_verdicts():
         "The table has 6 orderings: pairs of methods within a column. 5 were tried: "
         "1 agrees, 3 disagree and 1 is within the noise."
     )
-    assert "Published so, and clearly the other way round here: A over D (1 of 1), B over D (1 of 1), C over D (1 of 1)." in lines
+    assert (
+        "Published so, and clearly the other way round here: A over D (1 of 1), B over D (1 of 1), C over D (1 of 1)."
+        in lines
+    )
     assert "Agrees wherever it was tried: A over B (1)." in lines
     text, page = repr(result), result._repr_html_()
     for shown in ("60 ± 3", "61.0 ± 2.5", lines[0]):

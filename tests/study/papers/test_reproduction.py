@@ -12,7 +12,7 @@ from fedlab_nb.study.papers import TABLES, paper_table, paper_tables, stored
 from fedlab_nb.study.papers.cells import cell_name, digest, wanted
 from fedlab_nb.study.papers.reproduction import carry_out, reproduce
 
-TINY = {"epochs": 1, "coboosting.epochs": 1, "dense.epochs": 1}
+TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
 TOLERANCE = 7 / 360  # see tests/study/test_stored.py
 
 
@@ -23,21 +23,20 @@ def classroom():
 
 # ------------------------------------------------------------------------------------------------ end to end
 def test_a_table_end_to_end(tmp_path, capsys):
-    tiny = {**TINY, "coboosting.generator_steps": 1}
-    result = fl.reproduce("coboosting:2", seeds=2, out=tmp_path, progress=False, **tiny)
-    assert result.seeds == (0, 1) and result.dataset == "digits"
-    assert len(result.orderings) == 6 and result.counts["not run"] == 0
-    outcome = fl.run("coboosting", alpha=0.05, seed=1, **{k: v for k, v in tiny.items() if "dense" not in k})
+    result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
+    assert result.seeds == (0,) and result.dataset == "digits"
+    assert len(result.orderings) == 6 and result.counts["not run"] == 6  # one seed decides nothing
+    outcome = fl.run("coboosting", alpha=0.05, **TINY)
     places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
-    assert {result.values["Co-Boosting", i][1] for i in places} == {outcome.report.ensemble_curve[-1]}
+    assert {result.values["Co-Boosting", i][0] for i in places} == {outcome.report.ensemble_curve[-1]}
     assert len(places) == 2 and outcome.cached  # one run stands for SVHN and for CIFAR-10
-    assert len(result.results) == 2 * 3 * 2  # methods, alphas, seeds
+    assert len(result.results) == 2 * 3  # methods, alphas
     assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "results.json", "table.txt"}
     assert "61.62 ± 1.61" in (tmp_path / "table.txt").read_text() and "All 6 orderings" in result._repr_html_()
-    pairs = [x for key, value in tiny.items() for x in ("--set", f"{key}={value}")]
-    assert main(["reproduce", "coboosting:2", "--seeds", "2", "--list", *pairs]) == 0
+    pairs = [x for key, value in TINY.items() for x in ("--set", f"{key}={value}")]
+    assert main(["reproduce", "coboosting:2", "--seeds", "1", "--list", *pairs]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(repr(result)[:300]) and len(out.splitlines()) > 30 and "Co-Boosting over FedENS" in out
+    assert out.startswith(repr(result)[:300]) and len(out.splitlines()) > 25 and "Co-Boosting over FedENS" in out
 
 
 def test_what_a_network_cannot_do_is_not_run(capsys):
