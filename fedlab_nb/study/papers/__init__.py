@@ -11,5 +11,6 @@ stored      what came with the package               reproduction   a table besi
 
 from .orderings import VERDICTS, Ordering
 from .published import TABLES, PaperTable, paper_table
-from .reproduction import Reproduction, reproduce
+from .reproducing import reproduce
+from .reproduction import Reproduction
 from .summary import PaperTables, paper_tables

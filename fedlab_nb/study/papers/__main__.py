@@ -7,7 +7,7 @@ import time
 from ...errors import choose
 from ...methods import METHODS
 from .published import TABLES
-from .reproduction import SEEDS
+from .runs import SEEDS
 from .stored import FILE, make
 
 

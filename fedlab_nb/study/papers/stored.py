@@ -22,7 +22,8 @@ from ..experiment import Event
 from ..results import write
 from .cells import Wanted, digest, wanted
 from .published import TABLES, PaperTable, paper_table
-from .reproduction import SEEDS, Reproduction, carry_out
+from .reproduction import Reproduction
+from .runs import SEEDS, carry_out
 
 FILE = Path(__file__).parent / "classroom.json"
 COMMAND = "python -m fedlab_nb.study.papers"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ..results import aligned
 from .orderings import TRIED, VERDICTS
 from .published import TABLES
-from .reproduction import Reproduction, reproduce
+from .reproducing import reproduce
+from .reproduction import Reproduction
 from .words import Grid, table, tally
 
 

@@ -10,7 +10,8 @@ from fedlab_nb.errors import FedlabError, RunError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.papers import TABLES, paper_table, paper_tables, stored
 from fedlab_nb.study.papers.cells import cell_name, digest, wanted
-from fedlab_nb.study.papers.reproduction import carry_out, reproduce
+from fedlab_nb.study.papers.reproducing import reproduce
+from fedlab_nb.study.papers.runs import carry_out
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
 TOLERANCE = 7 / 360  # see tests/study/test_stored.py
@@ -81,7 +82,7 @@ def test_wrong_use_is_one_sentence(words, code, capsys, monkeypatch):
     def offline(name):
         raise RunError(f"{name} could not be had.")
 
-    monkeypatch.setattr("fedlab_nb.study.papers.reproduction.load", offline)
+    monkeypatch.setattr("fedlab_nb.study.papers.runs.load", offline)
     assert main(["reproduce", *words]) == code
     out, err = capsys.readouterr()
     assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith(".")

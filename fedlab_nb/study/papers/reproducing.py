@@ -1,0 +1,72 @@
+"""`reproduce`: a table of a paper is run, or its stored results are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import RunError, parsed, whole
+from ..engine import row_of, writable
+from ..experiment import Event
+from ..grid import seeds_of
+from .cells import checked, scale_of, wanted
+from .published import paper_table
+from .reproduction import Reproduction
+from .runs import SEEDS, carry_out, numbers
+from .stored import reproduction
+
+
+def reproduce(
+    name: str,
+    *,
+    dataset: str | Path = "",
+    scale: str | float = "classroom",
+    seeds: int | Sequence[int] | None = None,
+    stored: bool = False,
+    workers: int = 1,
+    out: str | Path | None = None,
+    cache: bool = True,
+    progress: bool | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
+    **overrides: Any,
+) -> Reproduction:
+    """Run a table of a paper, and show what came out beside what was published.
+
+    name:    "fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2" or "fedlpa:1"
+    dataset: default the digits at classroom scale, which stand for all of the table's data sets; one of the table's own
+             stands for its own columns; a file or another name stands for all
+    scale:   "classroom"; "paper": the paper's set-up on its data sets, which takes a GPU and days; a number below 1:
+             that set-up on this share of the training samples
+    seeds:   how many, or which; default ten at classroom scale, else as many as the paper's (3)
+    stored:  show the results that came with the package; nothing is run
+    workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
+    overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
+
+    What was run is remembered: a call that was stopped goes on. UsageError for wrong input; RunError where a data set
+    cannot be had.
+    """
+    table = paper_table(name)
+    if stored:
+        return reproduction(table)
+    scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
+    checked(table, overrides)
+    chosen = seed_list(seeds, SEEDS if scale == "classroom" else max(table.runs, 1))
+    runs, why = wanted(table, scale, dataset, chosen, overrides)
+    if out is not None:
+        writable(Path(out))
+    made = carry_out(runs, workers=count, cache=cache, progress=progress, watch=watch)
+    on = list(dict.fromkeys(run.dataset for run in runs))
+    values, failed = numbers(runs, made)
+    if not values and failed:
+        raise RunError(next(iter(failed.values())))
+    rows = [row_of(*of) for of in made.values()]
+    result = Reproduction(table, scale, on[0] if len(on) == 1 else "", chosen, values, {**why, **failed}, rows)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def seed_list(seeds: int | Sequence[int] | None, usual: int) -> tuple[int, ...]:
+    """The seeds that are asked for, `usual` many from 0 on if none are."""
+    return seeds_of(usual if seeds is None else seeds, 0)
