@@ -29,7 +29,7 @@ CLIENTS = {  # data set, α, clients, model, recipe
         "cifar10",
         0.1,
         100,
-        "resnet18:64,resnet8:128,cnn:14",
+        "resnet18-nobn:64,resnet8-nobn:128,cnn:14",
         Recipe(200, 64, lr=0.1, momentum=0, weight_decay=0),
     ),
     "coboosting": ("cifar10", 0.1, 10, "cnn3", COBOOSTING),
