@@ -23,10 +23,11 @@ TABLES = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusef
 
 @dataclass(frozen=True)
 class Number:
-    """A published number with its printed spread; nan where there is none."""
+    """A published number with its printed spread (nan where there is none), and as it is printed."""
 
     mean: float
     spread: float = math.nan
+    printed: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, text: str) -> Number | None:
@@ -34,10 +35,10 @@ class Number:
         if text == "-":
             return None
         mean, _, spread = text.partition("±")
-        return cls(float(mean), float(spread or "nan"))
+        return cls(float(mean), float(spread or "nan"), text.replace("±", " ± "))
 
     def __str__(self) -> str:
-        return f"{self.mean:g}" + ("" if math.isnan(self.spread) else f" ± {self.spread:g}")
+        return self.printed or f"{self.mean:g}" + ("" if math.isnan(self.spread) else f" ± {self.spread:g}")
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def test_the_papers_own_statements_hold_in_the_data():
 
 def test_numbers_as_they_are_printed():
     assert (Number.of("10.1±0.3"), Number.of("-")) == (Number(10.1, 0.3), None)
-    assert (str(Number.of("10.10±0.30")), str(Number.of("72"))) == ("10.1 ± 0.3", "72")
+    assert (str(Number.of("10.10±0.30")), str(Number.of("72"))) == ("10.10 ± 0.30", "72")
 
 
 def test_an_unknown_table_is_one_sentence():
