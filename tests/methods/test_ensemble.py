@@ -43,7 +43,7 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
 
 
 def test_comparisons_show_the_other_mean():
-    quick = {"dataset": "digits", "clients": 3, "epochs": 2, "seeds": 2, "alpha": 0.1}
+    quick = {"dataset": "digits", "rule": "logits", "clients": 3, "epochs": 2, "seeds": 2, "alpha": 0.1}
     outcomes = compare(["ensemble", "fedavg"], **quick)
     first = outcomes[0]
     other = first.report.others()["mean of probabilities"]
