@@ -36,8 +36,7 @@ def finish(method, ctx):
             return end.value
 
 
-@pytest.mark.parametrize("name", STUDENTS)
-@pytest.mark.parametrize("clients", [("mlp",), ("mlp", "cnn")])
+@pytest.mark.parametrize(("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))])
 def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
     auto, other = context(clients), context(clients)
     first = finish(METHODS[name].configure(**STUDENTS[name]), auto)

@@ -120,7 +120,7 @@ def test_they_run_from_the_settings():
     """Heterogeneous clients, as in Co-Boosting's and DENSE's tables. Without batch norm only parameters are sent."""
     asked = {"clients": 5, "epochs": 1, "alpha": 1.0}
     models = "wrn16:4,mobilenet:2,shufflenet:2,vgg11:2,resnet8-gn:4"
-    out = run("ensemble", model=models, **asked)
+    out = run("ensemble", model=models, batch_size=256, **asked)
     assert out.plan.model == models and 0 <= out.accuracy <= 1
     free = run("fedavg", model="resnet8-nobn:2", **asked)
     assert free.bytes_up == 4 * 5 * free.parameters
