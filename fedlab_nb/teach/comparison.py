@@ -12,6 +12,7 @@ from typing import Any
 from ..plots.study import pareto
 from ..plots.words import data_size, listed
 from ..study import Outcome, Outcomes
+from ..study.tuning import choice, load, parts
 from .exercises import exercises
 from .problem import Verdict
 from .runs import ALPHA, MANY, SEEDS, by_seed, runs, title, versus
@@ -51,6 +52,26 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     lines += [f"{title(m)} by the {words}: {100 * share:.0f} %" for (m, words), share in other_rules(outcomes).items()]
     beaten = listed([title(m) for m in points if m not in best])
     return worked("Not beaten, cheapest first:", *lines, f"Beaten: {beaten}.")
+
+
+def equal_work() -> Card:
+    """The methods of many rounds at equal rounds, and at the local work of one shot (40 epochs in all): mean validation
+    accuracy of the tuning study, nothing is run. The split of the 40 epochs is each method's best one there."""
+    table, lines = load(), []
+    for method, splits in parts()["equal_work"].tries.items():
+        rounds = table.mean("methods", method, table.chosen("methods", method))
+        epochs = choice(method)["local_epochs"]
+        work = {n: table.mean("equal_work", method, n) for n in range(len(splits))}
+        best = max(work, key=lambda n: work[n])
+        split = f"{splits[best]['rounds']} of {splits[best]['local_epochs']}"
+        lines.append(
+            f"{title(method)}: 20 rounds of {epochs} local epochs {100 * rounds:.0f} %; 40 epochs in all "
+            f"{100 * work[best]:.0f} % (rounds of epochs: {split})"
+        )
+    fedlpa = table.mean("methods", "fedlpa", table.chosen("methods", "fedlpa"))
+    lines.append(f"FedLPA, one round of 40 epochs: {100 * fedlpa:.0f} %")
+    seeds = table.about["seeds"]
+    return worked(*lines, f"Validation images, α = 0.1 and 1, ten clients, seeds {seeds[0]}-{seeds[-1]}.")
 
 
 def fens_bytes(clients: int, rounds: int = 50) -> Card:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from toy_outcomes import toy
 
+from fedlab_nb.study.tuning import load
 from fedlab_nb.teach import comparison as lesson
 
 
@@ -91,3 +92,12 @@ def test_exercise_3(runs, state, words):
 def test_price_list_names_front_and_beaten():
     text = lesson.price_list(outcomes(0.1, **THREE, fedavg=(0.3, 100))).text
     assert "FENS: 400 B, 90 %" in text and text.endswith("Beaten: FedAvg, one round.")
+
+
+def test_methods_of_many_rounds_at_equal_rounds_and_at_equal_work():
+    """Figures of the stored study, best split of the 40 epochs; nothing is run."""
+    card = str(lesson.equal_work())
+    table = load()
+    best = max(table.mean("equal_work", "fedadam", n) for n in range(7))
+    assert f"40 epochs in all {100 * best:.0f} %" in card and "FedLPA, one round of 40 epochs" in card
+    assert card.count("20 rounds of") == 7
