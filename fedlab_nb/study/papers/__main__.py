@@ -1,4 +1,4 @@
-"""`python -m fedlab_nb.study.papers [--workers 2] [--only TABLE,...] [--anew METHOD,...] [--seeds 10] [--out FILE]`."""
+"""`python -m fedlab_nb.study.papers [--workers 2] [--only TABLE,...] [--anew METHOD,...] [--seeds 10]`."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ import time
 
 from ...errors import choose
 from ...methods import METHODS
+from ..stored.table import FILE as TABLE
 from .published import TABLES
 from .runs import SEEDS
 from .stored import FILE, make
@@ -17,6 +18,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TABLE,...", help="these tables, such as fens:1")
     parser.add_argument("--anew", default="", metavar="METHOD,...", help="compute these methods in any case")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--known", default=TABLE, help="a stored table of results, whose rows are taken over")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     tables, anew = (
@@ -32,7 +34,7 @@ def main() -> int:
             took = f"{o.accuracy:6.1%} {o.seconds_method:6.2f} s"
             print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} {where} {took}", flush=True)
 
-    failed = make(options.out, seeds=range(options.seeds), tables=tables or TABLES, anew=anew,
+    failed = make(options.out, seeds=range(options.seeds), tables=tables or TABLES, anew=anew, known=options.known,
                   workers=options.workers, watch=watch)  # fmt: skip
     for name, reason in failed.items():
         print(f"{name}: {reason}", file=sys.stderr)

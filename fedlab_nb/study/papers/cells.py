@@ -15,7 +15,7 @@ from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
 from ..grid import SHARED, Cell
 from ..outcome import Outcome
-from ..settings import Settings, content_key, plans_for, setting_names
+from ..settings import Settings, plans_for, setting_names
 from .measures import MEASURES
 from .published import Column, PaperTable, here
 
@@ -164,11 +164,3 @@ def cell_name(cell: Cell) -> str:
     set_here = {"dataset": settings.dataset, "alpha": settings.alpha, "clients": settings.clients} | set_here
     words = [f"{name}={value}" for name, value in [*set_here.items(), *settings.overrides]]
     return " ".join([cell.plan.name, *words])
-
-
-def digest(cell: Cell) -> str:
-    """What a cell was made with, in eight digits: its method's knobs, recipe, networks and federation."""
-    settings, method = cell.plan.settings, cell.plan.method
-    parts = {"method": cell.plan.name, **dataclasses.asdict(method), "networks": cell.plan.architectures}  # type: ignore[call-overload]
-    made = {"recipe": dataclasses.asdict(cell.plan.recipe), "data": cell.plan.digest, "holdout": settings.holdout}
-    return content_key({**parts, **made, **settings.federation_options()})[:8]

@@ -106,7 +106,8 @@ def sentences(r: Reproduction) -> list[str]:
     if count["tie in the paper"]:
         lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")
     if count["not run"]:
-        lines.append(f"{count['not run']} could not be tried.")
+        alone = " One seed decides none; take at least two." if any(o.why == "one seed" for o in r.orderings) else ""
+        lines.append(f"{count['not run']} could not be tried.{alone}")
     judged = [o for o in tried if o.clear_there is not None]
     if judged:
         clear = [o for o in judged if o.clear_there]

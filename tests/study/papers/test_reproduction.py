@@ -9,7 +9,7 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import FedlabError, RunError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.papers import TABLES, paper_table, paper_tables, stored
-from fedlab_nb.study.papers.cells import cell_name, digest, wanted
+from fedlab_nb.study.papers.cells import cell_name, wanted
 from fedlab_nb.study.papers.reproducing import reproduce
 from fedlab_nb.study.papers.runs import carry_out
 
@@ -95,10 +95,11 @@ def test_the_stored_results_are_whole_and_of_the_present_settings(classroom):
     for name in TABLES:
         for run in stored.runs_of(paper_table(name), (0,))[0]:
             cell = classroom["cells"][run.name]
-            assert cell["digest"] == digest(run.cells[0]), f"make it again: {stored.COMMAND}"
             assert "failed" in cell or len(cell[run.label]) == len(classroom["seeds"]) == len(cell["bytes"])
             names.add(run.name)
-    assert set(classroom["cells"]) == names
+    assert set(classroom["cells"]) == names and classroom["about"]["recipe"] == stored.recipe()
+    for method, then in classroom["about"]["methods"].items():
+        assert stored.is_now(method, then), f"make it again: {stored.COMMAND}"
     assert {cell["method"] for cell in classroom["cells"].values()} <= set(METHODS)
     assert stored.FILE.stat().st_size < 80_000
 
