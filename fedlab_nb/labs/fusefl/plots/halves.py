@@ -1,5 +1,5 @@
 """Fusion × calibration: which half of FuseFL does the work. Bars for the network fused block by block and for the same
-clients merely added up (K = 1), under each way of making the classifier, with every seed as a dot.
+clients merely averaged (K = 1), under each way of making the classifier, with every seed as a dot.
 """
 
 from collections.abc import Mapping
