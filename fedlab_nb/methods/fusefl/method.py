@@ -27,7 +27,7 @@ two, and calibrates at the clients' rate, whatever that is, as the code does (`c
 
 Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 5, alpha = 0.1,
 seeds 0-9 (`notebooks/studies/06_fusefl.toml`): calibrated 91 %, without fusing 93 %; the averaged classifier 35 %; the
-ensemble of wide clients 48 %. Shortcuts are not unlearnt (`tests/methods/fusefl/test_claims.py`).
+ensemble of wide clients 65 %. Shortcuts are not unlearnt (`tests/methods/fusefl/test_claims.py`).
 """
 
 from collections.abc import Sequence
