@@ -15,14 +15,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import study
-from ..data import federate, plain
+from ..data import plain
 from ..errors import choose, demand
 from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
 from .figures import COMMON, summary
 from .lab_view import READY, LabSpec
-from .panel_data import PanelData, facts, named_clients, partition_of, samples
+from .panel_data import PanelData, facts, federate, named_clients, partition_of, samples
 from .redraw import Redraw
 from .runs_panel import RunsPanel
 from .state import PanelState, heard, next_state

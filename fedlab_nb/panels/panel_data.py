@@ -76,9 +76,14 @@ def named_clients(name: str) -> int:
 
 
 def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
+    """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
-    return {"dataset": chosen.dataset, **chosen.federation_options()}
+    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.federation_options()}
+
+
+def federate(dataset: str, public: str | float, **options: Any) -> data.Federation:
+    """The federation of a run with these settings; `options`: of `data.federate`."""
+    return data.federate(data.with_public(data.load(dataset), public), **options)
 
 
 @functools.lru_cache(maxsize=64)
