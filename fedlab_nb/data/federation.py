@@ -255,9 +255,9 @@ def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: f
     """The dataset with the cue of their labels on these training images, and a digest of its own."""
     x = dataset.x_train.clone()
     y = dataset.y_train
-    drawn = {} if cue == "tint" else {"generator": generator(seed, "cue", cue)}
+    drawn: dict[str, Any] = {} if cue == "tint" else {"generator": generator(seed, "cue", cue)}
     x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **drawn)
-    told = ["tint"] if cue == "tint" else [cue, seed]
-    digest = digest_of(dataset.digest, *told, float(strength), np.sort(indices.numpy()).tobytes())
+    kind = ["tint"] if cue == "tint" else [cue, seed]
+    digest = digest_of(dataset.digest, *kind, float(strength), np.sort(indices.numpy()).tobytes())
     note = SAID[cue].format(count=len(indices), strength=strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())

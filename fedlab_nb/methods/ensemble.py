@@ -15,7 +15,7 @@ Whatever the rule, a run reports the accuracy of the two plain means, from the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -62,7 +62,7 @@ class RuledEnsemble(EnsembleModel):
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
         shares = {rule: accuracy(plain_mean(self.said(x), rule).argmax(1), y) for rule in PLAIN}
-        return replace(self.report, accuracy_by_rule=shares)
+        return EnsembleReport(self.rule, accuracy_by_rule=shares)
 
     def features(self, x: Tensor) -> Tensor:
         return self.said(x).transpose(0, 1).flatten(1)

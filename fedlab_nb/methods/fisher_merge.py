@@ -165,4 +165,4 @@ def _normalised(layer: nn.Module, x: Tensor) -> Tensor:
     if isinstance(layer, nn.GroupNorm):
         return F.group_norm(x, layer.num_groups, eps=layer.eps)
     mean, variance = (layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var"))
-    return (x - mean) / (variance + layer.eps).sqrt()
+    return (x - mean) / (variance + float(layer.eps)).sqrt()  # type: ignore[arg-type]

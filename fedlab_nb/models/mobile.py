@@ -66,9 +66,11 @@ def _fit(stem: nn.Sequential, input_shape: tuple[int, int, int], shrinking: Sequ
     """
     channels, *sides = input_shape
     first = stem[0]
-    stem[0] = nn.Conv2d(channels, first.out_channels, 3, stride=first.stride, padding=1, bias=False)
-    shrinking = [[stem[0] if layer is first else layer for layer in step] for step in shrinking]
+    assert isinstance(first, nn.Conv2d)
+    own = nn.Conv2d(channels, first.out_channels, 3, stride=2, padding=1, bias=False)
+    stem[0] = own
+    shrinking = [[own if layer is first else layer for layer in step] for step in shrinking]
     fitting = (min(sides) - 1).bit_length() - 1
     for step in shrinking[: max(0, STEPS - fitting)]:
         for layer in step:
-            layer.stride = (1, 1)
+            layer.stride = (1, 1)  # type: ignore[assignment]

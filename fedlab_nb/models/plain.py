@@ -117,7 +117,7 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
     `body` is one weight layer with its ReLU, and its pool where it has one.
     """
     channels, height, breadth = input_shape
-    blocks: list[nn.Module] = []
+    blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
         layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.ReLU()]
         blocks.append(nn.Sequential(*layers, *([MaxPool2x2()] if pool else [])))
@@ -136,7 +136,7 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
     batch norm a map below 2x2 is left out; what the last one leaves is averaged. D = 8 w.
     """
     channels, *sides = input_shape
-    blocks: list[nn.Module] = []
+    blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)]:
         layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width), nn.ReLU()]
         if pool and (len(blocks) == 7 or min(sides) >= 4):
@@ -144,5 +144,6 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
             sides = [side // 2 for side in sides]
         blocks.append(nn.Sequential(*layers))
         channels = multiple * width
-    blocks[-1].extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(1)])
+    for last in (nn.AdaptiveAvgPool2d(1), nn.Flatten(1)):
+        blocks[-1].append(last)
     return blocks, channels

@@ -135,8 +135,8 @@ def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], 
     off = {**OFF, "augmentation": recipe.augmentation}  # that is said by `transform`
     if recipe.schedule == "constant":
         off["lr_min"] = recipe.lr_min
-    told = {*given, *there.block.shared}
-    names = [name for name in RECIPE_FIELDS if name in told or off.get(name) != getattr(recipe, name)]
+    named = {*given, *there.block.shared}
+    names = [name for name in RECIPE_FIELDS if name in named or off.get(name) != getattr(recipe, name)]
     return {name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe")) for name in names}
 
 

@@ -51,7 +51,8 @@ def gradient_descent(system: Posterior, start: Tensor, iterations: int, step: st
     In wide layers that is far shorter than 1/L. Gradient descent converges for steps below 2/L, so it diverges where
     L > N.
     """
-    matrix, smoothness = start, 1.0
+    matrix = start
+    smoothness: Tensor | float = 1.0
     if iterations:
         smoothness = system.smoothness() if step == "1/L" else start.numel() / 2
     for iteration in range(iterations + 1):

@@ -62,8 +62,8 @@ def make(
     current = old["seeds"] == list(seeds) and old["about"].get("recipe") == recipe()
     made_so = {name for name, then in old["about"].get("methods", {}).items() if is_now(name, then)} - set(anew)
     names = {run.name for table in TABLES for run in runs_of(paper_table(table), (0,))[0]}
-    kept = {name: cell for name, cell in old["cells"].items() if current and cell["method"] in made_so}
-    cells = {name: dict(cell) for name, cell in kept.items() if name in names}
+    current_cells = {name: cell for name, cell in old["cells"].items() if current and cell["method"] in made_so}
+    cells = {name: dict(cell) for name, cell in current_cells.items() if name in names}
     plain = read_table(known)
     failed: dict[str, str] = {}
     for name in tables:

@@ -33,8 +33,10 @@ def html(r: Reproduction) -> str:
     parts += [f"<p><b>{escape(setting)}</b></p>{table(grid)}" for setting, grid in blocks(r)]
     parts += [f"<p>{escape(line)}</p>" for line in [*not_run(r), *sentences(r)]]
     lists = "".join(f"<p><b>{escape(setting)}</b></p>{table(grid)}" for setting, grid in pairs(r))
-    told = "Published difference in the table's unit (* clear by the paper's spread), and the verdict; here in points."
-    parts.append(f"<details><summary>All {len(r.orderings)} orderings</summary><p>{told}</p>{lists}</details>")
+    legend = (
+        "Published difference in the table's unit (* clear by the paper's spread), and the verdict; here in points."
+    )
+    parts.append(f"<details><summary>All {len(r.orderings)} orderings</summary><p>{legend}</p>{lists}</details>")
     return "".join(parts)
 
 
@@ -56,8 +58,8 @@ def blocks(r: Reproduction) -> Iterator[tuple[str, Grid]]:
         grid = [["method", *names, *ours]]
         for row in r.table.rows:
             published = [r.table.columns[place].numbers.get(row) for place in places]
-            found = [next((b for p in (places if r.dataset else of) if (b := r.ours(row, p))), None) for of in own]
-            grid.append([row, *(str(n) if n else "-" for n in published), *(value_words(r, b) for b in found)])
+            bands = [next((b for p in (places if r.dataset else of) if (b := r.ours(row, p))), None) for of in own]
+            grid.append([row, *(str(n) if n else "-" for n in published), *(value_words(r, b) for b in bands)])
         yield setting, grid
 
 
@@ -171,12 +173,12 @@ def pairs(r: Reproduction) -> Iterator[tuple[str, Grid]]:
         grid = [["pair", *datasets, "here"]]
         for i, one in enumerate(names):
             for other in names[i + 1 :]:
-                found = [own.get((dataset, setting, frozenset((one, other)))) for dataset in datasets]
-                if any(found):
-                    ours = next((o for o in found if o and o.ours), None)
+                bands = [own.get((dataset, setting, frozenset((one, other)))) for dataset in datasets]
+                if any(bands):
+                    ours = next((o for o in bands if o and o.ours), None)
                     sign = -1 if ours and ours.better != one else 1
                     here = gap_words(r, ours.ours if ours else None, sign)
-                    grid.append([f"{one} − {other}", *(pair_words(o, one) for o in found), here])
+                    grid.append([f"{one} − {other}", *(pair_words(o, one) for o in bands), here])
         if len(grid) > 1:
             yield setting, grid
 

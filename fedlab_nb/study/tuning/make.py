@@ -89,9 +89,9 @@ def make(
             if method not in only if only else all(key in rows for key in wanted):
                 continue
             known = Tried(about(), rows) if rows else None
-            found = computed(cells(part, method, known, dataset), workers)
+            outcome_of = computed(cells(part, method, known, dataset), workers)
             for _, _, number, alpha in wanted:
-                outcomes = [found[number, alpha, seed] for seed in grid()["seeds"]]
+                outcomes = [outcome_of[number, alpha, seed] for seed in grid()["seeds"]]
                 values = [part.name, method, number, tries[number], alpha, [*map(accuracy, outcomes)], sent(outcomes)]
                 rows[part.name, method, number, alpha] = dict(zip(COLUMNS, values, strict=True))
             save(path, rows)

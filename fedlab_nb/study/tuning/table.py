@@ -40,8 +40,8 @@ class Tried:
 
     def tries(self, part: str, method: str) -> list[Knobs]:
         """What was tried, in order."""
-        found = {n: row["knobs"] for (p, m, n, _), row in self.rows.items() if (p, m) == (part, method)}
-        return [found[n] for n in sorted(found)]
+        knobs = {n: row["knobs"] for (p, m, n, _), row in self.rows.items() if (p, m) == (part, method)}
+        return [knobs[n] for n in sorted(knobs)]
 
     def lead(self, part: str, methods: tuple[str, ...], number: int) -> Band:
         """Try `number` minus the first one, paired by method, alpha and seed."""

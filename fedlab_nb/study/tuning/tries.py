@@ -55,12 +55,12 @@ def validation_digits() -> Dataset:
     """Digits with a fifth of the training images as `x_test`, the rest as `x_train`; the real test images are gone."""
     digits = load("digits")
     order = numpy_rng(0, "validation").permutation(len(digits.y_train))
-    held, kept = order[: len(order) // 5], order[len(order) // 5 :]
+    held, rest = order[: len(order) // 5], order[len(order) // 5 :]
     return dataclasses.replace(
         digits,
         name="digits, validation",
-        x_train=digits.x_train[kept],
-        y_train=digits.y_train[kept],
+        x_train=digits.x_train[rest],
+        y_train=digits.y_train[rest],
         x_test=digits.x_train[held],
         y_test=digits.y_train[held],
         digest=f"{digits.digest}, validation",
