@@ -17,7 +17,7 @@ POINTS = 0.02
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return compare(["ensemble", "feddf", *DATA_FREE], seeds=3)
+    return compare(["ensemble", "feddf", *DATA_FREE], seeds=3, **{"ensemble.rule": "logits"})  # their teacher
 
 
 def test_on_every_partition_feddf_is_at_most_two_points_above_its_teacher(outcomes):

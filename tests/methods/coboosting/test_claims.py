@@ -42,7 +42,7 @@ def scores(alpha):
     """Accuracies by name, each `[SEEDS]`."""
     by_name: dict[str, list[float]] = {}
     methods = ["coboosting", "dense", "ensemble"] if alpha < 1 else ["ensemble"]
-    for event in job(methods, seeds=SEEDS, alpha=alpha, clients=CLIENTS):
+    for event in job(methods, seeds=SEEDS, alpha=alpha, clients=CLIENTS, **{"ensemble.rule": "logits"}):
         if event.error is not None:
             raise event.error
         if event.outcome is None:
