@@ -32,7 +32,7 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
@@ -44,6 +44,8 @@ class Scaffold(Iterative):
 
     counts_steps = True
 
+    # Half of the others': with 10 epochs, training diverged in some federations of 20 clients.
+    local_epochs: int = epochs_knob(5)
     eta_s: float = knob(
         1.0, "Server rate", "How far the server follows the mean change.", symbol="η_s", low=0.01, high=2
     )

@@ -50,27 +50,26 @@ State = dict[str, Tensor]
 Server = Callable[[State, list[State]], State]
 
 
+def epochs_knob(default: int) -> Any:
+    """The field `local_epochs` of an iterative method."""
+    text = "Passes over its own data that a client makes in a round."
+    return knob(default, "Epochs a round", text, symbol="E", low=1, high=1000)
+
+
 @dataclass(frozen=True)
 class Iterative(Method):
     """The numbers that every iterative method has.
 
     FENS gives its iterative baselines up to 100 rounds of 2 local epochs. Here a client of the digits has so few
     samples that 2 epochs are about 8 steps of SGD, and 20 such rounds end far below what the rounds could reach: 10
-    epochs are the default, five times the passes of a one-shot method. With 2 epochs the local work of 20 rounds is
-    that of one shot (`local_passes`).
+    epochs are the default (5 for SCAFFOLD), five times the passes of a one-shot method. With 2 epochs the local work
+    of 20 rounds is that of one shot (`local_passes`).
     """
 
     trains_locally = False
 
     rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="T", low=1, high=1000)
-    local_epochs: int = knob(
-        10,
-        "Epochs a round",
-        "Passes over its own data that a client makes in a round.",
-        symbol="E",
-        low=1,
-        high=1000,
-    )
+    local_epochs: int = epochs_knob(10)
     per_round: int = knob(
         0, "Clients a round", "How many take part, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
     )
