@@ -16,7 +16,7 @@ from ..study import Outcome, compare, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import MANY, accuracies, alike, percent, runs, said, title
+from .runs import LOGITS, MANY, accuracies, alike, percent, runs, said, title
 from .view import Card, worked
 
 __all__ = ["percent"]  # used by the notebook, made elsewhere
@@ -82,12 +82,12 @@ def same_answers(one: Outcome, other: Outcome) -> Card:
 
 
 def difference(method: str, other: str, alpha: float) -> Card:
-    """Mean gap over seeds with its band."""
+    """Mean gap over seeds with its band; the ensemble is the mean of logits, of which `counted` is a weighted form."""
     return worked(_gap_words(method, other, alpha))
 
 
 def _gap_words(method: str, other: str, alpha: float) -> str:
-    outcomes = runs([method, other], alpha, seeds=MANY)
+    outcomes = runs([method, other], alpha, seeds=MANY, **(LOGITS if other == "ensemble" else {}))
     of = statistics.difference(accuracies(outcomes, method), accuracies(outcomes, other))
     word = significance(of, clear="clear" if of.mean > 0 else "clearly worse")
     return f"α = {alpha:g}: {method} − {other} = {in_points(of)} ({MANY} seeds): {word}."
@@ -133,7 +133,7 @@ def is_own(method: str) -> bool:
 def example_runs() -> list[Any]:
     """Runs of the solution, `counted` with γ = 0.5 under a new name; without it, of the ensemble alone."""
     methods = ["ensemble", *filter(METHODS.__contains__, [GIVEN])]
-    outcomes = runs(methods, 1, seeds=MANY, **{f"{method}.power": 0.5 for method in methods[1:]})
+    outcomes = runs(methods, 1, seeds=MANY, **LOGITS, **{f"{method}.power": 0.5 for method in methods[1:]})
     return [
         SimpleNamespace(
             method="rooted" if o.method == GIVEN else o.method,
