@@ -19,9 +19,8 @@ recipe on soft labels, `distil_steps` batches rounded to whole epochs; local_epo
 Fed-ET compares with it, the server's model is larger than the clients'; here it is as large as the largest there.
 
 Few local epochs do not work on the digits: while most clients answer with their largest class whatever they
-see, the mean prediction is one class for nearly all images, and sharpening makes it everyone's target. On a
-validation part of the training images (M = 10, α = 0.1, seeds 0-3, T = 10, 20 distillation epochs): 0.11 with E = 4,
-0.49 with 20, 0.55 with 40.
+see, the mean prediction is one class for nearly all images, and sharpening makes it everyone's target. With M = 10, α =
+0.1, seeds 0-9, 4 local epochs a round give 26 ± 5 %, the recipe's 59 ± 7 %.
 """
 
 from collections.abc import Sequence

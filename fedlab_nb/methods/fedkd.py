@@ -11,11 +11,12 @@ model: clients go on from it with all their local epochs, and so does the studen
 two of FENS' three cases, and the one that it plots.
 
 Choices: loss=kl with a temperature is the other common reading of knowledge distillation, and the classroom's, since it
-is clearly better on validation images. Quantised inference is left
-out, as in FENS. The paper's public samples come from another data set (CIFAR-100 for CIFAR-10); here they are the
-data set's own public part. Counts say nothing of how sure a model is: as an ensemble on a validation part of the
-digits, six partitions, the rule has 0.43 on average where the plain mean has 0.37, but on one of them 0.09 against
-0.45.
+is clearly better on validation images. Quantised inference is left out, as in FENS. The paper's public samples come
+from another data set (CIFAR-100 for CIFAR-10); here they are the data set's own public part.
+
+Counts say nothing of how sure a model is. As an ensemble on the digits (M = 10, α = 0.1, seeds 0-9) the rule has
+51 ± 21 %, the plain mean of logits 37 ± 13 % (13 ± 15 points more: within the noise);
+FedKD has 51 ± 21 %, FedDF 36 ± 12 %.
 """
 
 from collections.abc import Sequence

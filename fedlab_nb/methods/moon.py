@@ -13,9 +13,8 @@ another architecture. In a client's first round it has no previous model; with z
 λ_con log 2 without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's
 table of properties says so.
 
-Without augmentation and a projection head the term does not help: on the digits (M = 10, α = 0.1, E = 2, seeds 0-5,
-a validation part of the training images) accuracy is 0.735 with λ_con = 0, 0.722 with 0.1, 0.604 with 1 and 0.430
-with 5.
+Without augmentation and a projection head the term does not help here: on the digits (M = 10, α = 0.1, T = 20, E = 10,
+seeds 0-9) MOON has 85 ± 5 %, FedAvg with as many rounds 86 ± 6 % (1 ± 3 points less: within the noise).
 """
 
 import torch
