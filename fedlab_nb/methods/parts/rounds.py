@@ -62,7 +62,7 @@ class Iterative(Method):
 
     FENS gives its iterative baselines up to 100 rounds of 2 local epochs. Here a client of the digits has so few
     samples that 2 epochs are about 8 steps of SGD, and 20 such rounds end far below what the rounds could reach: 10
-    epochs are the default (5 for SCAFFOLD), five times the passes of a one-shot method. With 2 epochs the local work
+    epochs are the default (4 for SCAFFOLD), five times the passes of a one-shot method. With 2 epochs the local work
     of 20 rounds is that of one shot (`local_passes`).
     """
 

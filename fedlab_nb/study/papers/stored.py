@@ -73,7 +73,7 @@ def make(
             if run.label not in cells[run.name] and run.label == "accuracy" and run.cells[0].plan.name not in anew:
                 cells[run.name] |= from_table(run, seeds, plain)
         missing = [run for run in runs if not {run.label, "failed"} & set(cells[run.name])]
-        made = carry_out(missing, workers=workers, cache=True, progress=None, watch=watch)
+        made = carry_out(missing, workers=workers, cache=True, progress=None, watch=watch) if missing else {}
         for run in runs:
             cell = cells[run.name]
             done = [made[run.name, seed] for seed in seeds if (run.name, seed) in made]

@@ -12,7 +12,7 @@ from ...errors import FedlabError
 
 ALPHAS = (0.01, 0.05, 0.1, 0.3, 1.0, 10.0)
 CLIENTS = (5, 10, 20)
-SEEDS = (0, 1, 2)
+SEEDS = tuple(range(10))
 FILE = Path(__file__).parent / "digits.json"
 KEYS = ("method", "alpha", "clients", "seed")
 COLUMNS = (*KEYS, "accuracy", "bytes_up", "bytes_down", "parameters", "seconds_local", "seconds_method")
