@@ -138,7 +138,7 @@ def test_what_the_lesson_says_holds():
     assert score(fens, "fens") > score(fens, "ensemble") + 20
     assert score(fens, "fedadam") > score(fens, "fens") + 3
     text = repr(lesson.reality())
-    assert text.count("points, clear") == 1 and text.count("within the noise") == 2
+    assert text.count("points, clear") == 2 and text.count("within the noise") == 2
     weight, product, below = repr(lesson.likenesses()).splitlines()
     correlation = [float(line.split("samples ")[1].split(";")[0]) for line in (weight, product)]
     assert correlation[1] > correlation[0] + 0.2 and int(below.split()[0]) > 10
