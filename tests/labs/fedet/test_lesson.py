@@ -230,6 +230,6 @@ def test_the_terms_of_the_bound():
     picture = lesson.bound()
     assert [float(row["sum"]) > 2 * float(row["loss of the mean"]) for row in picture.table] == [True] * 3
     assert all(float(row["loss of the mean"]) <= float(row["mean loss"]) for row in picture.table)  # Jensen
-    assert [float(row["(iii) skew, at most"]) for row in picture.table] == sorted(
-        (float(row["(iii) skew, at most"]) for row in picture.table), reverse=True
+    assert [float(row["more than (iii), skew"]) for row in picture.table] == sorted(
+        (float(row["more than (iii), skew"]) for row in picture.table), reverse=True
     )
