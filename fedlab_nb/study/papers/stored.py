@@ -96,7 +96,7 @@ def make(
 def from_table(run: Wanted, seeds: Sequence[int], table: Stored) -> dict[str, Any]:
     """The run's cell from the stored table of results; {} where that lacks it, or has it with other settings."""
     plan, s = run.cells[0].plan, run.cells[0].plan.settings
-    usual = plans_for(Settings.make(alpha=s.alpha, clients=s.clients, seed=s.seed, **SETTINGS), [plan.name])[0]
+    usual = plans_for(Settings.make(alpha=s.alpha, clients=s.clients, seed=s.seed, device="cpu"), [plan.name])[0]
     rows = [table.rows.get((plan.name, float(s.alpha), s.clients, seed)) for seed in seeds]
     then = table.about.get("methods", {}).get(plan.name, {}).get("options", {"": ""})
     same = is_now(plan.name, then) and table.about.get("recipe") == recipe()
