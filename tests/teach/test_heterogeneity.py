@@ -121,5 +121,5 @@ def test_reality_check_holds(alpha):
     ensemble, fens, fedlpa, bound = (lesson.percent(outcomes, m) for m in ("ensemble", "fens", "fedlpa", "centralized"))
     for method in (fens, fedlpa):
         assert (ensemble + bound) / 2 < method < bound
-    by_probability = lesson.runs(("ensemble",), alpha, rule="probabilities")
-    assert lesson.percent(by_probability, "ensemble") > ensemble
+    by_logits = lesson.runs(("ensemble",), alpha, rule="logits")
+    assert ensemble > lesson.percent(by_logits, "ensemble")
