@@ -28,7 +28,11 @@ def ended(run):
 
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
-    model, x, y = ended(Ensemble(rule=rule).run(context(federation))), x_test(federation), federation.dataset.y_test
+    model, x, y = (
+        ended(Ensemble(rule=rule).run(context(federation))),
+        x_test(federation).clone(),
+        federation.dataset.y_test,
+    )
     passes, logits = [], model.clients.logits
     monkeypatch.setattr(model.clients, "logits", lambda x: passes.append(len(x)) or logits(x))
     shares = model.measured(x, y).accuracy_by_rule
