@@ -48,7 +48,7 @@ def activation_loss(features: list[Tensor]) -> Tensor:
 class FDafl(GeneratorKnobs):
     """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
 
-    server_lr: float = knob(0.2, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
+    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
     generator_steps: int = knob(
         8, "Generator steps", "Adam steps an epoch, a fresh batch each.", symbol="T_G", low=1, high=5000
     )

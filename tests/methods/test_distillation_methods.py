@@ -35,7 +35,7 @@ def test_a_student_with_convolutions_takes_smaller_steps(name):
     def rate(**setting):
         return plans_for(Settings.make(**setting), [name])[0].method.server_lr
 
-    assert rate(model="mlp") == (0.2 if name == "fdafl" else 0.1) and rate(model="cnn") == rate(model="mlp,cnn") == 0.02
+    assert rate(model="mlp") == 0.1 and rate(model="cnn") == rate(model="mlp,cnn") == 0.02
     assert rate(model="cnn", preset="fusefl") == 0.01 and rate(model="cnn", server_lr=0.3) == 0.3
 
 

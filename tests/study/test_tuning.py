@@ -72,6 +72,33 @@ def test_a_try_is_taken_only_where_it_is_clearly_better():
     assert table(first, [0.51, 0.61, 0.71], [0.61, 0.7, 0.79]).chosen("methods", "m") == 2
 
 
+def test_a_try_that_is_clearly_worse_without_skew_is_not_taken():
+    def table(*, mild):
+        made = {"method": "m", "alpha": 0.1, "knobs": {}}
+        tries = {"methods": [[0.5, 0.6, 0.7], [0.56, 0.65, 0.77], [0.61, 0.7, 0.79]], "guard": mild}
+        rows = {
+            (part, "m", n, 0.1): {**made, "part": part, "accuracy": accuracies}
+            for part, of_part in tries.items()
+            for n, accuracies in enumerate(of_part)
+        }
+        return Tried({"seeds": [200, 201, 202]}, rows)
+
+    first, better, noisy, worse = [0.9, 0.9, 0.91], [0.95, 0.96, 0.95], [0.8, 0.95, 0.9], [0.4, 0.5, 0.4]
+    assert table(mild=[first, better, better]).better("methods", "m") == [2, 1]
+    assert table(mild=[first, better, better]).chosen("methods", "m") == 2
+    assert table(mild=[first, better, noisy]).chosen("methods", "m") == 2
+    assert table(mild=[first, better, worse]).chosen("methods", "m") == 1
+    assert table(mild=[first, worse, worse]).chosen("methods", "m") == 0
+
+
+def test_every_better_try_was_run_without_skew():
+    for method in PARTS["methods"].tries:
+        places = {(alpha, seed) for alpha in grid()["guard"] for seed in grid()["seeds"]}
+        for number in TABLE.better("methods", method):
+            assert set(TABLE.accuracies("guard", method, number)) == places
+            assert set(TABLE.accuracies("guard", method, 0)) == places
+
+
 @pytest.mark.parametrize(("method", "number"), [("fens", 2), ("fedlpa", 3), ("regmean", 4)])
 def test_a_sample_of_the_table_computed_again(method, number):
     part = PARTS["methods"]

@@ -22,7 +22,7 @@ from ..outcome import Outcome
 from ..results import write
 from ..settings import Settings, plans_for
 from ..store import store_folder
-from .table import COLUMNS, FILE, Key, Tried, read
+from .table import COLUMNS, FILE, GUARD, Key, Tried, read
 from .tries import Knobs, Part, grid, parts, validation_digits
 
 COMMAND = "python -m fedlab_nb.study.tuning"
@@ -40,19 +40,28 @@ def validation_file() -> Path:
     return path
 
 
-def cells(part: Part, method: str, known: Tried | None, dataset: Path) -> list[list[list[Cell]]]:
-    """Runs of all tries of `method`, `[alpha][seed][try]`."""
+def cells(
+    part: Part,
+    method: str,
+    known: Tried | None,
+    dataset: Path,
+    *,
+    numbers: Sequence[int] = (),
+    alphas: Sequence[float] = (),
+) -> list[list[list[Cell]]]:
+    """Runs of the tries `numbers` of `method` (none: of all), `[alpha][seed][try]`; `alphas`: others than its own."""
     base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"]}
     more = chosen_before(part, method, known)
     groups = []
-    for alpha in grid()["alphas"]:
+    for alpha in alphas or grid()["alphas"]:
         rows = []
         for seed in grid()["seeds"]:
-            made = [
-                Settings.make(**base, alpha=alpha, seed=seed, **part.overrides(method, {**more, **knobs}))
-                for knobs in part.tries[method]
-            ]
-            rows.append([Cell(plans_for(s, [method])[0], {"try": n, "alpha": alpha}) for n, s in enumerate(made)])
+            made = {
+                n: Settings.make(**base, alpha=alpha, seed=seed, **part.overrides(method, {**more, **knobs}))
+                for n, knobs in enumerate(part.tries[method])
+                if not numbers or n in numbers
+            }
+            rows.append([Cell(plans_for(s, [method])[0], {"try": n, "alpha": alpha}) for n, s in made.items()])
         groups.append(rows)
     return groups
 
@@ -90,14 +99,27 @@ def make(
                 continue
             known = Tried(about(), rows) if rows else None
             outcome_of = computed(cells(part, method, known, dataset), workers)
-            for _, _, number, alpha in wanted:
-                outcomes = [outcome_of[number, alpha, seed] for seed in grid()["seeds"]]
-                values = [part.name, method, number, tries[number], alpha, [*map(accuracy, outcomes)], sent(outcomes)]
-                rows[part.name, method, number, alpha] = dict(zip(COLUMNS, values, strict=True))
+            rows |= rows_of(part.name, method, tries, outcome_of)
+            better = Tried(about(), rows).better(part.name, method)
+            if part.name == "methods" and better:
+                at = {"numbers": [0, *better], "alphas": grid()["guard"]}
+                rows |= rows_of(GUARD, method, tries, computed(cells(part, method, known, dataset, **at), workers))
             save(path, rows)
             table = Tried(about(), rows)
             means = " ".join(f"{100 * table.mean(part.name, method, n):.1f}" for n in range(len(tries)))
             watch(f"{part.name} {method}: {means}; {table.chosen(part.name, method)}")
+
+
+def rows_of(
+    part: str, method: str, tries: Sequence[Knobs], outcome_of: Mapping[tuple[int, float, int], Outcome | None]
+) -> dict[Key, Mapping[str, Any]]:
+    """The outcomes {(try, alpha, seed): outcome} as rows of the table."""
+    rows: dict[Key, Mapping[str, Any]] = {}
+    for number, alpha in sorted({at[:2] for at in outcome_of}):
+        outcomes = [outcome_of[number, alpha, seed] for seed in grid()["seeds"]]
+        values = [part, method, number, tries[number], alpha, [*map(accuracy, outcomes)], sent(outcomes)]
+        rows[part, method, number, alpha] = dict(zip(COLUMNS, values, strict=True))
+    return rows
 
 
 def accuracy(outcome: Outcome | None) -> float:
@@ -117,6 +139,7 @@ def about() -> dict[str, Any]:
 def save(path: Path, rows: Mapping[Key, Mapping[str, Any]]) -> None:
     """The file, whole or not at all; one row a line, in the order of the study."""
     order = {(part.name, method): i for i, part in enumerate(parts().values()) for method in part.tries}
+    order |= {(GUARD, method): len(order) for method in parts()["methods"].tries}
     keys = sorted((k for k in rows if k[:2] in order), key=lambda k: (order[k[:2]], list(METHODS).index(k[1]), k[2:]))
     lines = [json.dumps([rows[key][name] for name in COLUMNS]) for key in keys]
     head = json.dumps({**about(), "columns": COLUMNS}, indent=1)

@@ -13,6 +13,7 @@ from ..statistics import Band, difference
 from .tries import Knobs, parts
 
 FILE = Path(__file__).parent / "digits.json"
+GUARD = "guard"  # the part of the table with the runs at the guard's alphas
 COLUMNS = ("part", "method", "try", "knobs", "alpha", "accuracy", "bytes")
 Key = tuple[str, str, int, float]  # part, method, try, alpha
 
@@ -50,12 +51,26 @@ class Tried:
         )
         return difference(one, first)  # type: ignore[arg-type]
 
-    def chosen(self, part: str, *methods: str) -> int:
-        """The try that is taken: of those clearly better than the first one the best; else the first one. `methods`:
-        the method, or all judges of a recipe."""
+    def better(self, part: str, *methods: str) -> list[int]:
+        """The tries that are clearly better than the first one, the best one first. `methods`: as in `chosen`."""
         leads = [self.lead(part, methods, number) for number in range(len(self.tries(part, methods[0])))]
-        better = [n for n, lead in enumerate(leads) if lead.verdict == "clear" and lead.mean > 0]
-        return max(better, key=lambda number: leads[number].mean, default=0)
+        clear = [n for n, lead in enumerate(leads) if lead.verdict == "clear" and lead.mean > 0]
+        return sorted(clear, key=lambda number: -leads[number].mean)
+
+    def guarded(self, method: str, number: int) -> bool:
+        """Whether a try of `method` is not clearly worse than the first one where there is no skew."""
+        if not self.accuracies(GUARD, method, number):
+            return True
+        lead = self.lead(GUARD, (method,), number)
+        return lead.verdict != "clear" or lead.mean > 0
+
+    def chosen(self, part: str, *methods: str) -> int:
+        """The try that is taken: of those clearly better than the first one the best that passes the guard; else the
+        first one. `methods`: the method, or all judges of a recipe."""
+        better = self.better(part, *methods)
+        if part == "methods":
+            better = [number for number in better if self.guarded(methods[0], number)]
+        return better[0] if better else 0
 
     def mean(self, part: str, method: str, number: int) -> float:
         """Mean validation accuracy of a try over all alphas and seeds."""

@@ -31,8 +31,8 @@ class Part:
 
 
 def grid() -> dict[str, Any]:
-    """`clients`, `alphas` and `seeds`, the same for every try of every method."""
-    return {name: declared(NAME)[name] for name in ("clients", "alphas", "seeds")}
+    """`clients`, `alphas`, `guard` (more alphas) and `seeds`, the same for every try of every method."""
+    return {name: declared(NAME)[name] for name in ("clients", "alphas", "guard", "seeds")}
 
 
 def parts() -> dict[str, Part]:
