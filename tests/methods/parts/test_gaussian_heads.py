@@ -17,11 +17,6 @@ def head(name, x, y, shrinkage=0.0, classes=4):
     return scores(class_sums(x, y, classes, HEADS[name]), name, shrinkage)
 
 
-def direction(slopes):
-    """Differences between the classes' slopes: what a linear classifier's decisions are made of."""
-    return slopes - slopes.mean(1, keepdim=True)
-
-
 def test_ldas_direction_is_scikit_learns():
     x, y = samples(200)
     theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(x.numpy(), y.numpy())
@@ -71,7 +66,7 @@ def test_full_shrinkage_is_the_nearest_mean_up_to_priors():
 
 
 def test_shrinkage_is_that_of_the_covariance():
-    (x, y), (new, _) = samples(200), samples(50, seed=1)
+    x, y = samples(200)
     sums, s = class_sums(x, y, 4, "pooled"), 0.3
     within = sums.within()
     mixed = (1 - s) * within + s * within.diagonal().mean() * torch.eye(5, dtype=EXACT)
