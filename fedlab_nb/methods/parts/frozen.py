@@ -1,0 +1,169 @@
+"""Frozen features: a map from samples to d numbers that nobody trains, and models that read them with one head.
+
+What one sums over clients (AFL, Gaussian heads) needs the same features at every client. They come from one of four
+places (`features`):
+
+- `pixels`: the sample itself, flattened. Nothing is sent.
+- `relu`: max(0, (x - c) V + b), V ~ N(0, 2/p), b ~ N(0, 1/4), for samples of p numbers; c = 0.3 for images, which lie
+  in [0, 1], and 0 for rows. All that comes down is the seed, 8 bytes a client.
+- `conv`: random 5x5 filters whose weights sum to 0, ReLU, then the mean in each of 4x4 cells: 16 numbers a filter.
+  The seed comes down.
+- `client`: the network of the client with most samples, without its last layer. It trains alone, uploads the network
+  and all others get it; d is the length of its feature vector.
+
+The papers take a network that was trained on ImageNet; these are what a classroom without a download has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import demand
+from ...models import load_state, model_state, parameter_count
+from ...rng import generator
+from ...training import Recipe, in_chunks, train_clients
+from ..base import GlobalModel, Report, Steps, knob, reported
+from ..context import Context, check_finite
+
+KINDS = ("pixels", "relu", "conv", "client")
+CENTRE = 0.3  # about the mean of the classroom's pixels
+FILTER, CELLS = 5, 4  # side of a random filter; cells a side that its map is averaged in
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """A feature map: `frozen(x [N, ...])` is `[N, size]`, without an appended 1. `parameters`: its random or trained
+    numbers."""
+
+    module: nn.Module
+    size: int
+
+    @property
+    def parameters(self) -> int:
+        return parameter_count(self.module)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return in_chunks(self.module, x)[:, : self.size]
+
+
+class HeadModel(GlobalModel):
+    """Frozen features and a head: `head(features [N, d])` gives scores `[N, C]`; `numbers`: how many the head has."""
+
+    def __init__(
+        self, frozen: Frozen, head: Callable[[Tensor], Tensor], numbers: int, report: Report | None = None
+    ) -> None:
+        self.frozen, self.head = frozen, head
+        self.parameters = frozen.parameters + numbers
+        self.report = report or Report()
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.frozen(x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return self.head(self.frozen(x))
+
+
+# ------------------------------------------------------------------------------------------------ the knobs
+def features_knob(default: str = "pixels") -> Any:
+    """The field `features` of the methods that read frozen features."""
+    text = (
+        "What the head reads: the pixels; random features of one layer, or of random filters; or the largest client's "
+        "network without its last layer, which all clients then get."
+    )
+    return knob(default, "Features", text, symbol="φ", options=KINDS)
+
+
+def size_knob(default: int = 256) -> Any:
+    """The field `size`: d of the random features."""
+    text = "How many random features there are (relu and conv; pixels and client have a number of their own)."
+    return knob(default, "Number of features", text, symbol="d", low=1, high=8192, log=True)
+
+
+def features_seed_knob() -> Any:
+    """The field `features_seed`, which is apart from the run's own seed, so that runs share their features."""
+    text = "What the random features are drawn from. Every client gets this number, and draws the same."
+    return knob(0, "Seed of the features", text, low=0, high=2**31 - 1)
+
+
+# ------------------------------------------------------------------------------------------------ making them
+def check_features(ctx: Context, kind: str, title: str) -> None:
+    """UsageError, in one sentence, if these samples cannot have features of this `kind`."""
+    demand(kind != "conv" or ctx.has("images"), "frozen.rows", title=title)
+
+
+def feature_passes(kind: str, recipe: Recipe, sizes: Sequence[float]) -> float:
+    """Passes of local training, the mean over clients: for `client` one of them trains."""
+    return recipe.epochs / len(sizes) if kind == "client" else 0.0
+
+
+def frozen_features(ctx: Context, kind: str, size: int, seed: int) -> Steps[Frozen]:
+    """The features of this run, the same at every client and at the server; what they cost is on `ctx.link`.
+
+    Client side: call it outside `with ctx.server()`. Phases "seed of the features", or for `client` "initial model"
+    (to the largest client; nothing with init="different") and "features" (its network without the last layer: up once,
+    then down to each of the others).
+    """
+    if kind == "client":
+        return (yield from _of_largest_client(ctx))
+    if kind != "pixels":
+        seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
+    return drawn(kind, ctx.input_shape, size, seed, device=ctx.device, dtype=ctx.dtype)
+
+
+def drawn(
+    kind: str,
+    input_shape: Sequence[int],
+    size: int,
+    seed: int,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Frozen:
+    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `size` numbers.
+
+    The same seed draws the same numbers on every device and, to rounding, in every dtype.
+    """
+    inputs = prod(input_shape)
+    if kind == "pixels":
+        return Frozen(nn.Flatten(), inputs)
+    stream = generator(seed, "frozen features", kind)
+    if kind == "relu":
+        weight = torch.randn(size, inputs, generator=stream) * (2 / inputs) ** 0.5
+        bias = torch.randn(size, generator=stream) / 2
+        if len(input_shape) == 3:
+            bias = bias - CENTRE * weight.sum(1)
+        layers = [nn.Flatten(), _filled(nn.Linear(inputs, size, device="meta"), weight, bias), nn.ReLU()]
+    else:
+        channels, filters = input_shape[0], ceil(size / CELLS**2)
+        weight = torch.randn(filters, channels, FILTER, FILTER, generator=stream)
+        weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
+        convolution = nn.Conv2d(channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta")
+        layers = [_filled(convolution, weight), nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
+    return Frozen(nn.Sequential(*layers).to(device, dtype).eval(), size)
+
+
+def _filled(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+    """`layer` with these numbers, which nothing trains."""
+    layer.register_parameter("weight", nn.Parameter(weight, requires_grad=False))
+    if bias is not None:
+        layer.register_parameter("bias", nn.Parameter(bias, requires_grad=False))
+    return layer
+
+
+def _of_largest_client(ctx: Context) -> Steps[Frozen]:
+    """Client k with most samples (of equals the first) trains as it does in every method; its body goes to all."""
+    k = max(range(ctx.clients_count), key=lambda client: ctx.sizes[client])
+    model = ctx.initial_model(k)
+    if ctx.init == "same":
+        load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
+    ticks = train_clients([model], [ctx.private.train(k)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, ids=[k])
+    yield from reported("local training", ticks)
+    check_finite(model, f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
+    received = ctx.link.up(k, model_state(model.body), phase="features")
+    others = [client for client in range(ctx.clients_count) if client != k]
+    load_state(model.body, ctx.link.broadcast(received, phase="features", clients=others))
+    return Frozen(model.body.eval(), model.classifier.in_features)

@@ -1,0 +1,115 @@
+"""Frozen features: the formulas, the same numbers from the same seed, and what they cost on the link."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.parts.frozen import HeadModel, check_features, drawn, feature_passes, frozen_features
+from fedlab_nb.models import model_state
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+
+
+def context(clients=3, model="mlp", **more):
+    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
+    kinds = [(model, federation.dataset.input_shape, 10, None)] * clients
+    return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **more)
+
+
+def finish(run):
+    while True:
+        try:
+            next(run)
+        except StopIteration as stop:
+            return stop.value
+
+
+def images(n=7, shape=(1, 8, 8)):
+    return torch.rand(n, *shape, generator=torch.Generator().manual_seed(1), dtype=EXACT)
+
+
+def test_pixels_are_the_sample_and_cost_nothing():
+    ctx = context()
+    frozen = finish(frozen_features(ctx, "pixels", 256, 0))
+    x = images().float()
+    assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
+    assert ctx.link.ledger.total == 0
+
+
+@pytest.mark.parametrize("kind", ["relu", "conv"])
+@pytest.mark.parametrize("size", [16, 50])
+def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, size):
+    ctx = context(clients=4)
+    frozen, x = finish(frozen_features(ctx, kind, size, 3)), images().float()
+    assert frozen(x).shape == (7, size) and frozen.size == size and (frozen(x) >= 0).all()
+    assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
+    assert torch.equal(frozen(x), drawn(kind, (1, 8, 8), size, 3)(x))
+    assert not torch.equal(frozen(x), drawn(kind, (1, 8, 8), size, 4)(x))
+    torch.testing.assert_close(drawn(kind, (1, 8, 8), size, 3, dtype=EXACT)(x.double()).float(), frozen(x))
+
+
+def test_relu_features_by_the_formula():
+    frozen, x = drawn("relu", (1, 8, 8), 2000, 0, dtype=EXACT), images()
+    weight, bias = frozen.module[1].weight.T, frozen.module[1].bias
+    centred = bias + 0.3 * weight.sum(0)  # b of the formula
+    torch.testing.assert_close(frozen(x), ((x.flatten(1) - 0.3) @ weight + centred).clamp_min(0))
+    assert weight.var().item() == pytest.approx(2 / 64, rel=0.02) and centred.std().item() == pytest.approx(0.5, 0.05)
+    rows = drawn("relu", (5,), 2000, 0)  # standardised: nothing to centre
+    assert rows.module[1].bias.mean().abs() < 0.05 and rows.module[1].weight.var().item() == pytest.approx(
+        0.4, rel=0.05
+    )
+
+
+def test_filters_do_not_see_a_constant_and_average_their_cells():
+    frozen, x = drawn("conv", (3, 8, 8), 32, 0, dtype=EXACT), images(shape=(3, 8, 8))
+    (filters,) = frozen.module[0].parameters()
+    assert filters.shape == (2, 3, 5, 5) and filters.sum((1, 2, 3)).abs().max() < 1e-6
+    maps = F.conv2d(x, filters, padding=2).clamp_min(0)
+    cells = torch.stack([maps[:, 1, 2 * i : 2 * i + 2, 6:8].mean((1, 2)) for i in range(4)], 1)
+    torch.testing.assert_close(frozen(x)[:, 16:].view(-1, 4, 4)[:, :, 3], cells)
+
+
+@pytest.mark.parametrize("init", ["same", "different"])
+def test_the_largest_clients_network_goes_up_and_to_the_others(init):
+    ctx = context(clients=3, init=init)
+    largest = max(range(3), key=lambda k: ctx.sizes[k])
+    frozen = finish(frozen_features(ctx, "client", 256, 0))
+    kept = {}
+    other = context(clients=3, init=init, remember=lambda c: kept.update(c=c))
+    finish(other.local_training())
+    x = images().float()
+    torch.testing.assert_close(frozen(x), kept["c"].module(largest).features(x))  # as it trains in every method
+    body = sum(t.numel() for t in model_state(frozen.module).values())
+    whole = body + 32 * 10 + 10
+    down = 4 * whole if init == "same" else 0
+    expected = {k: (4 * body, down) if k == largest else (0, 4 * body) for k in range(3)}
+    assert ctx.link.ledger.by_client() == expected and frozen.size == 32
+    assert feature_passes("client", Recipe(epochs=2), [1, 1, 1]) == pytest.approx(2 / 3)
+    assert feature_passes("relu", Recipe(epochs=2), [1, 1, 1]) == 0
+
+
+def test_one_client_keeps_its_network_to_itself():
+    ctx = context(clients=1)
+    frozen = finish(frozen_features(ctx, "client", 256, 0))
+    body = sum(t.numel() for t in model_state(frozen.module).values())
+    assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)
+
+
+def test_a_head_reads_the_features():
+    frozen, x = drawn("relu", (1, 8, 8), 20, 0), images().float()
+    model = HeadModel(frozen, lambda f: f[:, :10] * 2, 7)
+    assert torch.equal(model.logits(x), 2 * model.features(x)[:, :10])
+    assert model.parameters == 7 + 64 * 20 + 20
+
+
+def test_rows_have_no_convolutions():
+    ctx = context()
+    check_features(ctx, "conv", "AFL")
+    ctx.input_shape = (5,)
+    check_features(ctx, "relu", "AFL")
+    with pytest.raises(UsageError, match="AFL has convolutions only for images"):
+        check_features(ctx, "conv", "AFL")
