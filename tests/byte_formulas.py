@@ -52,6 +52,11 @@ def fedcvae_bytes(decoder: int, classes: int) -> int:
     return state_bytes(decoder) + FLOAT * classes
 
 
+def distilled_bytes(images: int, pixels: int, state: int = 0) -> int:
+    """Distilled data: images of p numbers and their labels (int32) up; the initial model down where one is trained."""
+    return FLOAT * images * (pixels + 1) + state_bytes(state)
+
+
 def logit_bytes(samples: int, classes: int) -> int:
     """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
     return FLOAT * samples * classes

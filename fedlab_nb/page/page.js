@@ -6,6 +6,7 @@ const GROUPS = {
   "One shot: keep the members": ["ensemble", "fens", "fedov"],
   "One shot: distil": ["fedet", "coboosting", "feddf", "fedkd", "fadi", "fdafl", "dense", "fedcvae"],
   "One shot: fuse blocks": ["fusefl"],
+  "One shot: send data": ["distilled"],
   "Many rounds": ["fedavg_multi", "fedprox", "scaffold", "fednova", "fedadam", "fedyogi", "moon", "dsfl"],
   "Bounds": BOUNDS,
 };

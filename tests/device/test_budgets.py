@@ -98,6 +98,7 @@ FEWER_MORE = {
     "F-ADI's pixel step": ("fadi", "steps", 2, 9),
     "FedDF's distillation step": ("feddf", "batch", 256, 32),
     "FedCVAE's step": ("fedcvae", "steps", 2, 9),
+    "the step of kernel inducing points": ("distilled", "steps", 2, 9),
     "FENS' local step": ("fens", "local_steps", 2, 4),
     "FedLPA's gradient step": ("fedlpa", "iterations", 5, 7),  # at powers of two it looks whether it diverges
 }
@@ -109,7 +110,12 @@ CASES = [(step, way) for step in FEWER_MORE for way in (("loop", "stacked") if "
 @pytest.mark.parametrize(("step", "backend"), CASES)
 def test_more_steps_are_no_more_transfers(step, backend, device):
     method, knob, few, many = FEWER_MORE[step]
-    more = {"fedlpa": {"fedlpa.solver": "gd"}, "dense": {"dense.batch": 32}}.get(method, {})
+    special = {
+        "fedlpa": {"fedlpa.solver": "gd"},
+        "dense": {"dense.batch": 32},
+        "distilled": {"distilled.images": "kip"},
+    }
+    more = special.get(method, {})
     name = knob if knob == "batch_size" else f"{method}.{knob}"
     assert name == knob or knob in {field.name for field in METHODS[method].fields()}
     one, other = (moved(method, backend=backend, **more | {name: value}) for value in (few, many))

@@ -1,0 +1,160 @@
+"""Distilled data: each client sends a few images a class, and the server learns from their union.
+
+After FedD3 (Song et al., 2022, arXiv 2208.11311) and FedSD2C (Zhang, Liu, Wang, NeurIPS 2024, arXiv 2412.05186).
+
+Clients: for each class that client k holds, m images (fewer if it has fewer): `random` samples; centres of `kmeans`;
+kernel inducing points, `kip` (Nguyen et al., ICLR 2021, FedD3's method), images X_s that make
+
+    ½ mean ‖K(X, X_s) (K(X_s, X_s) + ρ tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
+
+small, K the tangent kernel of a ReLU perceptron; or `crops`, FedSD2C as far as it goes without its autoencoder.
+Link: the images and their labels go up, 4 (p + 1) bytes each with p pixels. Nothing comes down, except that clients
+that train a network for `crops` get the initial model first, as in the other methods.
+Server: trains a network on the union of the images, or solves one kernel regression on it.
+
+Departures: FedD3 has a kernel of depth 4, a rate of 0.004, up to 3,000 steps until 99.9 % of a client's samples are
+right, ρ = 1e-6 and 10 images a client; here steps, depth and ρ are knobs, m counts images a class, and pixels stay in
+[0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent vectors of
+SDXL's autoencoder (see `crops.py`).
+
+KIP is often worse than random images for a network: they are fitted to the kernel, and a client with three classes
+does not keep what tells them from the other seven.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from ...errors import demand
+from ...training import ClientModels, Recipe, train_clients
+from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported, server_model_knob
+from ..context import Context, check_finite
+from .crops import amplitude_mix, best_crops, feature_matched, least_lossy
+from .images import centres, kernel_inducing, random_rows, rows_by_class
+from .model import SHOWN, DistilledReport, KernelModel
+
+WAYS = ("random", "kmeans", "kip", "crops")
+
+
+@register(
+    "distilled",
+    title="Distilled data",
+    paper="after FedD3 (Song et al., 2022)",
+    traffic="4 (p + 1) an image, up only",
+    leaks="images, which may be a client's own, with their labels",
+)
+class Distilled(Method):
+    """Send a few images a class, not a model; the server learns from their union."""
+
+    trains_locally = False  # but with `crops`
+
+    images: str = knob(
+        "kmeans",
+        "Images",
+        "Random samples; centres of k-means; kernel inducing points (KIP); FedSD2C-like crops.",
+        options=WAYS,
+    )
+    per_class: int = knob(3, "Images a class", "Of each class that a client holds.", symbol="m_c", low=1, high=1000)
+    server: str = knob(
+        "kernel", "Server", "A network trained on the images, or one kernel regression.", options=("network", "kernel")
+    )
+    depth: int = knob(4, "Kernel depth", "Hidden layers of the infinitely wide network.", low=0, high=10)
+    ridge: float = knob(
+        1e-3,
+        "Ridge",
+        "Of the kernel regression, times the mean of K's diagonal.",
+        symbol="λ_damp",
+        low=1e-9,
+        high=10,
+        log=True,
+    )
+    steps: int = knob(60, "Image steps", "Adam steps of each client, for kip and crops.", low=0, high=5000)
+    image_lr: float = knob(0.02, "Image rate", "Adam's, for kip and crops.", low=1e-6, high=1.0, log=True)
+    mix: float = knob(0.9, "Amplitude mix", "Share of another image, for crops.", symbol="λ_mix", low=0, high=1)
+    server_epochs: int = knob(100, "Server epochs", "Passes over the union of the images.", low=1, high=5000, log=True)
+    server_lr: float = knob(3e-3, "Server rate", "Adam's, of the network.", low=1e-6, high=1.0, log=True)
+    server_model: str = server_model_knob()
+
+    report = DistilledReport
+
+    @property
+    def leaks(self) -> str:
+        return {
+            "random": "some of each client's own images, as they are, with their labels",
+            "kmeans": "means of each client's images of a class; of a class with at most m images, the images",
+        }.get(self.images, "images made from each client's own, with their labels")
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        demand(self.images != "crops" or ctx.has("images"), "distilled.rows")
+        ctx.server_architecture(self.server_model)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples
+        return float(passes.get(self.images, 0))
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        # Clients: a few images of each class. Link: they go up with their labels.
+        networks = (yield from ctx.local_training()) if self.images == "crops" else None
+        received: list[dict] = []
+        losses: list[list[Tensor]] = [[] for _ in range(ctx.clients_count)]
+        for k, own in enumerate(losses):
+            images, labels = yield from self.images_of(ctx, k, networks, own)
+            received.append(ctx.link.up(k, {"images": images, "labels": labels.int()}, phase="images"))
+        # Server: learn from the union.
+        with ctx.server():
+            x = torch.cat([message["images"] for message in received])
+            y = torch.cat([message["labels"] for message in received]).long()
+            report = self.reported(received, losses, ctx.classes)
+            if self.server == "kernel":
+                return KernelModel(x, y, ctx.classes, self.depth, self.ridge, report)
+            student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
+            recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
+            ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
+            yield from reported("server training", ticks, lambda: NetworkModel(student, report))
+            check_finite(student, "The server's training", f"server_lr={self.server_lr:g}")
+            return NetworkModel(student, report)
+
+    def images_of(
+        self, ctx: Context, k: int, networks: ClientModels | None, losses: list[Tensor]
+    ) -> Steps[tuple[Tensor, Tensor]]:
+        """What client k sends, `[S, ...]` and `[S]`; `losses` gets one value for each step that makes them."""
+        x, y = ctx.private.train(k)
+        groups, stream = rows_by_class(y, ctx.classes), ctx.generator("distilled", self.images, k)
+        steps: Iterable[tuple[Tensor, Tensor]] = ()
+        if networks is not None:
+            network = networks.module(k)
+            crops, each = best_crops(network, x, y, stream)
+            rows = least_lossy(groups, each, self.per_class).to(x.device)
+            others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
+            images = amplitude_mix(crops[rows], others, self.mix)
+            steps = feature_matched(network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr)
+        elif self.images == "kmeans":
+            images = torch.cat([centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups])
+            rows = torch.cat([rows[: self.per_class] for rows in groups]).to(x.device)  # as many of each class
+        else:
+            rows = random_rows(groups, self.per_class, stream).to(x.device)
+            images = x[rows]
+        if self.images == "kip":
+            steps = kernel_inducing(
+                images, y[rows], x, y, classes=ctx.classes, depth=self.depth, ridge=self.ridge, steps=self.steps,
+                lr=self.image_lr, clip=ctx.has("images"), stream=stream,
+            )  # fmt: skip
+        for moved, loss in steps:
+            images = moved
+            losses.append(loss)
+            yield Progress("images", k * self.steps + len(losses), ctx.clients_count * self.steps)
+        if not losses:
+            yield Progress("images", k + 1, ctx.clients_count)
+        return images, y[rows]
+
+    def reported(self, received: list[dict], losses: list[list[Tensor]], classes: int) -> DistilledReport:
+        """What the server received, for pictures."""
+        most = max(1, SHOWN // len(received))
+        shown = [(message["images"][:most], message["labels"][:most]) for message in received]
+        client = torch.arange(len(shown)).repeat_interleave(torch.tensor([len(labels) for _, labels in shown]))
+        counts = torch.stack([torch.bincount(m["labels"].long(), minlength=classes) for m in received])
+        images, labels = (torch.cat(column).cpu().numpy() for column in zip(*shown, strict=True))
+        loss = torch.stack([torch.stack(each) for each in losses]).mean(0).cpu().numpy() if losses[0] else None
+        return DistilledReport(images, labels, client.numpy(), counts.cpu().numpy(), loss)

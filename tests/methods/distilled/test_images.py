@@ -1,0 +1,154 @@
+"""How clients choose or make their images: k-means, kernel inducing points, crops, amplitudes, features."""
+
+import pytest
+import torch
+
+from fedlab_nb.methods.distilled.crops import amplitude_mix, best_crops, cropped, feature_matched, least_lossy
+from fedlab_nb.methods.distilled.images import centres, kernel_inducing, random_rows, rows_by_class
+from fedlab_nb.methods.distilled.kernel import centred, inducing_loss
+from fedlab_nb.models import build
+
+EXACT = torch.float64
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def images(n, seed=0, side=5):
+    return torch.rand(n, 1, side, side, generator=seeded(seed), dtype=EXACT)
+
+
+# ------------------------------------------------------------------------------------------------ chosen
+def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
+    labels = torch.tensor([2, 0, 2, 2, 4, 0])
+    groups = rows_by_class(labels, 5)
+    assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
+    for seed in range(20):
+        rows = random_rows(groups, 2, seeded(seed))
+        assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
+    assert {tuple(random_rows(groups, 1, seeded(seed)).tolist()) for seed in range(60)} == {
+        (a, b, 4) for a in (1, 5) for b in (0, 2, 3)
+    }
+
+
+def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
+    x = images(9)
+    torch.testing.assert_close(centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14)
+    for m in (9, 20):
+        assert torch.equal(centres(x, m, seeded()), x)
+
+
+def test_separate_heaps_have_their_means_as_centres():
+    middles = torch.tensor([[0.0, 0], [10, 0], [0, 10], [10, 10]], dtype=EXACT)
+    x = torch.cat([middle + torch.randn(7, 2, generator=seeded(i)).double() / 10 for i, middle in enumerate(middles)])
+    found = centres(x, 4, seeded())
+    wanted = x.view(4, 7, 2).mean(1)
+    assert torch.cdist(wanted, found).amin(1).max() < 1e-12
+
+
+def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
+    x = images(60)
+    found = centres(x, 5, seeded()).flatten(1)
+    nearest = torch.cdist(x.flatten(1), found).argmin(1)
+    for c in range(5):
+        torch.testing.assert_close(found[c], x.flatten(1)[nearest == c].mean(0))
+    chance = torch.cdist(x.flatten(1), x.flatten(1)[:5]).amin(1).square().sum()
+    assert torch.cdist(x.flatten(1), found).amin(1).square().sum() < chance
+
+
+def test_equal_samples_leave_no_centre_without_a_number():
+    assert torch.equal(centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()), torch.ones(3, 1, 2, 2, dtype=EXACT))
+
+
+# ------------------------------------------------------------------------------------------------ inducing points
+def induced(steps, lr, clip=True, n=30, start=None):
+    x, y = images(n), torch.arange(n) % 3
+    start = x[:6] if start is None else start
+    how = {"classes": 3, "depth": 2, "ridge": 1e-3, "steps": steps, "lr": lr, "clip": clip, "stream": seeded()}
+    return list(kernel_inducing(start, y[:6], x, y, **how)), (x, y)
+
+
+def test_the_loss_does_not_rise_at_a_small_rate():
+    made, (x, y) = induced(40, 1e-3)
+    losses = [float(loss) for _, loss in made]
+    assert all(later < before for before, later in zip(losses, losses[1:], strict=False))
+    own, targets = centred(y[:6], 3), centred(y, 3)
+    assert losses[0] == pytest.approx(float(inducing_loss(x[:6], own, x, targets, 2, 1e-3)))
+    assert losses[-1] == pytest.approx(float(inducing_loss(made[-2][0], own, x, targets, 2, 1e-3)))
+
+
+def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
+    made, (x, _) = induced(30, 0.2)
+    for moved, _ in made:
+        assert moved.min() >= 0 and moved.max() <= 1
+    assert made[-1][0].min() == 0 or made[-1][0].max() == 1  # the range was reached
+    assert torch.equal(x, images(30))
+    free, _ = induced(30, 0.2, clip=False)
+    assert free[-1][0].min() < 0 or free[-1][0].max() > 1
+
+
+def test_a_step_is_adams():
+    """The first one moves each pixel by the rate, against its gradient."""
+    start = images(6) / 2 + 0.25  # inside the range
+    ((moved, _),), (x, y) = induced(1, 0.01, start=start)
+    leaf = start.clone().requires_grad_()
+    loss = inducing_loss(leaf, centred(y[:6], 3), x, centred(y, 3), 2, 1e-3)
+    (gradient,) = torch.autograd.grad(loss, [leaf])
+    torch.testing.assert_close(moved, start - 0.01 * gradient.sign(), rtol=0, atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------ crops
+def test_a_crop_is_a_part_of_the_image():
+    x = images(2, side=9)
+    whole, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
+    torch.testing.assert_close(cropped(x, whole, zero, zero), x)
+    ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
+    for left, part in ((0.0, (0.0, 0.7)), (1.0, (0.3, 1.0))):  # seven of ten columns, drawn out over ten
+        crop = cropped(ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1])[0, 0, 0]
+        columns = (torch.arange(10) + 0.5) / 10 * (part[1] - part[0]) + part[0]
+        wanted = ((columns * 10 - 0.5) / 9).clamp(0, 1).double()
+        torch.testing.assert_close(crop, wanted)
+
+
+def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_taken():
+    network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
+    x, y = images(12, side=8), torch.arange(12) % 3
+    crops, losses = best_crops(network, x, y, seeded(4))
+    draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
+    every = torch.stack([cropped(x, *draw) for draw in draws])
+    each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
+    torch.testing.assert_close(losses, each.amin(0))
+    torch.testing.assert_close(crops, every[each.argmin(0), torch.arange(12)])
+    rows = least_lossy(rows_by_class(y, 3), losses, 2)
+    for c in range(3):
+        own = [r for r in range(12) if y[r] == c]
+        assert sorted(own, key=lambda r: float(losses[r]))[:2] == sorted(
+            [r for r in rows.tolist() if y[r] == c], key=lambda r: float(losses[r])
+        )
+
+
+def test_amplitudes_are_mixed_and_phases_stay():
+    x, others = images(3) / 2 + 0.3, images(3, seed=1) / 2 + 0.3
+    torch.testing.assert_close(amplitude_mix(x, others, 0.0), x)
+    torch.testing.assert_close(amplitude_mix(x, x, 0.9), x)
+    mixed = amplitude_mix(x, others, 0.2)
+    inside = ((mixed > 0) & (mixed < 1)).all()
+    assert inside  # nothing was cut off, so that amplitudes can be read again
+    spectrum, own, other = (torch.fft.fft2(part) for part in (mixed, x, others))
+    torch.testing.assert_close(spectrum.abs(), 0.8 * own.abs() + 0.2 * other.abs())
+    # the mean pixel is amplitude 0
+    torch.testing.assert_close(mixed.mean((1, 2, 3)), 0.8 * x.mean((1, 2, 3)) + 0.2 * others.mean((1, 2, 3)))
+
+
+def test_features_come_near_those_of_the_crops():
+    network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
+    crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
+    before = {name: t.clone() for name, t in network.state_dict().items()}
+    made = list(feature_matched(network, start, crops, y, steps=80, lr=0.02))
+    wanted = network.features(crops)
+    far, near = ((network.features(part) - wanted).square().sum(1).mean() for part in (start, made[-1][0]))
+    assert near < far / 10 and made[-1][0].min() >= 0 and made[-1][0].max() <= 1
+    assert all(torch.equal(before[name], t) for name, t in network.state_dict().items())
+    entropy = torch.nn.functional.cross_entropy(network(start), y)
+    assert float(made[0][1]) == pytest.approx((far + 0.01 * entropy).item())
