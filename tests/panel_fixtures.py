@@ -16,6 +16,7 @@ from fedlab_nb.errors import RunError
 from fedlab_nb.methods import Report
 from fedlab_nb.panels import playground
 from fedlab_nb.study import Event
+from fedlab_nb.training.calibration import Calibration
 
 LOCAL = "local training"
 
@@ -33,6 +34,8 @@ class FakeOutcome:
     test_labels: np.ndarray
     history: list = field(default_factory=list)
     report: Report = Report()
+
+    calibration: Calibration = Calibration("logits", 1.5, (0,) * 10 + (40,) * 5, (0,) * 10 + (20,) * 5, (34.0,) * 15)
 
     seconds_local, seconds_method = 1.0, 0.5
     settings = property(lambda self: SimpleNamespace(**self.setting))

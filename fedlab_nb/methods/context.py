@@ -200,8 +200,14 @@ class Context:
         """Client part and link of most one-shot methods: `local_training`, then `upload`."""
         return self.upload((yield from self.local_training()))
 
-    def upload(self, clients: ClientModels) -> ClientModels:
-        """Each client's model goes up, once (phase "local models"); the models as the server receives them."""
+    def upload(self, clients: ClientModels, members: Sequence[int] | None = None) -> ClientModels:
+        """Each client's model goes up, once (phase "local models"); the models as the server receives them.
+
+        `members`: only theirs, in this order (None: everybody's).
+        """
+        if members is not None:
+            sent = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
+            return ClientModels([clients.module(k) for k in sent]).with_states(list(sent.values()))
         return clients.with_states([self.link.up(k, s, phase="local models") for k, s in enumerate(clients.states())])
 
     def train_alone(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:

@@ -1,68 +1,87 @@
 """FedENS: every client uploads its model once; the server predicts with all of them together.
 
-Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f̄(x) = (1/M) Σ_k f_k(x), `rule=logits`. Other rules,
-none of them trained; the default is the one that validation images chose (`study/tuning`):
+Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f̄(x) = (1/M) Σ_k f_k(x), `rule=logits`. Other rules;
+the default is the one that validation images chose (`study/tuning`):
 - probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
   unbounded, its probabilities are not);
 - weighted: Σ_k (n_k/N) f_k(x), by sample counts (DW-FedENS in Co-Boosting); n_k travels in the message's header;
 - class_counts: Σ_k (n_kc / Σ_j n_jc) f_kc(x), by C counts of each client (FedKD's teacher, FENS' weighted
   averaging);
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
-  right when.
+  right when;
+- beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
+  class that the mean of the logits names (`parts/predictive.py`). β is chosen on the clients' held-out samples. The
+  models must go down for that, M S_θ to each client. The paper has labelled samples at the server, and a whole
+  posterior of each client; here a client has one network.
+
+`keep` of the clients, chosen `by` a score, may upload, the others' models stay at home: ensemble selection, by Guha,
+Talwalkar, Smith (2019) and DeDES (`parts/selection.py`). Neither paper has the choice before the upload.
 
 Whatever the rule, a run reports the accuracy of the two plain means, from the same outputs: comparisons show both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..errors import demand
 from ..training import ClientModels
 from ..training.evaluate import accuracy
 from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .context import Context
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
-from .results import plain_mean
+from .parts.predictive import GRID, between, choose_beta
+from .parts.selection import BY, chosen_clients
+from .results import Remembered, plain_mean
 
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
+CHOSEN = -1.0  # β that is chosen on held-out samples
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleReport(Report):
-    """`rule`: by which the run predicts;   accuracy_by_rule: test accuracy, 0–1, of each of PLAIN."""
+    """`rule`: by which the run predicts;   accuracy_by_rule: test accuracy, 0–1, of each of PLAIN.
+
+    beta:    of the rule "beta";   grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
+    members: the clients that uploaded, where not all did
+    """
 
     rule: str | None = None
     accuracy_by_rule: dict[str, float] | None = None
+    beta: float | None = None
+    grid: list[float] | None = None
+    held_out_nll: list[float] | None = None
+    members: list[int] | None = None
 
     def others(self) -> dict[str, float]:
         return {f"mean of {r}": share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule}
 
 
 class RuledEnsemble(EnsembleModel):
-    """All client models under one of five rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
+    """All client models under one of six rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
 
     The clients' logits on the last `x` are remembered: accuracy, features and both rules cost one pass through them.
+    `more`: further fields of the report, `beta` among them where the rule needs it.
     """
 
-    RULES = (*PLAIN, "weighted", "class_counts", "votes")
+    report: EnsembleReport
+    RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta")
+    KINDS = {"probabilities": "log-probabilities", "beta": "log-probabilities", "votes": "votes"}
 
-    def __init__(self, clients: ClientModels, rule: str, weights: Tensor | None = None) -> None:
+    def __init__(self, clients: ClientModels, rule: str, weights: Tensor | None = None, **more: Any) -> None:
         super().__init__(clients, rule)
-        self.weights, self.report = weights, EnsembleReport(rule)
-        self._last: tuple[Tensor, int, Tensor] | None = None
-
-    def said(self, x: Tensor) -> Tensor:
-        """The clients' logits on `x [N, ...]`, `[M, N, C]`."""
-        if self._last is None or self._last[0] is not x or self._last[1] != x._version:  # another, or written to since
-            self._last = x, x._version, self.clients.logits(x)
-        return self._last[2]
+        self.weights, self.report = weights, EnsembleReport(rule, **more)
+        self.score_kind = self.KINDS.get(rule, "logits")
+        # The clients' logits on `x [N, ...]`, `[M, N, C]`.
+        self.said = Remembered(lambda x: self.clients.logits(x))
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
         shares = {rule: accuracy(plain_mean(self.said(x), rule).argmax(1), y) for rule in PLAIN}
-        return EnsembleReport(self.rule, accuracy_by_rule=shares)
+        return replace(self.report, accuracy_by_rule=shares)
 
     def features(self, x: Tensor) -> Tensor:
         return self.said(x).transpose(0, 1).flatten(1)
@@ -71,6 +90,8 @@ class RuledEnsemble(EnsembleModel):
         logits = self.said(x)
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
+        if self.rule == "beta":
+            return between(logits, self.report.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
             return votes + logits.softmax(-1).mean(0)  # less than one vote
@@ -84,16 +105,67 @@ class Ensemble(Method):
     rule: str = knob(
         "probabilities",
         "Rule",
-        "Mean of probabilities, or of logits (the paper's FedENS); logits weighted by samples or class counts; votes.",
+        "Mean of probabilities, or of logits (the paper's FedENS); logits weighted by samples or class counts; votes; "
+        "beta: between probabilities and their product.",
         options=RuledEnsemble.RULES,
+    )
+    beta: float = knob(
+        CHOSEN,
+        "β",
+        "For rule=beta: 0 is the mean of probabilities, 1 their product; -1: chosen on the clients' held-out samples.",
+        symbol="β",
+        low=CHOSEN,
+        high=1,
+    )
+    keep: int = knob(0, "Clients kept", "Only so many upload their model; 0: all.", symbol="k", low=0, high=10_000)
+    by: str = knob(
+        "validation",
+        "Kept by",
+        "Accuracy on their own held-out samples, number of samples, at random, or the best of each cluster of models.",
+        options=BY,
     )
 
     report = EnsembleReport
 
+    def __post_init__(self) -> None:
+        tuned = self.rule == "beta" and self.beta == CHOSEN
+        scored = self.keep and self.by in ("validation", "diversity")
+        object.__setattr__(self, "holds_out", bool(tuned or scored))  # what these values need
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
+        demand(fits, "methods.diversity")
+        demand(self.beta == CHOSEN or self.beta >= 0, "methods.beta", beta=self.beta)
+        demand(not self.holds_out or any(ctx.private.sizes("held_out")), "methods.ensemble_held_out")
+
+    @property
+    def leaks(self) -> str:
+        more = ", to every other client" if self.rule == "beta" and self.beta == CHOSEN else ""
+        if not self.keep:
+            return self.info.leaks + more
+        scores = "" if self.by == "random" else "; everybody's held-out accuracy and sample count"
+        scores += ", and last layer" if self.by == "diversity" else ""
+        return f"the chosen clients' models{more}{scores}"
+
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        uploaded = yield from ctx.one_upload()
-        shares = class_count_weights(ctx) if self.rule == "class_counts" else None
+        # Clients train alone; those that are chosen upload.
+        clients = yield from ctx.local_training()
+        members = chosen_clients(ctx, clients, self.keep, self.by, "ensemble")
+        uploaded = ctx.upload(clients, members)
+        shares = class_count_weights(ctx, members) if self.rule == "class_counts" else None
+        more = {} if len(members) == ctx.clients_count else {"members": members}
+        if self.rule == "beta":
+            more |= self._beta(ctx, uploaded)
         with ctx.server():
             if self.rule == "weighted":
-                shares = client_weights("samples", ctx.sizes, next(uploaded.module(0).parameters()))
-            return RuledEnsemble(uploaded, self.rule, shares)
+                sizes = [ctx.sizes[k] for k in members]
+                shares = client_weights("samples", sizes, next(uploaded.module(0).parameters()))
+            return RuledEnsemble(uploaded, self.rule, shares, **more)
+
+    def _beta(self, ctx: Context, uploaded: ClientModels) -> dict[str, Any]:
+        """What the report says of β."""
+        if self.beta != CHOSEN:
+            return {"beta": self.beta}
+        beta, nll = choose_beta(ctx, uploaded)
+        return {"beta": beta, "grid": list(GRID), "held_out_nll": nll}

@@ -46,7 +46,7 @@ class OpenSetVote(EnsembleModel):
 
     def __init__(self, clients: ClientModels, voters: int = 0) -> None:
         super().__init__(clients)
-        self.voters = voters
+        self.voters, self.score_kind = voters, "log-probabilities"
 
     def logits(self, x: Tensor) -> Tensor:
         votes = self.clients.logits(x).log_softmax(-1)

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ..errors import choose
 from ..models import parameter_count
 from ..training import ClientModels, Tick, in_chunks
+from ..training.calibration import Calibration, calibration
+from ..training.evaluate import accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +92,38 @@ def reported(
         yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
 
 
+@dataclass(frozen=True)
+class Tested:
+    """What one pass over test samples gives: `scores [N, C]`, `accuracy` 0–1, and the calibration."""
+
+    scores: Tensor
+    accuracy: float
+    calibration: Calibration
+
+
+class Remembered:
+    """What `function` says of samples, that of the last ones remembered: several readings cost one pass."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.function = function
+        self._last: tuple[Tensor, int, Tensor] | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self._last is None or self._last[0] is not x or self._last[1] != x._version:  # another, or written to since
+            self._last = x, x._version, self.function(x)
+        return self._last[2]
+
+
 class GlobalModel:
     """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
 
     `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
-    that the method declares; on a snapshot of a running method what there is so far.
+    that the method declares; on a snapshot of a running method what there is so far. `score_kind`: what its scores are,
+    a key of `training.calibration.SCORES`, which says whether their softmax is a probability.
     """
 
     parameters: int
+    score_kind: str = "logits"
     report: Report = Report()
 
     def measured(self, x: Tensor, y: Tensor) -> Report:
@@ -118,7 +144,12 @@ class GlobalModel:
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         """Share of `x [N, ...]` classified as `y [N]`, 0–1."""
-        return float((self.predict(x) == y).double().mean())
+        return accuracy(self.predict(x), y)
+
+    def tested(self, x: Tensor, y: Tensor) -> Tested:
+        """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
+        scores = self.logits(x)
+        return Tested(scores, accuracy(scores.argmax(1), y), calibration(scores, y, self.score_kind))
 
 
 class NetworkModel(GlobalModel):
@@ -152,6 +183,7 @@ class EnsembleModel(GlobalModel):
 
     def __init__(self, clients: ClientModels, rule: str = "logits") -> None:
         self.clients, self.rule = clients, choose("rule", rule, self.RULES)
+        self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
 
     def logits(self, x: Tensor) -> Tensor:

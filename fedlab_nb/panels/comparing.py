@@ -5,6 +5,7 @@ from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.cost import needs, times
 from ..study.settings import Plan, Settings, plans_for
+from .figures import Calibration
 from .lab_view import LabSpec, LabView, PanelState
 
 
@@ -47,7 +48,7 @@ def passes(p: Plan) -> str:
 
 
 COMPARE = LabSpec(
-    name="compare", views=(Times, Needs), settings={"seeds": 1}, last=True,
+    name="compare", views=(Calibration, Times, Needs), settings={"seeds": 1}, last=True,
     companions=(
         "local", "fedavg", "ensemble", "feddf", "dense", "fens", "fedet", "coboosting", "fusefl", "fedlpa",
         "centralized",

@@ -12,7 +12,7 @@ from ..plots import Picture
 from ..study import results
 from .record import Runs
 
-COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "seconds_local", "seconds_method", "seconds_total")
+COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "nll", "ece", "seconds_local", "seconds_method", "seconds_total")
 
 
 def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:

@@ -141,6 +141,19 @@ class Classes(ResultView):
         return plots.classes(series, state.class_names, client=state.client, klass=state.klass)
 
 
+class Calibration(ResultView):
+    """How sure the methods are, and how often they are right: not of the stored results, which have no such counts."""
+
+    name, title, ready = "calibration", "Calibration", "run"
+    empty = "The stored results have no reliability diagrams: press Run, and they are drawn from yours."
+
+    def is_ready(self, state: PanelState) -> bool:
+        return state.runs.has_results
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        return plots.calibration(state.runs.series())
+
+
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 

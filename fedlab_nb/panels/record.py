@@ -190,6 +190,7 @@ def series(row: Row, detail: str = "") -> Series:
         curves=[*(o.history for o in done), *row.live.values()],
         per_class={seed: o.per_class for seed, o in row.outcomes.items()},
         per_client={seed: o.per_client for seed, o in list(row.outcomes.items())[:1]},
+        calibration={seed: o.calibration for seed, o in row.outcomes.items()},
         features=done[0].test_features if done else None,
         labels=done[0].test_labels if done else None,
         method=row.method,

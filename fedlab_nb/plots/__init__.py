@@ -3,9 +3,11 @@
 partition       who holds what (`Partition` redraws in place)   accuracy   bars over seeds, and the curve
 communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
 classes         accuracy by class and by client                 handout    a panel's state in one picture
+calibration     reliability diagrams, and the calibration error
 """
 
 from .accuracy import accuracy, verdict
+from .calibration import calibration
 from .classes import classes
 from .communication import communication
 from .embed import neighbour_accuracy, pca, tsne

@@ -22,6 +22,7 @@ class Series:
     up, down:   bytes of all clients, mean over seeds;   phases: {phase: (up, down)} likewise
     curves:     one list of dicts(phase, progress, accuracy, bytes) a seed, the unfinished one included
     per_class, per_client: {seed: accuracies, None where a class has no test sample}
+    calibration: {seed: what has `nll`, `ece`, `counts`, `right` and `confidence` of a reliability diagram}
     features, labels: of the fixed test points, for the first seed; None where there are none
     method:     whose look it has, if it is not the label's;   pinned: drawn hatched or hollow, as something from before
     """
@@ -36,6 +37,7 @@ class Series:
     curves: Sequence[Sequence[Mapping[str, Any]]] = ()
     per_class: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
     per_client: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    calibration: Mapping[int, Any] = field(default_factory=dict)
     features: np.ndarray | None = None
     labels: np.ndarray | None = None
     method: str = ""

@@ -150,7 +150,8 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     if outcome is not None:
         row |= {"accuracy": outcome.accuracy, "bytes_up": outcome.bytes_up, "bytes_down": outcome.bytes_down,
                 "seconds_total": round(outcome.seconds_total, 4), "accuracy_validation": outcome.accuracy_validation,
-                "validation_on": outcome.validation_on, "parameters": outcome.parameters}  # fmt: skip
+                "validation_on": outcome.validation_on, "parameters": outcome.parameters,
+                "nll": outcome.nll, "ece": outcome.ece}  # fmt: skip
         row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
     row |= {**setting, **cell.values, "model": cell.plan.model}
     row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)

@@ -217,22 +217,23 @@ class Run:
     def evaluate(self, model: GlobalModel) -> Outcome:
         start = time.perf_counter()
         federation, x, y = self.federation, self.x_test, self.y_test
-        scores = model.logits(x)
+        tested = model.tested(x, y)
+        scores = tested.scores
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
             raise RunError(sentence("study.scores", method=self.plan.method.info.title))
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
-        accuracy = model.accuracy(x, y)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
         validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
         ledger = self.ctx.link.ledger
-        last = {"phase": "end", "progress": 1.0, "accuracy": accuracy, "bytes": ledger.total}
+        last = {"phase": "end", "progress": 1.0, "accuracy": tested.accuracy, "bytes": ledger.total}
         self.seconds["evaluation"] = time.perf_counter() - start
         return Outcome(
             plan=self.plan,
-            accuracy=accuracy,
+            accuracy=tested.accuracy,
+            calibration=tested.calibration,
             accuracy_validation=validation,
             validation_on=validation_on,
             per_class=[None if np.isnan(a) else a for a in per_class.tolist()],

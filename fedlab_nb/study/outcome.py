@@ -15,6 +15,7 @@ from ..data import Federation
 from ..errors import demand
 from ..methods import Report
 from ..training import Recipe
+from ..training.calibration import Calibration
 from .settings import Plan, Settings
 
 VALUES = (
@@ -31,7 +32,8 @@ class Outcome:
     `plan`: what was run; `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters) are its.
     `accuracy`: 0–1 on the global test set. `accuracy_validation`: on images that no client trained on and no test uses,
     for choices; `validation_on` says which ("held-out" parts of the clients, the "public" share with its labels, or ""
-    for none). `per_class [C]`. `per_client [M]`: what each client would see at home, the
+    for none). `calibration`: NLL and reliability counts on the test set; `nll` (nats) and `ece` (0–1) are its, None for
+    scores that are no probabilities. `per_class [C]`. `per_client [M]`: what each client would see at home, the
     class accuracies weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run),
     `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase as it was measured when the work was
     done, also where it was remembered since (`cached`: the run; `clients_cached`: its clients). `test_*`: the same at
@@ -43,6 +45,7 @@ class Outcome:
     accuracy: float
     accuracy_validation: float | None
     validation_on: str
+    calibration: Calibration
     per_class: list[float | None]
     per_client: list[float]
     ledger: Ledger
@@ -106,6 +109,9 @@ class Outcome:
         """Everything but local training, evaluation included."""
         return self.seconds_total - self.seconds_local
 
+    nll = property(attrgetter("calibration.nll"))
+    ece = property(attrgetter("calibration.ece"))
+
     bytes_up = property(attrgetter("ledger.up"))
     bytes_down = property(attrgetter("ledger.down"))
 
@@ -139,6 +145,7 @@ class Outcome:
             "method": self.method,
             **{name: getattr(s, name) for name in ("dataset", "alpha", "clients", "seed", "preset", "device")},
             **{name: getattr(self, name) for name in ("accuracy", "bytes_up", "bytes_down", "parameters")},
+            **{n: None if v is None else round(v, 4) for n, v in (("nll", self.nll), ("ece", self.ece))},
             "local_passes": round(self.local_passes, 2),
             **{name: round(getattr(self, name), 4) for name in ("seconds_local", "seconds_method", "seconds_total")},
             "cached": self.cached,
@@ -155,6 +162,7 @@ class Outcome:
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """`(values, arrays)` for the store. "about" is for a person who looks into it."""
         values = {name: getattr(self, name) for name in VALUES}
+        values |= {"calibration": dataclasses.asdict(self.calibration)}
         values |= {"about": self.about(), "ledger": self.ledger.to_json(), "report": self.report.numbers()}
         arrays = {name: getattr(self, name) for name in ARRAYS}
         return values, arrays | {f"report.{name}": array for name, array in self.report.arrays().items()}
@@ -166,6 +174,7 @@ class Outcome:
         """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is."""
         own = {name.removeprefix("report."): array for name, array in arrays.items() if name.startswith("report.")}
         fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
+        fields["calibration"] = Calibration.restored(values.get("calibration", {}))
         fields["ledger"] = Ledger.from_json(values["ledger"])
         fields["report"] = plan.method.report.restored(values["report"], own)
         return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model)

@@ -74,8 +74,9 @@ class Results:
         return f"{row['method']} ({words})" if words else str(row["method"])
 
     def summary(self) -> list[dict[str, Any]]:
-        """Mean test accuracy with its 95 % band over seeds, and mean bytes, of each method at each point."""
+        """Mean test accuracy with its 95 % band over seeds, mean bytes, NLL and ECE, of each method at each point."""
         down, up, validation = self.points("bytes_down"), self.points("bytes_up"), self.points("accuracy_validation")
+        calibrated = {name: self.points(name) for name in ("nll", "ece")}
         rows = []
         for point, methods in self.points().items():
             for name, accuracies in methods.items():
@@ -85,6 +86,9 @@ class Results:
                 held = validation.get(point, {}).get(name)
                 row["validation"] = fmean(held.values()) if held else math.nan
                 row |= {k: fmean(of[point][name].values()) for k, of in (("bytes_up", up), ("bytes_down", down))}
+                for column, of in calibrated.items():
+                    values = of.get(point, {}).get(name)
+                    row[column] = fmean(values.values()) if values else math.nan
                 rows.append(row)
         return rows
 

@@ -63,3 +63,12 @@ def test_the_race_is_run_once_and_played_by_steps(made):
     assert track.play.interval == SLOW
     track.slow.value = False
     assert track.play.interval == QUICK
+
+
+def test_calibration_asks_for_a_run_and_is_then_drawn(make):
+    panel = make()
+    panel.views.choose("calibration")
+    assert "press Run" in panel.views["calibration"].frame.value
+    panel.run(wait=True)
+    assert not panel.error and "knows best how sure it may be" in panel.views["calibration"].sentence.value
+    assert panel.views["calibration"].picture.table[0]["NLL"] == "1.500"

@@ -15,6 +15,7 @@ from ...training.distill import distil, distillation_loss
 from ...training.evaluate import accuracy
 from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
+from ..results import Remembered
 from .activations import PHASE, with_rounded_inputs
 from .aggregators import Aggregator
 from .report import FensReport
@@ -32,16 +33,14 @@ class Experts:
 
     def __init__(self, clients: ClientModels, members: Sequence[int]) -> None:
         self.clients, self.members, self.parameters = clients, list(members), sum(clients.parameters)
-        self._last: tuple[Tensor, int, Tensor] | None = None
+        self._remembered = Remembered(self.fresh)
 
     def fresh(self, x: Tensor) -> Tensor:
         """Without remembering."""
         return self.clients.logits(x).transpose(0, 1).contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._last is None or self._last[0] is not x or self._last[1] != x._version:  # another, or written to since
-            self._last = x, x._version, self.fresh(x)
-        return self._last[2]
+        return self._remembered(x)
 
 
 def quantised_experts(

@@ -15,7 +15,9 @@ CLIENTS = (5, 10, 20)
 SEEDS = tuple(range(10))
 FILE = Path(__file__).parent / "digits.json"
 KEYS = ("method", "alpha", "clients", "seed")
-COLUMNS = (*KEYS, "accuracy", "bytes_up", "bytes_down", "parameters", "seconds_local", "seconds_method")
+FIRST = (*KEYS, "accuracy", "bytes_up", "bytes_down", "parameters", "seconds_local", "seconds_method")
+LATER = ("nll", "ece")  # what a table that was made before these columns were lacks
+COLUMNS = (*FIRST, *LATER)
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Stored:
     """The table. `about`: version, torch, date (ISO), command, note, settings, recipe, methods (name -> date, options).
 
     `rows`: (method, alpha, clients, seed) -> dict of COLUMNS; accuracy 0–1 on the test set, rounded to 4 digits; bytes
-    exact; seconds of wall time on the machine that made the table, where other work went on.
+    exact; seconds of wall time on the machine that made the table, where other work went on. nll and ece are None in
+    rows that were made before there were such columns, and for scores that are no probabilities.
     """
 
     about: Mapping[str, Any]
@@ -61,9 +64,11 @@ def read(path: str | Path) -> Stored:
     """The table in `path`; FedlabError if it is missing or not such a table."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        rows = [dict(zip(COLUMNS, row, strict=True)) for row in content["rows"]]
-        if tuple(content["columns"]) != COLUMNS:
+        columns = tuple(content["columns"])
+        if columns not in (FIRST, COLUMNS):
             raise ValueError("its columns are another version's")
+        blank: dict[str, Any] = dict.fromkeys(LATER)
+        rows = [blank | dict(zip(columns, row, strict=True)) for row in content["rows"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FedlabError(f"The stored results in {Path(path).name} cannot be read: {error}.") from None
     about = {key: value for key, value in content.items() if key not in ("columns", "rows")}

@@ -1,0 +1,107 @@
+"""Calibration: reliability diagrams (share right against confidence, bin by bin) and the size of the error."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+import numpy as np
+
+from .axes import DOTS, FIFTHS, percent_axis, rows_axis, rows_size
+from .series import Series, finished, settings_of
+from .style import INK, QUIET, Picture, drawing, dress
+from .words import listed, percent, tabled
+
+MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
+LEAST = 5  # answers in a bin, below which no point is drawn
+
+
+def calibration(series: Sequence[Series]) -> Picture:
+    """Diagrams of the series whose scores are probabilities, counts of all seeds together, and bars of their ECE."""
+    done = [s for s in finished(series) if known(s)]
+    without = [s for s in finished(series) if not known(s)]
+    with drawing(1, 2, width_ratios=[1.15, 1]) as (figure, (left, right)):
+        dress(left, title="Reliability", x="confidence", y="share right", grid="both", size=9)
+        left.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
+        left.text(0.03, 0.94, "too modest", fontsize=8.5, color=QUIET)
+        left.text(0.97, 0.03, "too sure", fontsize=8.5, color=QUIET, ha="right")
+        for s in done[:MOST_LINES]:
+            x, y, counts = bins(s)
+            shown = counts >= LEAST
+            style = {"color": s.look.colour, "ls": (0, (4, 2)) if s.pinned else s.look.line}
+            left.plot(x[shown], y[shown], lw=1.6, alpha=0.55 if s.pinned else 1, **style)
+            sizes = 8 + 90 * counts[shown] / counts.sum()
+            left.scatter(x[shown], y[shown], s=sizes, color=s.look.colour, marker=s.look.marker, zorder=3)
+        left.set(xlim=(0, 1), ylim=(0, 1))
+        for axis in "xy":
+            percent_axis(left, axis, ticks=FIFTHS)
+        dress(right, title="Calibration error (ECE)", x="mean |share right - confidence|", grid="x", size=9)
+        small = rows_size(max(len(done), 3))
+        for i, s in enumerate(done):
+            right.barh(i, error(s), height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8)
+            right.text(error(s), i, f"  {percent(error(s))}", va="center", fontsize=small, color=INK)
+        rows_axis(right, [s.lines for s in done], least=3, size=small)
+        percent_axis(right, "x", None)
+        right.margins(x=0.2)
+        right.set_xlim(left=0)
+    return Picture(figure, alt_text(series, done), sentence(done, without), table(done, without))
+
+
+def known(s: Series) -> bool:
+    """Whether all seeds have numbers."""
+    return bool(s.calibration) and all(c.nll is not None for c in s.calibration.values())
+
+
+def bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean confidence, share right and number of answers of each bin, all seeds together; nan where a bin is empty."""
+    every = list(s.calibration.values())
+    counts, right, sure = (np.sum([getattr(c, n) for c in every], 0) for n in ("counts", "right", "confidence"))
+    some = np.where(counts > 0, counts, np.nan)
+    return sure / some, right / some, counts
+
+
+def error(s: Series) -> float:
+    """ECE, the mean over seeds."""
+    return mean(c.ece for c in s.calibration.values())
+
+
+def likelihood(s: Series) -> float:
+    """NLL in nats, the mean over seeds."""
+    return mean(c.nll for c in s.calibration.values())
+
+
+def confidence(s: Series) -> float:
+    return mean(c.mean_confidence for c in s.calibration.values())
+
+
+def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
+    ranked = sorted([s for s in done if not s.bound] or done, key=error)
+    text = "No result with probabilities yet."
+    if ranked:
+        best, worst = ranked[0], ranked[-1]
+        text = f"{best.name} {'knows best' if ranked[1:] else 'shows'} how sure it may be: {said(best)}"
+        ends = "too sure" if confidence(worst) > worst.mean else "too modest"
+        text += f"; {worst.name} is {ends}: {said(worst)}." if ranked[1:] else "."
+    votes = [s.name for s in without if all(c.scores for c in s.calibration.values()) and s.calibration]
+    old = [s.name for s in without if s.name not in votes]
+    text += f" {listed(votes)}: these scores are no probabilities." if votes else ""
+    return text + (f" {listed(old)}: these results lack the numbers." if old else "")
+
+
+def said(s: Series) -> str:
+    """'it says 62 % on average and is right for 60 % (ECE 5 %, NLL 1.08)'."""
+    own = f"ECE {percent(error(s))}, NLL {likelihood(s):.2f}"
+    return f"it says {percent(confidence(s))} on average and is right for {percent(s.mean)} ({own})"
+
+
+def alt_text(series: Sequence[Series], done: Sequence[Series]) -> str:
+    values = "; ".join(f"{s.name} ECE {percent(error(s))}, NLL {likelihood(s):.2f}" for s in done)
+    about = f"Reliability diagrams, and bars of the expected calibration error ({settings_of(series)})"
+    return f"{about}: {values or 'no result yet'}."
+
+
+def table(done: Sequence[Series], without: Sequence[Series]) -> list[dict]:
+    columns = "method | accuracy | mean confidence | ECE | NLL"
+    rows = [
+        (s.name, percent(s.mean), percent(confidence(s)), f"{100 * error(s):.1f} %", f"{likelihood(s):.3f}")
+        for s in done
+    ]
+    return tabled(columns, rows + [(s.name, percent(s.mean), "", "", "") for s in without])

@@ -1,0 +1,61 @@
+"""Reliability diagrams: what is drawn and said of sure, modest and silent methods; the view in its panels."""
+
+import pytest
+
+from fedlab_nb import plots
+from fedlab_nb.panels import COMPARE, PLAYGROUND
+from fedlab_nb.plots.calibration import bins
+from fedlab_nb.plots.series import Series
+from fedlab_nb.training.calibration import BINS, Calibration
+
+
+def of(confidence, right, count=20, at=12, nll=1.0):
+    """A method that says `confidence` in all its answers, in bin `at`."""
+    one = [0] * BINS
+    counts, rights, sure = list(one), list(one), [0.0] * BINS
+    counts[at], rights[at], sure[at] = count, round(right * count), confidence * count
+    return Calibration("logits", nll, tuple(counts), tuple(rights), tuple(sure))
+
+
+def series(label, share, *calibrations, **more):
+    by_seed = dict(enumerate(calibrations))
+    accuracies = dict.fromkeys(range(max(1, len(calibrations))), share)
+    return Series(label, setting="digits, α = 0.1", accuracies=accuracies, calibration=by_seed, **more)
+
+
+def test_the_sure_and_the_modest_are_named():
+    rows = [series("Sure", 0.4, of(0.9, 0.4)), series("Modest", 0.75, of(0.7, 0.75, at=10))]
+    rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
+    picture = plots.calibration(rows)
+    best = "Modest knows best how sure it may be: it says 70 % on average and is right for 75 % (ECE 5 %"
+    assert picture.sentence.startswith(best)
+    assert "Bad is too modest: it says 20 %" in picture.sentence
+    assert "Sure is too sure: it says 90 %" in plots.calibration(rows[:2]).sentence
+    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
+    assert "Sure ECE 50 %, NLL 1.00" in picture.alt and plots.png(picture)
+
+
+def test_seeds_are_counted_together_and_errors_are_means():
+    one = series("A", 0.5, of(0.8, 0.5, count=20), of(0.8, 1.0, count=60))
+    x, y, counts = bins(one)
+    assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
+    assert plots.calibration([one]).table[0]["ECE"] == "25.0 %"
+
+
+def test_votes_and_old_results_say_why_they_have_no_line():
+    rows = [series("Votes", 0.6, Calibration("votes")), series("Old", 0.5, Calibration()), series("None", 0.4)]
+    picture = plots.calibration(rows)
+    assert "Votes: these scores are no probabilities." in picture.sentence
+    assert "Old and None: these results lack the numbers." in picture.sentence
+    assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)
+
+
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_any_number_of_rows(count):
+    picture = plots.calibration([series(f"Method {i}", 0.5, of(0.6, 0.5), pinned=i % 2 == 1) for i in range(count)])
+    assert plots.png(picture) and picture.sentence.endswith(".")
+
+
+def test_both_panels_have_the_view():
+    for spec in (PLAYGROUND, COMPARE):
+        assert "calibration" in [view.name for view in spec.views]

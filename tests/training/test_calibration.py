@@ -1,0 +1,144 @@
+"""Calibration against scikit-learn and a slow loop over bins; scores that are no probabilities; one pass a run."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import log_loss
+
+from fedlab_nb.methods.results import GlobalModel, NetworkModel
+from fedlab_nb.models import build
+from fedlab_nb.study import Outcome, experiment, run
+from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration
+
+QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
+
+
+def drawn(samples=400, classes=7, sharp=2.0, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    scores = sharp * torch.randn(samples, classes, generator=stream)
+    return scores, torch.randint(classes, (samples,), generator=stream)
+
+
+def slow_error(probabilities, labels):
+    """ECE by a loop over bins and samples."""
+    error = 0.0
+    for b in range(15):
+        inside = [p for p in range(len(labels)) if b / 15 < max(probabilities[p]) <= (b + 1) / 15]
+        if inside:
+            right = sum(int(np.argmax(probabilities[p])) == labels[p] for p in inside) / len(inside)
+            sure = sum(max(probabilities[p]) for p in inside) / len(inside)
+            error += len(inside) / len(labels) * abs(right - sure)
+    return error
+
+
+@pytest.mark.parametrize("sharp", [0.1, 2.0, 30.0])
+def test_against_log_loss_and_a_slow_loop(sharp):
+    scores, labels = drawn(sharp=sharp)
+    probabilities = scores.double().softmax(1).numpy()
+    found = calibration(scores, labels)
+    if sharp < 30:  # scikit-learn cuts probabilities below 1e-16 off
+        assert found.nll == pytest.approx(log_loss(labels, probabilities, labels=range(7)), rel=1e-12)
+    by_hand = -sum(math.log(p[y]) for p, y in zip(probabilities, labels.tolist(), strict=True)) / len(labels)
+    assert found.nll == pytest.approx(by_hand, rel=1e-12)
+    assert found.ece == pytest.approx(slow_error(probabilities, labels.numpy()), abs=1e-12)
+    assert sum(found.counts) == len(labels) and len(found.counts) == BINS == 15
+    assert sum(found.right) == int((scores.argmax(1) == labels).sum())
+    assert found.mean_confidence == pytest.approx(probabilities.max(1).mean())
+
+
+def test_a_bin_holds_its_upper_edge_and_not_its_lower_one():
+    at = torch.tensor([0.6, 0.6 + 1e-9, 1.0], dtype=torch.float64)  # 0.6 is 9/15
+    scores = torch.stack([at, 1 - at], 1).log()
+    counts = calibration(scores, torch.tensor([0, 0, 0])).counts
+    assert counts[8] == 1 and counts[9] == 1 and counts[14] == 1
+
+
+def test_sure_and_wrong_and_a_fair_coin():
+    sure = torch.tensor([[50.0, 0.0]]).repeat(10, 1)
+    wrong = torch.ones(10, dtype=torch.long)
+    assert calibration(sure, wrong).ece == pytest.approx(1) and calibration(sure, wrong).nll == pytest.approx(50)
+    coin = calibration(torch.zeros(10, 2), torch.arange(10) % 2)
+    assert coin.ece == pytest.approx(0) and coin.nll == pytest.approx(math.log(2))
+
+
+def test_a_probability_too_small_for_its_numbers_counts_as_the_smallest():
+    scores = torch.tensor([[0.0, -torch.inf]])
+    assert calibration(scores, torch.tensor([1])).nll == pytest.approx(-math.log(torch.finfo(torch.float32).tiny))
+    assert math.isfinite(calibration(scores.double(), torch.tensor([1])).nll)
+
+
+def test_several_models_are_judged_by_all_their_answers():
+    (one, labels), (other, _) = drawn(seed=0), drawn(seed=1)
+    both = calibration(torch.stack([one, other]), labels)
+    apart = [calibration(scores, labels) for scores in (one, other)]
+    assert both.nll == pytest.approx(sum(c.nll for c in apart) / 2)
+    assert both.counts == tuple(a + b for a, b in zip(apart[0].counts, apart[1].counts, strict=True))
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_scores_that_are_no_probabilities_have_no_numbers(kind):
+    found = calibration(*drawn(), kind)
+    assert (found.nll is None) == (found.ece is None) == (found.counts == ()) == (SCORES[kind] == "")
+    assert found.scores == kind
+
+
+class Counting(GlobalModel):
+    parameters = 1
+
+    def __init__(self):
+        self.model, self.passes = NetworkModel(build("mlp", (1, 8, 8), 10)), 0
+
+    def logits(self, x):
+        self.passes += 1
+        return self.model.logits(x)
+
+
+def test_scores_accuracy_and_calibration_are_one_pass():
+    model, x, y = Counting(), torch.rand(30, 1, 8, 8), torch.arange(30) % 10
+    tested = model.tested(x, y)
+    assert model.passes == 1
+    assert tested.accuracy == model.accuracy(x, y) and tested.calibration == calibration(model.model.logits(x), y)
+
+
+def test_a_run_asks_its_model_about_the_test_images_once(monkeypatch):
+    passes, real = [], NetworkModel.logits
+
+    def logits(self, x):
+        passes.append(len(x))
+        return real(self, x)
+
+    evaluate = experiment.Run.evaluate
+    monkeypatch.setattr(NetworkModel, "logits", logits)
+    monkeypatch.setattr(experiment.Run, "evaluate", lambda self, model: (passes.clear(), evaluate(self, model))[1])
+    outcome = run("fedavg", cache=False, holdout=0, **QUICK)
+    tests = len(outcome.federation().dataset.x_test)
+    assert passes.count(tests) == 1
+
+
+def test_an_outcome_has_it_and_the_store_gives_it_back():
+    fresh, stored = run("ensemble", **QUICK), run("ensemble", **QUICK)
+    assert stored.cached and stored.calibration == fresh.calibration and fresh.nll > 0
+    record = fresh.to_json()
+    assert record["nll"] == round(fresh.nll, 4) and record["ece"] == round(fresh.ece, 4)
+    truth = fresh.federation().dataset
+    right = float((fresh.model.logits(truth.x_test).argmax(1) == truth.y_test).double().mean())
+    assert sum(fresh.calibration.right) / sum(fresh.calibration.counts) == pytest.approx(right) == fresh.accuracy
+    votes = run("ensemble", rule="votes", **QUICK)
+    assert votes.nll is None and votes.to_json()["ece"] is None and votes.calibration.scores == "votes"
+
+
+def test_the_mean_over_clients_is_over_all_their_answers():
+    outcome = run("local", **QUICK)
+    found = outcome.calibration
+    assert sum(found.counts) == 4 * len(outcome.federation().dataset.y_test)
+    assert sum(found.right) / sum(found.counts) == pytest.approx(outcome.accuracy)
+
+
+def test_an_entry_from_before_has_no_numbers():
+    fresh = run("fedavg", **QUICK)
+    values, arrays = fresh.to_entry()
+    del values["calibration"]
+    old = Outcome.from_entry(values, arrays, plan=fresh.plan, model=lambda: None)
+    assert old.calibration == Calibration() and old.nll is None and old.to_json()["nll"] is None
