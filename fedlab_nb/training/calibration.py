@@ -44,7 +44,8 @@ class Calibration:
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Calibration:
         """From the fields by name as JSON has them; those that are not there are without numbers."""
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**fields)
 
     @property
     def ece(self) -> float | None:
