@@ -123,3 +123,20 @@ def fusefl_download_bytes(
     kept = len(blocks) if calibrated else len(blocks) - 1
     channels = channels[: max(0, kept - 1)]
     return (clients - 1) * fusefl_upload_bytes(blocks[:kept], channels, 0, clients, adaptor)
+
+
+def matching_bytes(d: int, classes: int = 0, own_start: bool = False) -> tuple[int, int]:
+    """Neuron matching, up and down: the model (PFNM: and C class counts, int32); the start, unless each has its own."""
+    return state_bytes(d) + FLOAT * classes, 0 if own_start else state_bytes(d)
+
+
+def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
+    """TIES' trimmed upload of `positions` (ascending) among d parameters: 16 bits an entry, and gaps in Golomb code.
+
+    A gap g takes g // 2^b ones and a zero, and b bits; the gap behind the last entry takes ones alone.
+    """
+    b = next(b for b in range(64) if (1 - keep) ** (2**b) <= 0.6180339887498949) if keep < 1 else 0
+    ends = [*positions, d]
+    gaps = [end - start - 1 for start, end in zip([-1, *positions], ends, strict=True)]
+    unary = sum(g >> b for g in gaps) + len(positions)
+    return -(-unary // 8) + -(-b * len(positions) // 8) + 2 * len(positions)

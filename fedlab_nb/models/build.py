@@ -60,6 +60,7 @@ class Models(dict[str, ModelInfo]):
 
 MODELS = Models({
     "mlp": _own(plain.mlp, None, widths=(4, 4096), images_only=False),
+    "mlp1": _own(plain.mlp1, 32, widths=(1, 4096), images_only=False),
     "cnn": _own(plain.cnn, 6),
     "lenet5": _own(plain.lenet5, 6),
     "cnn2": _own(plain.cnn2, 16, batch_norm=True),

@@ -1,4 +1,4 @@
-"""The plain networks: a perceptron, FedLPA's five-layer CNN, LeNet-5, the two that DENSE works with, VGG-9, the
+"""The plain networks: perceptrons, FedLPA's five-layer CNN, LeNet-5, the two that DENSE works with, VGG-9, the
 network of FuseFL's comparison with FedMA, and VGG-11 with batch norm (Co-Boosting).
 
 Each function returns the blocks of a `Network` and D, the length of its feature vector. The convolutional ones take
@@ -30,6 +30,11 @@ def mlp(input_shape: tuple[int, ...], width: int) -> Layout:
     second = max(1, width // (2 if inputs <= MLP_SMALL_INPUT else 4))
     first_layer = nn.Sequential(nn.Flatten(1), nn.Linear(inputs, width), nn.ReLU())
     return [first_layer, nn.Sequential(nn.Linear(width, second), nn.ReLU())], second
+
+
+def mlp1(input_shape: tuple[int, ...], width: int) -> Layout:
+    """One hidden layer of `width` (32) units: 2,410 parameters for 64 inputs and 10 classes."""
+    return [nn.Sequential(nn.Flatten(1), nn.Linear(prod(input_shape), width), nn.ReLU())], width
 
 
 def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:

@@ -1,0 +1,3 @@
+"""Neuron matching: OT-Fusion, Git Re-Basin, matching by activations, PFNM (`method.py`)."""
+
+from . import method
