@@ -64,7 +64,7 @@ class Matching(Method):
         options=RULES,
     )
     sweeps: int = knob(
-        0, "Sweeps", "How often each client is then matched with the average of the others.", low=0, high=20
+        3, "Sweeps", "How often each client is then matched with the average of the others.", low=0, high=20
     )
     weights: str = client_weights_knob("w_k")
     on: str = knob(
