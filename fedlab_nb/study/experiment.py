@@ -21,7 +21,7 @@ from ..methods.context import Context
 from ..methods.results import ClientsAlone, Report, typed
 from ..models import Network
 from ..rng import numpy_rng
-from ..training import ClientModels, Tick, class_accuracy, client_accuracy
+from ..training import ClientModels, Tick, class_accuracy, client_accuracy, one_pass
 from ..training.loop import Shard
 from ..training.threads import suitable_threads
 from .clients import TrainedClients
@@ -33,7 +33,7 @@ from .store import Store
 from .validation import validation_samples
 
 TEST_POINTS = 500
-LOCAL = "local training"
+LOCAL, CURVE, EVALUATION = "local training", "live curve", "evaluation"  # phases in the ledger of seconds
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,15 @@ class Run:
                     for party in self.company:
                         snapshot = ClientsAlone(ClientModels(party.models))
                         party.run.history.append(party.run._point(step, snapshot))
+                self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
             yield Event(name, seed, phase, step.done, step.total, step.metrics, point, report)
-            clock = time.perf_counter()  # what the caller and the live curve take is not the method's time
+            clock = time.perf_counter()  # what the caller takes is nobody's time, what the live curve takes is its own
         self.seconds["server"] = self.seconds.get("server", 0.0) + spent
         self._keep()
         return model
 
     @torch.no_grad()
+    @one_pass()
     def evaluate(self, model: GlobalModel) -> Outcome:
         start = time.perf_counter()
         federation, x, y = self.federation, self.x_test, self.y_test
@@ -229,7 +231,8 @@ class Run:
         validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
         ledger = self.ctx.link.ledger
         last = {"phase": "end", "progress": 1.0, "accuracy": tested.accuracy, "bytes": ledger.total}
-        self.seconds["evaluation"] = time.perf_counter() - start
+        features = model.features(x)[points].float().cpu().numpy()
+        self.seconds[EVALUATION] = time.perf_counter() - start
         return Outcome(
             plan=self.plan,
             accuracy=tested.accuracy,
@@ -244,7 +247,7 @@ class Run:
             parameters=model.parameters,
             label_counts=federation.label_counts.numpy(),
             skew=asdict(federation.skew) | {"moved": federation.moved},
-            test_features=model.features(x[points]).float().cpu().numpy(),
+            test_features=features,
             test_labels=y[points].cpu().numpy(),
             test_predictions=predictions[points].cpu().numpy(),
             report=report,

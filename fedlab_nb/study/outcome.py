@@ -35,9 +35,10 @@ class Outcome:
     for none). `calibration`: NLL and reliability counts on the test set; `nll` (nats) and `ece` (0–1) are its, None for
     scores that are no probabilities. `per_class [C]`. `per_client [M]`: what each client would see at home, the
     class accuracies weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run),
-    `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase as it was measured when the work was
-    done, also where it was remembered since (`cached`: the run; `clients_cached`: its clients). `test_*`: the same at
-    most 500 fixed test points for every method. `parameters`: numbers in the model that predicts. `report`: what the
+    `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase ("live curve" and "evaluation" among
+    them) as it was measured when the work was done, also where it was remembered since (`cached`: the run;
+    `clients_cached`: its clients). `test_*`: the same at most 500 fixed test points for every method. `parameters`:
+    numbers in the model that predicts. `report`: what the
     method leaves behind for pictures and lessons, of the type that it declares.
     """
 
@@ -106,8 +107,8 @@ class Outcome:
 
     @property
     def seconds_method(self) -> float:
-        """Everything but local training, evaluation included."""
-        return self.seconds_total - self.seconds_local
+        """Everything but local training and the live curve, which is there for whoever watches; with evaluation."""
+        return self.seconds_total - self.seconds_local - self.seconds.get("live curve", 0.0)
 
     nll = property(attrgetter("calibration.nll"))
     ece = property(attrgetter("calibration.ece"))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..models import Network, load_state, model_state, parameter_count
 from ..models.state import copied
-from .evaluate import in_chunks
+from .evaluate import in_chunks, once
 
 
 def by_architecture(models: Sequence[Network]) -> dict[tuple, list[int]]:
@@ -57,11 +57,19 @@ class ClientModels:
 
     def logits(self, x: Tensor) -> Tensor:
         """Pre-softmax outputs of every client, `[M, N, C]`, without gradients."""
-        return torch.stack([in_chunks(module, x) for module in self.modules])
+        return torch.stack([once(module, x) for module in self.modules])
+
+    def in_turn(self, x: Tensor) -> Tensor:
+        """Classes `[N]`: client k answers for x_k, x_(k+M), x_(k+2M), ..., so that all M together read each sample
+        once."""
+        classes = torch.empty(len(x), dtype=torch.long, device=x.device)
+        for k, module in enumerate(self.modules[: len(x)]):
+            classes[k :: len(self)] = in_chunks(module, x[k :: len(self)]).argmax(1)
+        return classes
 
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features of every client, `[M, N, D]`, without gradients."""
-        return torch.stack([in_chunks(module.features, x) for module in self.modules])
+        return torch.stack([once(module.features, x) for module in self.modules])
 
     def with_states(self, states: Sequence[Mapping[str, Tensor]]) -> ClientModels:
         """The same architectures with other weights (e.g. as they were received)."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 
 from ...models import Network, parameter_count
@@ -58,10 +59,16 @@ class FusedModel(NetworkModel):
         heads = {**self.heads, "ccvr": [head]}
         return FusedModel(self.module.under([head]), heads, self.rounds, replace(self.report, sent=sent))
 
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        return self.module.answer(self.module.last(x))
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.module.merged(self.module.last(x))
+
+    @torch.no_grad()
     def measured(self, x: Tensor, y: Tensor) -> FuseFLReport:
-        heads = {
-            name: accuracy(in_chunks(self.module.under(head).eval(), x).argmax(1), y)
-            for name, head in self.heads.items()
-        }
+        last, under = self.module.last(x), self.module.under
+        heads = {name: accuracy(under(head).answer(last).argmax(1), y) for name, head in self.heads.items()}
         outside = [[accuracy(own.argmax(1), y) for own in models.logits(x)] for models in self.rounds]
         return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ...models import Network, load_state
 from ...training import ClientModels, in_chunks
+from ...training.evaluate import Remembered, rows_at_once
 from .blocks import added, join
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -91,6 +92,7 @@ class Inputs:
     def __init__(self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]], anew: bool = False) -> None:
         self.kind, self.leaky, self.shards, self.anew = kind, leaky, list(shards), anew
         self.passed: list[Stage] = []
+        self.behind = Remembered(lambda x: x)  # any samples, passed through these stages
         self.ahead: list[Stage] = []
 
     def below(self) -> list[nn.Module]:
@@ -104,8 +106,13 @@ class Inputs:
         changing = self.anew or (self.leaky and norms(self.ahead))
         if changing or samples * math.prod(border) * x.element_size() > CACHE_BYTES:
             return
-        self.shards = [(in_chunks(lambda x: trunk(self.ahead, self.kind, x), x), y) for x, y in self.shards]
-        self.passed, self.ahead = [*self.passed, *self.ahead], []
+        self.shards = [(self._trunk(self.ahead, x), y) for x, y in self.shards]
+        before, stages = self.behind, self.ahead
+        self.behind = Remembered(lambda x: self._trunk(stages, before(x)))
+        self.passed, self.ahead = [*self.passed, *stages], []
+
+    def _trunk(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
+        return in_chunks(lambda part: trunk(stages, self.kind, part), x, chunk=rows_at_once(stages[0], x))
 
     def through(self, m: int, last: Callable[[Tensor], Tensor]) -> Tensor:
         """`last` of client m's samples behind all stages."""
@@ -117,14 +124,13 @@ class Uppers(ClientModels):
 
     def __init__(self, modules: Sequence[Network], inputs: Inputs) -> None:
         super().__init__(modules)
-        self.passed, self.kind = list(inputs.passed), inputs.kind
-
-    def behind(self, x: Tensor) -> Tensor:
-        """Samples as they come out of the passed stages."""
-        return in_chunks(lambda part: trunk(self.passed, self.kind, part), x)
+        self.behind = inputs.behind  # samples as they come out of the passed stages
 
     def logits(self, x: Tensor) -> Tensor:
         return super().logits(self.behind(x))
+
+    def in_turn(self, x: Tensor) -> Tensor:
+        return super().in_turn(self.behind(x))
 
     def features(self, x: Tensor) -> Tensor:
         return super().features(self.behind(x))
@@ -145,10 +151,16 @@ class FusedNetwork(nn.Module):
         super().__init__()
         self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
         self.kind, self.merge = kind, merge
+        self.last = Remembered(self._last)  # the M clients' last features of samples, `[M, N, D]`, under any classifier
 
     def under(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
         """The same frozen stages under other classifiers."""
-        return FusedNetwork(list(self.stages), heads, self.kind, self.merge)
+        other = FusedNetwork(list(self.stages), heads, self.kind, self.merge)
+        other.last = self.last
+        return other
+
+    def _last(self, x: Tensor) -> Tensor:
+        return in_chunks(lambda part: torch.stack(self.outputs(part)[-1]), x, 1, rows_at_once(self, x))
 
     def outputs(self, x: Tensor) -> list[list[Tensor]]:
         """The M outputs of every stage, bottom to top."""
@@ -164,8 +176,11 @@ class FusedNetwork(nn.Module):
     def features(self, x: Tensor) -> Tensor:
         return self.merged(self.outputs(x)[-1])
 
-    def forward(self, x: Tensor) -> Tensor:
-        last = self.outputs(x)[-1]
+    def answer(self, last: Sequence[Tensor]) -> Tensor:
+        """Logits `[N, C]` of the M last features `[N, D]`."""
         if len(self.heads) == 1:
             return self.heads[0](self.merged(last))
         return added([head(h) for head, h in zip(self.heads, last, strict=True)]) / len(last)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.answer(self.outputs(x)[-1])

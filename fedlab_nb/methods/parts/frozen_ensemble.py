@@ -26,6 +26,7 @@ from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
+from ...training.evaluate import rows_at_once
 from ...training.kernels.stack import Stack
 from ..context import Context
 
@@ -83,6 +84,7 @@ class FrozenEnsemble:
 
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
+        self._kinds = [clients.module(members[0]) for members in clients.groups.values()]
         self.groups: list[tuple[list[int], _Loop | _Stacked]] = []
         for architecture, members in clients.groups.items():
             modules = [clients.module(k) for k in members]
@@ -118,7 +120,8 @@ class FrozenEnsemble:
 
     def remembered(self, x: Tensor) -> Tensor:
         """`[M, N, C]` without gradients, in chunks."""
-        return in_chunks(self.logits, x, dim=1)
+        chunk = min(rows_at_once(network, x) for network in self._kinds)
+        return in_chunks(self.logits, x, dim=1, chunk=chunk)
 
 
 class _Group:

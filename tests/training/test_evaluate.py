@@ -1,0 +1,123 @@
+"""Chunks of a forward pass, answers that are remembered, and clients that read samples in turn."""
+
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from fedlab_nb.methods.results import ClientsAlone, NetworkModel
+from fedlab_nb.models import build
+from fedlab_nb.rng import generator
+from fedlab_nb.study import run
+from fedlab_nb.study.experiment import CURVE, EVALUATION, Run
+from fedlab_nb.training import ClientModels, evaluate, in_chunks, once, one_pass
+from fedlab_nb.training.evaluate import CHUNK, Remembered, rows_at_once
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "rows"),
+    [
+        ("mlp", (64,), CHUNK),
+        ("mlp", (1, 8, 8), CHUNK),
+        ("cnn", (1, 8, 8), CHUNK),  # small images stay whole, and so to the last bit as they were
+        ("resnet8", (1, 8, 8), CHUNK),
+        ("cnn", (1, 28, 28), 256),
+        ("resnet8", (1, 28, 28), 128),
+        ("resnet8", (3, 32, 32), 128),
+        ("resnet18:8", (1, 28, 28), 256),
+        ("resnet18:64", (3, 32, 32), 64),
+    ],
+)
+def test_chunks_of_large_maps_are_small(name, shape, rows):
+    name, _, width = name.partition(":")
+    model = build(name, shape, 10, width=int(width) if width else None)
+    x = torch.zeros(2, *shape)
+    assert rows_at_once(model, x) == rows_at_once(model.features, x) == rows
+    assert rows_at_once(model, x.to("meta")) == CHUNK
+
+
+def test_chunks_change_nothing_but_rounding():
+    model = build("resnet8", (1, 28, 28), 10).eval()
+    x = torch.rand(150, 1, 28, 28, generator=generator(0, "images"))
+    with torch.no_grad():
+        torch.testing.assert_close(in_chunks(model, x), model(x), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(NetworkModel(model).logits(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x + 1
+
+
+def test_once_is_once_within_one_pass_and_follows_the_tensor():
+    network, x = Counting(), torch.zeros(3, 2)
+    once(network, x), once(network, x)
+    assert network.calls == 2  # nothing is remembered outside
+    with one_pass():
+        first = once(network, x)
+        assert once(network, x) is first and network.calls == 3
+        once(network, x.clone())
+        assert network.calls == 4
+        x.add_(1)
+        assert torch.equal(once(network, x), torch.full((3, 2), 2.0)) and network.calls == 5
+    once(network, x)
+    assert network.calls == 6
+
+
+def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatch):
+    network, x = Counting(), torch.zeros(3, 2)
+    remembered = Remembered(network)
+    assert remembered(x) is remembered(x) and network.calls == 1
+    x.add_(1)
+    assert torch.equal(remembered(x), x + 1) and network.calls == 2
+    monkeypatch.setattr(Remembered, "MOST_BYTES", 23)
+    remembered(x.clone()), remembered(x)
+    remembered(x)
+    assert network.calls == 5
+
+
+def clients(shape: tuple, count: int) -> ClientModels:
+    return ClientModels([build("mlp", shape, 10, generator=generator(k, "init")) for k in range(count)])
+
+
+def test_clients_read_in_turn():
+    models, x = clients((1, 8, 8), 3), torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
+    classes, each = models.in_turn(x), models.logits(x).argmax(-1)
+    assert classes.tolist() == [int(each[i % 3, i]) for i in range(8)]
+    assert clients((1, 8, 8), 5).in_turn(x[:3]).shape == (3,)  # fewer samples than clients
+
+
+@pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
+def test_the_curve_shares_out_large_images_alone(side, turns):
+    models, x = clients((1, side, side), 3), torch.rand(60, 1, side, side, generator=generator(0, "images"))
+    y = models.logits(x)[0].argmax(1)  # the first client is always right
+    y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
+    everyone = (models.logits(x).argmax(-1) == y).double().mean()
+    in_turn = (models.in_turn(x) == y).double().mean()
+    assert in_turn > everyone
+    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(float(in_turn if turns else everyone))
+
+
+@pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])
+def test_no_network_reads_the_test_images_twice(method, monkeypatch):
+    """The evaluation of a run: accuracy, features and report come from one pass of each network."""
+    evaluating, passes = Run.evaluate, Counter()
+
+    def counted(function, x, dim=0, chunk=None):
+        passes[id(getattr(function, "__self__", function)), id(x)] += 1
+        return in_chunks(function, x, dim, chunk)
+
+    def watched(self, model):
+        monkeypatch.setattr(evaluate, "in_chunks", counted)
+        return evaluating(self, model)
+
+    monkeypatch.setattr(Run, "evaluate", watched)
+    outcome = run(method, epochs=2, clients=3, model="cnn", cache=False)
+    assert set(passes.values()) <= {1}
+    assert 0 < outcome.seconds[EVALUATION] and 0 < outcome.seconds[CURVE]
