@@ -30,13 +30,13 @@ from torch import Tensor
 
 from ..errors import demand
 from ..training import ClientModels
-from ..training.evaluate import accuracy
+from ..training.evaluate import Remembered, accuracy
 from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .context import Context
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .parts.predictive import GRID, between, choose_beta
 from .parts.selection import BY, chosen_clients
-from .results import Remembered, plain_mean
+from .results import plain_mean
 
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
 CHOSEN = -1.0  # β that is chosen on held-out samples

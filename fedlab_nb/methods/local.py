@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ..training import ClientModels
 from ..training.calibration import calibration
+from ..training.evaluate import Remembered
 from .base import GlobalModel, Method, NetworkModel, Report, Steps, register
 from .context import Context
-from .results import Remembered, Tested
+from .results import Tested
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from ...comm import dequantise_state, quantise_state
 from ...models import Network
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
-from ...training.evaluate import accuracy
+from ...training.evaluate import Remembered, accuracy
 from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
-from ..results import Remembered
 from .activations import PHASE, with_rounded_inputs
 from .aggregators import Aggregator
 from .report import FensReport
