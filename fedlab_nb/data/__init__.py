@@ -12,7 +12,17 @@ from fedlab_nb.data.federation import Federation, federate, natural_or
 from fedlab_nb.data.own import plain
 from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, default_minimum
 from fedlab_nb.data.public import checked_public, describe_with_public, with_public
-from fedlab_nb.data.registry import DATASETS, DatasetInfo, add_dataset, describe, in_memory, is_path, load
+from fedlab_nb.data.registry import (
+    DATASETS,
+    DatasetInfo,
+    add_dataset,
+    describe,
+    in_memory,
+    is_name,
+    is_path,
+    load,
+    title_of,
+)
 from fedlab_nb.data.skew import Skew, skew_of
 from fedlab_nb.data.tint import tint_background
 from fedlab_nb.data.transform import augmentation_part, checked_transform, constants, scale_part

@@ -1,5 +1,5 @@
 """`glyphs`: ten letters that are easily taken for one another, drawn from matplotlib's own font files in random pose,
-weight, colour and clutter. Made on the fly, any number of them, with no download.
+weight, colour and clutter. Made on the fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
 
 Each letter of each font becomes a signed distance field once (negative inside, in cells of a 64x64 grid); an image
 then is that field seen through a random affine map, cut off at a random level (which makes the stroke thinner or
@@ -18,7 +18,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
 from fedlab_nb.data.tint import tint_background
-from fedlab_nb.errors import choose, number, whole
+from fedlab_nb.errors import choose, demand, number, whole
 from fedlab_nb.rng import generator
 
 if TYPE_CHECKING:
@@ -32,19 +32,22 @@ FONTS = (
 )  # fmt: skip
 VERSION = 1  # raise it whenever the images change: it is part of the digest
 CELL, HEIGHT, BLOCK = 64, 36, 256  # grid of a letter, height of the letter in it, samples per random stream
+SIZES = (8, 16, 28, 32)  # that have a short name
+NAMES = tuple(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g"))
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3, "tint": 0.0}
 
 
-def load(**options: Any) -> Dataset:
+def load(name: str = "glyphs", **options: Any) -> Dataset:
     """x [N, channels, size, size] in [0, 1]; sample i shows letter i mod 10.
 
-    Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (16 to 128), channels=3 (or 1,
+    name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16, channels=1`.
+    Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (8 to 128), channels=3 (or 1,
     grey), tint=0.0: strength 0..1 of a background colour tied to the label on all training images, while test and
     public images stay clean. For the training images of chosen clients only, see `spurious` of `federate`.
     """
     import torch
 
-    o = checked(options)
+    o = checked(options, name)
     look = o["seed"], o["size"], o["channels"]
     parts = {part: draw(o[f"n_{part}"], part, *look) for part in ("train", "test", "public")}
     labels = {part: torch.arange(len(x)) % len(LETTERS) for part, x in parts.items()}
@@ -53,16 +56,16 @@ def load(**options: Any) -> Dataset:
         parts["train"] = tint_background(parts["train"], labels["train"], o["tint"], classes=len(LETTERS))
         note = f"The background of every training image is tinted by label (strength {o['tint']:g})."
     return Dataset(
-        "glyphs", parts["train"], labels["train"], parts["test"], labels["test"],
+        name, parts["train"], labels["train"], parts["test"], labels["test"],
         parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o), note,
         labels["public"] if o["n_public"] else None,
     )  # fmt: skip
 
 
-def describe(**options: Any) -> Description:
-    o = checked(options)
+def describe(name: str = "glyphs", **options: Any) -> Description:
+    o = checked(options, name)
     shape = (o["channels"], o["size"], o["size"])
-    return Description("glyphs", shape, len(LETTERS), o["n_train"], o["n_test"], o["n_public"], digest(o))
+    return Description(name, shape, len(LETTERS), o["n_train"], o["n_test"], o["n_public"], digest(o))
 
 
 def digest(checked: Mapping[str, Any]) -> str:
@@ -70,13 +73,28 @@ def digest(checked: Mapping[str, Any]) -> str:
     return digest_of("glyphs", VERSION, sorted(checked.items()))
 
 
-def checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options, with defaults for those left out; UsageError for unknown names and values out of range."""
-    for name in options:
-        choose("option of glyphs", name, OPTIONS)
-    o = {**OPTIONS, **options}
-    for name, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 16, 128)):
-        o[name] = whole(name, o[name], low, high)
+def look_of(name: str) -> dict[str, int]:
+    """The options that a short name means.
+
+    >>> look_of("glyphs:28"), look_of("glyphs:16g"), look_of("glyphs")
+    ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
+    """
+    if name == "glyphs":
+        return {}
+    look = choose("name of glyphs", name, NAMES).partition(":")[2]
+    return {"size": int(look.removesuffix("g")), "channels": 1 if look.endswith("g") else 3}
+
+
+def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
+    """All options, with defaults for those left out; UsageError for unknown ones, values out of range, and a size or
+    channels beside a `name` that says them."""
+    look = look_of(name)
+    for option in options:
+        choose("option of glyphs", option, OPTIONS)
+        demand(option not in look, "dataset.look", name=name, option=option)
+    o = {**OPTIONS, **look, **options}
+    for option, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 8, 128)):
+        o[option] = whole(option, o[option], low, high)
     o["seed"] = whole("seed", o["seed"])
     o["tint"] = number("tint", o["tint"], 0, 1)
     o["channels"] = int(choose("number of channels", str(o["channels"]), ("1", "3")))

@@ -27,7 +27,6 @@ class DatasetInfo:
 
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
 
-OWN = {"digits": digits, "glyphs": glyphs}  # the package's own
 BUILT_IN = tuple(DATASETS)
 KEPT = 4  # datasets remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
@@ -38,8 +37,9 @@ _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     """The dataset of that name, or of a user's `.npz` file. Loaded once a process (the last few are remembered).
 
-    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint). Raises UsageError for an
-    unknown name, a wrong option or an unusable file, RunError where a download failed.
+    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint); a short name such as
+    "glyphs:16g" says its size and that it is grey. Raises UsageError for an unknown name, a wrong option or an
+    unusable file, RunError where a download failed.
 
     >>> load("digits")
     Dataset('digits', 1x8x8, 10 classes, train 1237, test 360, public 200)
@@ -63,7 +63,9 @@ def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
         return (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
-    return (name, *sorted(glyphs.checked(options).items())) if name == "glyphs" else (name, vision.data_folder())
+    if is_glyphs(name):
+        return (name, *sorted(glyphs.checked(options, name).items()))
+    return (name, vision.data_folder())
 
 
 def loaded(source: Any) -> Dataset:
@@ -133,9 +135,38 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     return module.describe(*arguments, **options)
 
 
+def is_name(text: str) -> bool:
+    """Whether this names a data set of the package, or one that was added."""
+    return text in DATASETS or is_glyphs(text)
+
+
 def is_path(text: str) -> bool:
     """Whether a text is a file's path and no data set's name: it ends in .npz or has a folder in it."""
     return text.lower().endswith(".npz") or "/" in text or "\\" in text
+
+
+def is_glyphs(name: Any) -> bool:
+    """Whether this is `glyphs` or one of its short names."""
+    return name == "glyphs" or name in glyphs.NAMES
+
+
+def known(name: str) -> str:
+    """`name` if there is such a data set; else UsageError with the nearest match."""
+    if name in glyphs.NAMES:
+        return name
+    return choose("dataset", name, [*DATASETS, *(own for own in glyphs.NAMES if own not in DATASETS), "PATH.npz"])
+
+
+def title_of(name: str) -> str:
+    """What menus call the data set of that name.
+
+    >>> title_of("glyphs:16g"), title_of("glyphs:28")
+    ('Glyphs 16x16', 'Glyphs 28x28, colour')
+    """
+    if name in DATASETS:
+        return DATASETS[name].title
+    look = glyphs.look_of(name)
+    return f"Glyphs {look['size']}x{look['size']}{', colour' if look['channels'] == 3 else ''}"
 
 
 def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any, tuple]:
@@ -144,11 +175,13 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any,
     is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
     if not isinstance(text, str | PathLike):
         raise UsageError(sentence("own.source", what=type(text).__name__))
-    name: Any = Path(text) if is_file else choose("dataset", text, [*DATASETS, "PATH.npz"])
-    demand(not options or name == "glyphs", "dataset.options", name=str(name), options=", ".join(options))
+    name: Any = Path(text) if is_file else known(text)
+    demand(not options or is_glyphs(name), "dataset.options", name=str(name), options=", ".join(options))
     if name in _added:
         own = _added[name]
         return own, npz, (own,)
-    if name in OWN:
-        return name, OWN[name], ()
+    if is_glyphs(name):
+        return name, glyphs, (name,)
+    if name == "digits":
+        return name, digits, ()
     return name, npz if is_file else vision, (name,)

@@ -17,6 +17,7 @@ from .network import Layout, Network
 from .state import materialise
 
 SMALLEST_SIDE = 8
+CNN_FROM = 256  # numbers in an image from which on the cnn is the usual network: 16x16 grey
 CHANNELS = (1, 3)
 
 
@@ -106,8 +107,8 @@ def add_model(
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:
-    """The architecture for "auto": the cnn for images of more than 256 numbers that it can take, else the mlp."""
-    if len(input_shape) != 3 or prod(input_shape) <= plain.MLP_SMALL_INPUT:
+    """The architecture for "auto": the cnn for images of 256 numbers or more that it can take, else the mlp."""
+    if len(input_shape) != 3 or prod(input_shape) < CNN_FROM:
         return "mlp"
     return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, is_path
+from ..data import DATASETS, RULES, is_name, is_path, title_of
 from ..errors import UsageError, choose, demand, number, whole
 from ..methods import METHODS
-from ..study.settings import classroom_recipe
+from ..study.settings import classroom_epochs
 from .guess import Guess
 from .knobs import KnobBox
 from .lab_view import LabSpec
@@ -127,9 +127,9 @@ class Controls:
     @data.setter
     def data(self, name: Any) -> None:
         name = str(name)
-        if name in DATASETS:
-            if all(name != known for _, known in self.dataset._options_full):  # added since this panel was made
-                self.dataset.options = [*self.dataset.options, (DATASETS[name].title, name)]
+        if is_name(name):
+            if all(name != known for _, known in self.dataset._options_full):  # no menu's, or added since
+                self.dataset.options = [*self.dataset.options, (title_of(name), name)]
             self.dataset.value = name
             return
         if not is_path(name):
@@ -161,7 +161,7 @@ class Controls:
         self._deal()
         self.clients.max = max(1, min(self.most_clients, samples))
         if self.epochs_are_default:
-            self.epochs.value = classroom_recipe(samples).epochs
+            self.epochs.value = classroom_epochs(self.data, samples)
 
     @property
     def own_clients(self) -> int:
@@ -178,7 +178,7 @@ class Controls:
     def note_epochs(self, samples: int | None) -> None:
         """Remember whether the epochs are the preset's own for that many samples, or the learner's."""
         if samples is not None:
-            self.epochs_are_default = self.epochs.value == classroom_recipe(samples).epochs
+            self.epochs_are_default = self.epochs.value == classroom_epochs(self.data, samples)
 
     def busy(self, is_busy: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""

@@ -55,6 +55,12 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     return Recipe(epochs=max(10, min(40, round(100_000 / max(samples, 1)))), lr=0.02 if convolutional else 0.05)
 
 
+def classroom_epochs(dataset: str, samples: int) -> int:
+    """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
+    there = SETUPS[CLASSROOM].at(dataset, Settings.alpha, describe(dataset).input_shape)
+    return dataclasses.replace(classroom_recipe(samples), **values(there.lines(RECIPE_FIELDS))).epochs
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a person chooses.
@@ -194,9 +200,7 @@ def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that the set-up declares for the data and the α that are `given`, or its own; the model is left to
     each method's plan."""
     setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
-    if setup.name == CLASSROOM:
-        return {}
-    general = values(setup.block.shared)
+    general = {"dataset": Settings.dataset, "alpha": Settings.alpha, **values(setup.block.shared)}
     dataset = given.get("dataset", general["dataset"])
     shape = describe(dataset).input_shape
     there = setup.at(dataset, parsed(given.get("alpha", general["alpha"])), shape)
@@ -313,10 +317,8 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
 
 def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
     """The clients' recipe for all methods of the set-up, with what the person changed."""
-    if setup.name == CLASSROOM:
-        recipe = classroom_recipe(about.n_train, convolutions)
-    else:
-        recipe = Recipe(**values(setup.lines(RECIPE_FIELDS)))
+    usual = classroom_recipe(about.n_train, convolutions) if setup.name == CLASSROOM else Recipe()
+    recipe = dataclasses.replace(usual, **values(setup.lines(RECIPE_FIELDS)))
     augmentation = augmentation_part(settings.transform)
     changes: dict[str, Any] = {"augmentation": augmentation} if augmentation != "none" else {}
     changes |= {k: parsed(v) for k, v in settings.overrides if k in RECIPE_FIELDS}

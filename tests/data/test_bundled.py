@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import DATASETS, describe, digits, glyphs, load, tint_background
+from fedlab_nb.data import DATASETS, describe, digits, glyphs, load, tint_background, title_of
 from fedlab_nb.data.dataset import digest_of
 from fedlab_nb.errors import UsageError
+
+AT_32 = "edbad35c833b7302b39c609bb39db400"  # of 300 training and 10 test images
 
 
 def test_importing_data_is_light():
@@ -20,13 +22,43 @@ def test_importing_data_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("name", ["digits", "glyphs"])
+@pytest.mark.parametrize("name", ["digits", "glyphs", "glyphs:16g"])
 def test_registry_and_description_agree_with_the_data(name):
     data, info, facts = load(name), DATASETS[name], describe(name)
     assert data.input_shape == facts.input_shape and data.classes == facts.classes
     assert (len(data.x_train), len(data.x_test), len(data.x_public)) == (facts.n_train, facts.n_test, facts.n_public)
     assert data.digest == facts.digest and info.offline and data is load(name)
     assert data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
+
+
+@pytest.mark.parametrize("name", glyphs.NAMES)
+def test_a_short_name_says_size_and_colours(name):
+    size, grey = int(name.partition(":")[2].removesuffix("g")), name.endswith("g")
+    facts, few = describe(name), {"n_train": 20, "n_test": 10, "n_public": 0}
+    assert facts.input_shape == (1 if grey else 3, size, size) and facts.n_train == 2000
+    assert title_of(name).startswith(f"Glyphs {size}x{size}") and ("colour" in title_of(name)) != grey
+    short, long = load(name, **few), load("glyphs", size=size, channels=1 if grey else 3, **few)
+    assert short.name == name and short.digest == long.digest and torch.equal(short.x_train, long.x_train)
+    for wrong in ({"size": 20}, {"channels": 3}):
+        with pytest.raises(UsageError, match="in its name"):
+            load(name, **wrong)
+
+
+def test_size_32_is_as_it_ever_was_and_unknown_sizes_are_refused():
+    data = load("glyphs:32", n_train=300, n_test=10, n_public=10)
+    assert digest_of(data.x_train.numpy().tobytes(), data.x_test.numpy().tobytes()) == AT_32
+    with pytest.raises(UsageError, match="Unknown dataset 'glyphs:15': did you mean 'glyphs:16'"):
+        load("glyphs:15")
+
+
+def test_a_linear_fit_reads_two_letters_in_three():
+    """Ridge regression on the pixels, in closed form: far below what it reaches on the digits."""
+    data = load("glyphs:16g")
+    parts = (data.x_train, data.x_test)
+    x, x_test = (torch.nn.functional.pad(part.flatten(1).double(), (0, 1), value=1.0) for part in parts)
+    gram = x.T @ x + 10 * torch.eye(257, dtype=torch.float64)
+    weights = torch.linalg.solve(gram, x.T @ torch.nn.functional.one_hot(data.y_train, 10).double())
+    assert 0.60 < ((x_test @ weights).argmax(1) == data.y_test).double().mean() < 0.70
 
 
 def test_digits_split_is_fixed_stratified_and_complete():

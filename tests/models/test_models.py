@@ -231,7 +231,8 @@ def test_default_model():
         == default_model((4, 28, 28))
         == "mlp"
     )
-    assert default_model((1, 28, 28)) == default_model((3, 32, 32)) == "cnn"
+    assert default_model((1, 16, 16)) == default_model((1, 28, 28)) == default_model((3, 32, 32)) == "cnn"
+    assert default_model((1, 15, 16)) == default_model((256,)) == "mlp"
 
 
 @pytest.mark.parametrize(

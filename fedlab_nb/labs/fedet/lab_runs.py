@@ -82,7 +82,8 @@ class Public(View, name="public"):
             return {f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN[0]} for n in SIZES if n < most}
         if self.vary.value == "size":
             return {f"{n} samples of noise": {"fedet.public_size": n, "fedet.public": "noise"} for n in (50, 200, 1000)}
-        foreign = [name for name in ("digits", "glyphs") if name != dataset and data.x_train.dim() == 4]
+        others = [name for name in ("digits", "glyphs") if name != dataset.partition(":")[0]]
+        foreign = others if data.x_train.dim() == 4 else []
         return {title(name): {"fedet.public": name, "fedet.public_size": 0} for name in (*own, *foreign, "noise")}
 
     def work(self, state: PanelState) -> Steps:

@@ -14,7 +14,7 @@ from ..context import Context
 from .images import random_crop
 
 OWN = ("held-out", "other-mix")  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
-SOURCES = (*OWN, "noise", *DATASETS)
+SOURCES = (*OWN, "noise", *(name for name in DATASETS if ":" not in name))  # one size of each: images are resized
 NOISE = 1000  # samples of noise where no number is asked for
 
 

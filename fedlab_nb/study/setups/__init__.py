@@ -6,7 +6,8 @@ stands, or that it is given nowhere. `[all]` holds the data, the partition, the 
 holds what the paper gives that method, recipe fields included; `source` there says where it has the method. `[[rows]]`
 change lines for some data sets, values of α or image channels (`when`); later rows win.
 
-The classroom's values stand in the code (`study/settings.py`, the knobs); its file says where they come from.
+The classroom's values stand in the code (`study/settings.py`, the knobs); its file says where they come from, and has
+rows for the data sets that need others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`python -m fedlab_nb.study.stored [--out FILE] [--only METHOD,...] [--workers N]`: make or complete the table."""
+"""`python -m fedlab_nb.study.stored [DATASET] [--out FILE] [--only METHOD,...] [--workers N]`: make or complete a
+table."""
 
 import argparse
 import sys
@@ -7,12 +8,13 @@ import time
 from ...errors import choose
 from ...methods import METHODS
 from .make import make
-from .table import FILE
+from .table import DIGITS, GRIDS
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fedlab_nb.study.stored", description=__doc__)
-    parser.add_argument("--out", default=FILE, help="the table (default: the one in the package)")
+    parser.add_argument("dataset", nargs="?", default=DIGITS, choices=GRIDS, help="whose table (default: the digits')")
+    parser.add_argument("--out", default=None, help="the table (default: the one in the package)")
     parser.add_argument("--only", default="", metavar="METHOD,...", help="compute these methods anew")
     parser.add_argument("--workers", type=int, default=1, help="processes at work (default: 1)")
     options = parser.parse_args()
@@ -30,7 +32,8 @@ def main() -> int:
         if event.error is not None:
             print(f"{event.method} (seed {event.seed}) failed: {event.error}", file=sys.stderr, flush=True)
 
-    return int(make(options.out, only or None, anew=bool(only), watch=watch, workers=options.workers) is not None)
+    how = {"anew": bool(only), "watch": watch, "workers": options.workers}
+    return int(make(options.out, only or None, dataset=options.dataset, **how) is not None)
 
 
 if __name__ == "__main__":  # not in the processes that it starts

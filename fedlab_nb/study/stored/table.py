@@ -8,12 +8,34 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ...declared import declared
 from ...errors import FedlabError
 
-ALPHAS = (0.01, 0.05, 0.1, 0.3, 1.0, 10.0)
-CLIENTS = (5, 10, 20)
-SEEDS = tuple(range(10))
-FILE = Path(__file__).parent / "digits.json"
+
+@dataclass(frozen=True)
+class Grid:
+    """What is stored of a data set. `images`: what a sentence says of it."""
+
+    alphas: tuple[float, ...]
+    clients: tuple[int, ...]
+    seeds: tuple[int, ...]
+    images: str
+
+
+DIGITS = "digits"
+GRIDS = {
+    name: Grid(tuple(map(float, of["alpha"])), tuple(of["clients"]), tuple(range(of["seeds"])), of["images"])
+    for name, of in declared("study/stored/grids.toml").items()
+}
+
+
+def file_of(dataset: str) -> Path:
+    """Where the table of a data set stands, or would."""
+    return Path(__file__).parent / f"{dataset.replace(':', '')}.json"
+
+
+ALPHAS, CLIENTS, SEEDS = GRIDS[DIGITS].alphas, GRIDS[DIGITS].clients, GRIDS[DIGITS].seeds
+FILE = file_of(DIGITS)
 KEYS = ("method", "alpha", "clients", "seed")
 FIRST = (*KEYS, "accuracy", "bytes_up", "bytes_down", "parameters", "seconds_local", "seconds_method")
 LATER = ("nll", "ece")  # what a table that was made before these columns were lacks
@@ -33,6 +55,16 @@ class Stored:
     rows: Mapping[tuple[str, float, int, int], Mapping[str, Any]]
 
     @property
+    def dataset(self) -> str:
+        """The data set's name."""
+        return self.about["settings"]["dataset"]
+
+    @property
+    def grid(self) -> Grid:
+        """What it has of each method."""
+        return GRIDS[self.dataset]
+
+    @property
     def methods(self) -> list[str]:
         """The methods that are in the table, in its order."""
         return list(dict.fromkeys(key[0] for key in self.rows))
@@ -44,16 +76,16 @@ class Stored:
 
     def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
         """{seed: accuracy} of one stored setting; empty if the table lacks it."""
-        stored = ((seed, self.rows.get((method, float(alpha), clients, seed))) for seed in SEEDS)
+        stored = ((seed, self.rows.get((method, float(alpha), clients, seed))) for seed in self.grid.seeds)
         return {seed: row["accuracy"] for seed, row in stored if row is not None}
 
     def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
-        return {alpha: self.accuracies(method, alpha, clients) for alpha in ALPHAS}
+        return {alpha: self.accuracies(method, alpha, clients) for alpha in self.grid.alphas}
 
     def nearest_clients(self, clients: float) -> int:
         """The stored number of clients nearest to `clients`, on a logarithmic scale."""
-        return min(CLIENTS, key=lambda m: abs(math.log(m / max(clients, 1))))
+        return min(self.grid.clients, key=lambda m: abs(math.log(m / max(clients, 1))))
 
     def row(self, method: str, alpha: float, clients: int, seed: int = 0) -> Mapping[str, Any]:
         """One row; KeyError if the table lacks it."""
@@ -75,7 +107,12 @@ def read(path: str | Path) -> Stored:
     return Stored(about, {(r["method"], float(r["alpha"]), r["clients"], r["seed"]): r for r in rows})
 
 
-@lru_cache(maxsize=1)
-def load() -> Stored:
-    """The table that came with the package."""
-    return read(FILE)
+@lru_cache(maxsize=len(GRIDS))
+def load(dataset: str = DIGITS) -> Stored:
+    """The table of a data set that came with the package; FedlabError where there is none."""
+    return read(file_of(dataset))
+
+
+def sets() -> list[str]:
+    """The data sets of which there is a table."""
+    return [name for name in GRIDS if file_of(name).exists()]

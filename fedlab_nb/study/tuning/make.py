@@ -22,16 +22,16 @@ from ..outcome import Outcome
 from ..results import write
 from ..settings import Settings, plans_for
 from ..store import store_folder
-from .table import COLUMNS, FILE, GUARD, Key, Tried, read
-from .tries import Knobs, Part, grid, parts, validation_digits
+from .table import COLUMNS, GUARD, Key, Tried, file_of, read
+from .tries import DIGITS, Knobs, Part, grid, parts, validation_set
 
 COMMAND = "python -m fedlab_nb.study.tuning"
-NOTE = "accuracy: share of the validation images, a fixed fifth of the digits' training images; no test image was used"
+NOTE = "accuracy: share of the validation images, a fixed fifth of {}' training images; no test image was used"
 
 
-def validation_file() -> Path:
-    """`validation_digits()` as an .npz file in the store's folder, so that every process can load it."""
-    digits, path = validation_digits(), store_folder() / "digits_validation.npz"
+def validation_file(dataset: str = DIGITS) -> Path:
+    """`validation_set(dataset)` as an .npz file in the store's folder, so that every process can load it."""
+    digits, path = validation_set(dataset), store_folder() / f"{file_of(dataset).stem}_validation.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     names = ("x_train", "y_train", "x_test", "y_test", "x_public")
     arrays = {name: array.numpy() for name in names if (array := getattr(digits, name)) is not None}
@@ -82,30 +82,32 @@ def computed(groups: list[list[list[Cell]]], workers: int) -> dict[tuple[int, fl
 
 
 def make(
-    path: str | Path = FILE,
+    path: str | Path | None = None,
     only: Sequence[str] = (),
     *,
+    dataset: str = DIGITS,
     names: Sequence[str] = (),
     workers: int = 1,
     watch: Callable[[str], None] = print,
 ) -> None:
-    """Complete the table at `path`. `only`: compute these methods anew; `names`: only these parts of the study."""
-    path, dataset = Path(path), validation_file()
+    """Complete the table at `path` (None: the package's). `only`: compute these methods anew; `names`: only these parts
+    of the study."""
+    path, images = Path(path or file_of(dataset)), validation_file(dataset)
     rows: dict[Key, Mapping[str, Any]] = dict(read(path).rows) if path.exists() else {}
-    for part in (p for name, p in parts().items() if not names or name in names):
+    for part in (p for name, p in parts(dataset).items() if not names or name in names):
         for method, tries in part.tries.items():
             wanted = {(part.name, method, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]}
             if method not in only if only else all(key in rows for key in wanted):
                 continue
-            known = Tried(about(), rows) if rows else None
-            outcome_of = computed(cells(part, method, known, dataset), workers)
+            known = Tried(about(dataset), rows) if rows else None
+            outcome_of = computed(cells(part, method, known, images), workers)
             rows |= rows_of(part.name, method, tries, outcome_of)
-            better = Tried(about(), rows).better(part.name, method)
+            better = Tried(about(dataset), rows).better(part.name, method)
             if part.name == "methods" and better:
                 at = {"numbers": [0, *better], "alphas": grid()["guard"]}
-                rows |= rows_of(GUARD, method, tries, computed(cells(part, method, known, dataset, **at), workers))
-            save(path, rows)
-            table = Tried(about(), rows)
+                rows |= rows_of(GUARD, method, tries, computed(cells(part, method, known, images, **at), workers))
+            save(path, rows, dataset)
+            table = Tried(about(dataset), rows)
             means = " ".join(f"{100 * table.mean(part.name, method, n):.1f}" for n in range(len(tries)))
             watch(f"{part.name} {method}: {means}; {table.chosen(part.name, method)}")
 
@@ -131,16 +133,18 @@ def sent(outcomes: Sequence[Outcome | None]) -> int:
     return next((o.bytes_up + o.bytes_down for o in outcomes if o is not None), 0)
 
 
-def about() -> dict[str, Any]:
+def about(dataset: str = DIGITS) -> dict[str, Any]:
     made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
-    return {**made, "command": COMMAND, "note": NOTE, **grid()}
+    command = COMMAND if dataset == DIGITS else f"{COMMAND} --dataset {dataset}"
+    note = NOTE.format("the digits" if dataset == DIGITS else "the glyphs")
+    return {**made, "command": command, "note": note, **grid()}
 
 
-def save(path: Path, rows: Mapping[Key, Mapping[str, Any]]) -> None:
+def save(path: Path, rows: Mapping[Key, Mapping[str, Any]], dataset: str = DIGITS) -> None:
     """The file, whole or not at all; one row a line, in the order of the study."""
-    order = {(part.name, method): i for i, part in enumerate(parts().values()) for method in part.tries}
-    order |= {(GUARD, method): len(order) for method in parts()["methods"].tries}
+    order = {(part.name, method): i for i, part in enumerate(parts(dataset).values()) for method in part.tries}
+    order |= {(GUARD, method): len(order) for method in parts(dataset)["methods"].tries}
     keys = sorted((k for k in rows if k[:2] in order), key=lambda k: (order[k[:2]], list(METHODS).index(k[1]), k[2:]))
     lines = [json.dumps([rows[key][name] for name in COLUMNS]) for key in keys]
-    head = json.dumps({**about(), "columns": COLUMNS}, indent=1)
+    head = json.dumps({**about(dataset), "columns": COLUMNS}, indent=1)
     write(path, head[:-2] + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n")

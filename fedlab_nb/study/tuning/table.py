@@ -10,10 +10,17 @@ from typing import Any
 
 from ...errors import FedlabError, choose
 from ..statistics import Band, difference
-from .tries import Knobs, parts
+from .tries import DIGITS, Knobs, parts
 
 FILE = Path(__file__).parent / "digits.json"
 GUARD = "guard"  # the part of the table with the runs at the guard's alphas
+
+
+def file_of(dataset: str) -> Path:
+    """Where the table of a data set stands."""
+    return FILE.with_name(f"{dataset.replace(':', '')}.json")
+
+
 COLUMNS = ("part", "method", "try", "knobs", "alpha", "accuracy", "bytes")
 Key = tuple[str, str, int, float]  # part, method, try, alpha
 
@@ -77,12 +84,13 @@ class Tried:
         return fmean(self.accuracies(part, method, number).values())
 
 
-def choice(method: str, part: str = "methods") -> Knobs:
+def choice(method: str, part: str = "methods", dataset: str = DIGITS) -> Knobs:
     """The knobs of `method` that the study took; for a part that tries recipes, `method` is "recipe". UsageError for a
     method of which nothing was tried."""
-    of = parts()[choose("part of the tuning study", part, parts())]
+    of = parts(dataset)[choose("part of the tuning study", part, parts(dataset))]
     methods = tuple(of.tries) if of.of_recipe else (choose("method of the tuning study", method, of.tries),)
-    return load().tries(part, methods[0])[load().chosen(part, *methods)]
+    table = load(dataset)
+    return table.tries(part, methods[0])[table.chosen(part, *methods)]
 
 
 def read(path: str | Path) -> Tried:
@@ -97,7 +105,7 @@ def read(path: str | Path) -> Tried:
     return Tried(content, {(r["part"], r["method"], r["try"], r["alpha"]): r for r in rows})
 
 
-@lru_cache(maxsize=1)
-def load() -> Tried:
-    """The table that came with the package."""
-    return read(FILE)
+@lru_cache(maxsize=4)
+def load(dataset: str = DIGITS) -> Tried:
+    """The table of a data set that came with the package."""
+    return read(file_of(dataset))

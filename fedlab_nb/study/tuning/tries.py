@@ -7,11 +7,14 @@ from typing import Any
 
 from ...data import Dataset, load
 from ...declared import declared
+from ...errors import choose
 from ...rng import numpy_rng
 
 Knobs = Mapping[str, Any]
 PARTS = ("recipe", "methods", "equal_work")
 NAME = "study/tuning/tries.toml"
+DIGITS = "digits"
+SETS = (DIGITS, "glyphs:16g")  # the classroom's data sets, each with tries of its own
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,14 @@ def grid() -> dict[str, Any]:
     return {name: declared(NAME)[name] for name in ("clients", "alphas", "guard", "seeds")}
 
 
-def parts() -> dict[str, Part]:
-    """All parts of the study, by name, in the order in which they are made."""
-    content = declared(NAME)
-    recipe, work = content["recipe"], content["equal_work"]
+def parts(dataset: str = DIGITS) -> dict[str, Part]:
+    """All parts of the study on that data set, by name, in the order in which they are made."""
+    choose("data set of the tuning study", dataset, SETS)
+    content = declared(NAME) if dataset == DIGITS else declared(NAME)[dataset]
+    recipe, work = content["recipe"], content.get("equal_work", {"methods": [], "tries": []})
     tries = {
         "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
-        "methods": {name: tuple(tries) for name, tries in content["methods"].items()},
+        "methods": {name: tuple(tries) for name, tries in content.get("methods", {}).items()},
         "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
     }
     return {name: Part(name, of, of_recipe=name == "recipe") for name, of in tries.items()}
@@ -51,17 +55,22 @@ def part(name: str) -> Part:
     return parts()[name]
 
 
-def validation_digits() -> Dataset:
-    """Digits with a fifth of the training images as `x_test`, the rest as `x_train`; the real test images are gone."""
-    digits = load("digits")
-    order = numpy_rng(0, "validation").permutation(len(digits.y_train))
+def validation_set(dataset: str = DIGITS) -> Dataset:
+    """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images are gone."""
+    own = load(dataset)
+    order = numpy_rng(0, "validation").permutation(len(own.y_train))
     held, rest = order[: len(order) // 5], order[len(order) // 5 :]
     return dataclasses.replace(
-        digits,
-        name="digits, validation",
-        x_train=digits.x_train[rest],
-        y_train=digits.y_train[rest],
-        x_test=digits.x_train[held],
-        y_test=digits.y_train[held],
-        digest=f"{digits.digest}, validation",
+        own,
+        name=f"{dataset}, validation",
+        x_train=own.x_train[rest],
+        y_train=own.y_train[rest],
+        x_test=own.x_train[held],
+        y_test=own.y_train[held],
+        digest=f"{own.digest}, validation",
     )
+
+
+def validation_digits() -> Dataset:
+    """`validation_set` of the digits."""
+    return validation_set(DIGITS)
