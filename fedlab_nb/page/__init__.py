@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..data import federate
+from ..data import federate, title_of
+from ..data import load as load_data
 from ..errors import RunError
 from ..methods import METHODS
 from ..plots.identity import look, short
 from ..plots.style import class_colours
 from ..study.statistics import band, t_quantile
-from ..study.stored import ALPHAS, CLIENTS, SEEDS, load
+from ..study.stored import Stored, load, sets
 
 HERE = Path(__file__).parent
 
@@ -37,30 +38,46 @@ def write(path: str | Path) -> Path:
 
 
 def content() -> dict[str, Any]:
-    """The page's numbers, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over the seeds.
+    """The page's numbers, {data set: `of_set`}, of all data sets that have a stored table."""
+    return {name: of_set(load(name)) for name in sets()}
 
-    The clients' label counts are those of seed 0.
+
+def of_set(table: Stored) -> dict[str, Any]:
+    """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
+    the seeds.
+
+    The clients' label counts are those of the first seed.
     """
-    table = load()
-    infos = [METHODS[name].info for name in table.methods]
+    grid, infos = table.grid, [METHODS[name].info for name in table.methods]
     return {
         "about": {key: table.about[key] for key in ("version", "torch", "date", "settings", "recipe")},
-        "t": t_quantile(len(SEEDS) - 1),
-        "classes": [{"name": str(c), "colour": colour} for c, colour in enumerate(class_colours(10))],
+        "title": title_of(table.dataset),
+        "images": grid.images,
+        "t": t_quantile(len(grid.seeds) - 1),
+        "classes": [
+            {"name": name, "colour": colour}
+            for name, colour in zip(class_names(table.dataset), class_colours(10), strict=True)
+        ],
         "methods": [vars(i) | look(i.name)._asdict() | {"short": short(i.title), "needs": ""} for i in infos],
-        "results": {i.name: [[result(table, i.name, a, m) for a in ALPHAS] for m in CLIENTS] for i in infos},
-        "federations": [[partition(a, m) for a in ALPHAS] for m in CLIENTS],
+        "results": {i.name: [[result(table, i.name, a, m) for a in grid.alphas] for m in grid.clients] for i in infos},
+        "federations": [[partition(table, a, m) for a in grid.alphas] for m in grid.clients],
     }
 
 
-def result(table: Any, method: str, alpha: float, clients: int) -> dict[str, Any]:
+def class_names(dataset: str) -> tuple[str, ...]:
+    """The names of the ten classes."""
+    return load_data(dataset).class_names
+
+
+def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:
     """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
-    of, rows = band(table.accuracies(method, alpha, clients)), [table.row(method, alpha, clients, s) for s in SEEDS]
+    of = band(table.accuracies(method, alpha, clients))
+    rows = [table.row(method, alpha, clients, seed) for seed in table.grid.seeds]
     up, down = (sum(row[way] for row in rows) / len(rows) for way in ("bytes_up", "bytes_down"))
     return {"mean": of.mean, "half": of.half_width, "accuracies": [r["accuracy"] for r in rows], "up": up, "down": down}
 
 
-def partition(alpha: float, clients: int) -> dict[str, Any]:
+def partition(table: Stored, alpha: float, clients: int) -> dict[str, Any]:
     """Who holds what: samples `[M, C]`, how skewed that is, and what should be known of it."""
-    federation = federate("digits", alpha=alpha, clients=clients, seed=SEEDS[0])
+    federation = federate(table.dataset, alpha=alpha, clients=clients, seed=table.grid.seeds[0])
     return {"counts": federation.label_counts.tolist(), "skew": asdict(federation.skew), "note": federation.note}

@@ -17,7 +17,7 @@ const DRAW = { "held-by": drawHoldings, bars: drawBars, lines: drawLines, bytes:
 const root = document.documentElement;
 
 /** a, m: which stored α and M;  chosen: methods in colour;  others: the rest in grey;  held: a method;  cell: {k, c}. */
-const state = { a: alphas.indexOf(0.1), m: clients.indexOf(10), chosen: FIRST, others: true, held: null, cell: null };
+const state = { a: Math.max(0, alphas.indexOf(0.1)), m: Math.max(0, clients.indexOf(10)), chosen: FIRST, others: true, held: null, cell: null };
 let hovered = null; // the method under the pointer, or the one that has the focus
 
 // -------------------------------------------------------------------------------------------------- state -> page
@@ -46,7 +46,7 @@ function render() {
   for (const box of document.querySelectorAll("#groups input")) box.checked = state.chosen.includes(box.value);
   $("count").textContent = `${state.chosen.length} of at most ${MOST} in colour`;
   const run = state.chosen.length ? state.chosen.join(" ") : "all";
-  $("command").textContent = `fedlab-nb run ${run} --alpha ${alphas[state.a]} --clients ${clients[state.m]} --seeds ${seeds.length}`;
+  $("command").textContent = `fedlab-nb run ${run} ${SET === "digits" ? "" : `--dataset ${SET} `}--alpha ${alphas[state.a]} --clients ${clients[state.m]} --seeds ${seeds.length}`;
   hold();
   emphasise();
 }
@@ -78,7 +78,7 @@ const letGo = () => change({ held: null, cell: null });
 
 /** The setting in the address, so that a link or a reload shows the same again. */
 function remember() {
-  const words = `#alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
+  const words = `#${SET === "digits" ? "" : `data=${SET}&`}alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
   try { history.replaceState(null, "", words); } catch { /* not every browser lets a file do so */ }
 }
 function recall() {
@@ -211,10 +211,24 @@ function slider(id, values, name) {
   values.forEach((value, i) => {
     const stop = document.createElement("span");
     stop.textContent = value;
-    stop.style.left = `calc(11px + ${i / last} * (100% - 22px))`;
+    stop.style.left = `calc(11px + ${last ? i / last : 0} * (100% - 22px))`;
     stop.addEventListener("click", () => change({ [name]: i }));
     stops.append(stop);
   });
+}
+/** The data sets; another one is another page: its address says which, and it is loaded anew. */
+function sets() {
+  for (const [name, { title }] of Object.entries(SETS)) {
+    const option = document.createElement("option");
+    Object.assign(option, { value: name, textContent: title, selected: name === SET });
+    $("set").append(option);
+  }
+  $("set").closest(".row").style.display = Object.keys(SETS).length < 2 ? "none" : "";
+  $("set").addEventListener("change", () => go($("set").value));
+}
+function go(name) {
+  location.hash = `data=${name}&alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
+  location.reload();
 }
 /** A box a method, in groups; what no group names stands with the many rounds or in a group of its own. */
 function choices() {
@@ -263,12 +277,13 @@ function theme(dark, keep) {
 }
 function stored() {
   const recipe = about.recipe;
-  $("stored").textContent = `Results of ${plural(methods.length, "method")} on the digits (8 × 8 pixels, 360 test images) at α = ${listed(alphas.map(String))}, `
+  $("stored").textContent = `Results of ${plural(methods.length, "method")} on ${DATA.images} at α = ${listed(alphas.map(String))}, `
     + `with ${clients.join(", ")} clients and seeds ${seeds.join(", ")}: ${methods.length * alphas.length * clients.length * seeds.length} runs in all, `
     + `made on ${about.date} by fedlab_nb ${about.version} with PyTorch ${about.torch} (preset ${about.settings.preset}: ${recipe.epochs} local epochs, `
     + `batches of ${recipe.batch_size}, ${recipe.optimizer.toUpperCase()} with learning rate ${recipe.lr}). Who holds what is that of seed ${seeds[0]}.`;
 }
 
+sets();
 slider("alpha", alphas, "a");
 slider("clients", clients, "m");
 choices();
@@ -286,7 +301,12 @@ $("controls").addEventListener("submit", (event) => event.preventDefault());
 for (const details of document.querySelectorAll(".card details")) details.addEventListener("toggle", () => details.fill());
 $("choice").open = innerWidth >= 1100;
 recall();
-addEventListener("hashchange", () => { recall(); change({}); });
+addEventListener("hashchange", () => {
+  const name = new URLSearchParams(location.hash.slice(1)).get("data") ?? Object.keys(SETS)[0];
+  if (name in SETS && name !== SET) location.reload();
+  recall();
+  change({});
+});
 new ResizeObserver(() => {
   resizing = true;
   for (const id of Object.keys(DRAW)) $(id).size = null;

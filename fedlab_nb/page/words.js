@@ -1,5 +1,8 @@
 // Numbers in words and the sentences over the pictures: said as the package says them (plots/words.py, accuracy.py).
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const SETS = JSON.parse(document.getElementById("data").textContent); // by data set; the page is about one of them
+const asked = new URLSearchParams(location.hash.slice(1)).get("data");
+const SET = asked in SETS ? asked : Object.keys(SETS)[0];
+const DATA = SETS[SET];
 const { methods, results, federations, classes, about } = DATA;
 const { alpha: alphas, clients, seed: seeds } = about.settings; // as they are stored
 const METHOD = new Map(methods.map((m) => [m.name, m]));

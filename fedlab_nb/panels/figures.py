@@ -10,7 +10,6 @@ import numpy as np
 from .. import plots
 from ..plots.embed import POINTS
 from ..plots.words import data_size
-from ..study.stored import load
 from .guess import reveal
 from .lab_view import LabView
 from .record import Runs
@@ -39,8 +38,8 @@ class WhoHoldsWhat(LabView):
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        beside = state.stored and self._stored.speaks(*state.stored)
-        return f"{where(state)}. Smaller α is more skewed." + (f" At the right {load().label}." if beside else "")
+        beside = self._stored.label(*state.stored) if state.stored else ""
+        return f"{where(state)}. Smaller α is more skewed." + (f" At the right {beside}." if beside else "")
 
 
 class ResultView(LabView):
@@ -62,7 +61,7 @@ class Accuracy(ResultView):
         self._stored = StoredResults()
 
     def _speaks(self, state: PanelState) -> bool:
-        return state.stored is not None and self._stored.speaks(*state.stored)
+        return state.stored is not None and bool(self._stored.label(*state.stored))
 
     def is_ready(self, state: PanelState) -> bool:
         return super().is_ready(state) or self._speaks(state)

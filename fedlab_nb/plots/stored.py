@@ -29,14 +29,14 @@ class Stored:
 
     def show(
         self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
-        bounds: Collection[str] = (), chance: float | None = None, note: str = "",
+        bounds: Collection[str] = (), chance: float | None = None, note: str = "", dataset: str = "digits",
     ) -> Picture:  # fmt: skip
         """`results`: {method's title: {stored α: {seed: accuracy 0–1}}}, at `clients` clients.
 
         alpha:   the present α, which need not be stored;   wanted: the present number of clients
         source:  where the numbers come from, such as "stored results of 2025-01-31, version 0.1.0"
         bounds:  titles that are references, not competitors;   chance: accuracy of guessing
-        note:    a sentence to be added
+        note:    a sentence to be added;   dataset: the data set's name
 
         The same object `results` is read once: while only α changes, a redraw costs little more than the drawing.
         """
@@ -45,7 +45,7 @@ class Stored:
         i = nearest(self.alphas, alpha)
         at = self.alphas[i]
         here = f"α = {at:g}, {plural(clients, 'client')}"
-        where = f"digits, {here}"
+        where = f"{dataset}, {here}"
         rows = [
             Series(title, setting=where, accuracies=points.get(at, {}), bound=title in bounds)
             for title, points in results.items()
@@ -59,7 +59,7 @@ class Stored:
                 self._shape = shape
             self._bars.update(rows, f"Stored: {here}")
             self._lines.update(self._means, self._wide, alpha, i)
-            self._foot.set_text(f"{source}; digits, {plural(clients, 'client')}; 95 % bands of Student's t")
+            self._foot.set_text(f"{source}; {dataset}, {plural(clients, 'client')}; 95 % bands of Student's t")
         values = listed([f"{s.label} {percent(s.mean)}" for s in done]) or "no result"
         about = f"{source} ({where}{near}, {done[0].seeds if done else 'no seed'})"
         alt = f"Bars of test accuracy, and lines of it against α; {about}: {values}. {self._fall}"

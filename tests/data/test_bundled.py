@@ -185,7 +185,7 @@ def test_untied_tint_says_nothing_of_the_label():
         (lambda: load("digits", seed=1), "Dataset 'digits' takes no options, but seed was given; only 'glyphs' has"),
         (lambda: load("glyphs", n=5), "Unknown option of glyphs 'n'"),
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
-        (lambda: load("glyphs", size=8), "size is 8, but it must be a whole number from 16 to 128"),
+        (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
         (lambda: load("glyphs", tint=1.5), "tint is 1.5, but it must be a number from 0 to 1"),
         (lambda: tint_background(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.int64), 0.5, classes=2, agree=0.5),

@@ -2,8 +2,10 @@
 
 import pytest
 
+from fedlab_nb.panels import stored
 from fedlab_nb.panels.stored import StoredResults
 from fedlab_nb.plots import png
+from fedlab_nb.study.stored import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
 
@@ -20,11 +22,11 @@ def test_titles_numbers_and_source_of_the_table():
 
 
 def test_following_a_slider_keeps_the_figure():
-    stored = StoredResults()
-    first = stored.show(METHODS, settings())
+    results = StoredResults()
+    first = results.show(METHODS, settings())
     png(first)
     for alpha, clients in ((0.13, 10), (4.0, 10), (100, 3), (0.01, 50)):
-        picture = stored.show(METHODS, settings(alpha=alpha, clients=clients))
+        picture = results.show(METHODS, settings(alpha=alpha, clients=clients))
         assert picture.figure is first.figure and "nearest to your" in picture.sentence
 
 
@@ -38,6 +40,22 @@ def test_settings_that_differ_are_named():
 )
 def test_nothing_where_the_table_would_mislead(other):
     assert StoredResults().show(METHODS, settings(**other)) is None
+
+
+def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
+    rows = {("fens", a, 10, s): {"accuracy": 0.5} for a in (0.1, 1.0) for s in (0, 1)}
+    digits = stored.load()
+    about = {**digits.about, "settings": {**digits.about["settings"], "dataset": "glyphs:16g"}}
+    monkeypatch.setattr(stored, "sets", lambda: ["digits", "glyphs:16g"])
+    monkeypatch.setattr(stored, "load", lambda name: Table(about, rows) if name == "glyphs:16g" else digits)
+    mine = settings(dataset="glyphs:16g")
+    del mine["epochs"]
+    results = StoredResults()
+    picture = results.show(METHODS, mine)
+    assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
+    assert "glyphs:16g, α = 0.1" in picture.alt and results.label(METHODS, mine) == digits.label
+    assert "digits, α = 0.1" in results.show(METHODS, settings()).alt
+    assert results.show(METHODS, {**mine, "transform": "none"}) is None
 
 
 def test_a_method_of_ones_own_is_left_out():

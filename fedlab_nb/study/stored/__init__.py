@@ -5,4 +5,4 @@ package (`python -m fedlab_nb.study.stored digits`, `… glyphs:16g`) and kept a
 `load("glyphs:16g")` read them; nothing is trained for that.
 """
 
-from .table import ALPHAS, CLIENTS, FILE, GRIDS, SEEDS, Grid, Stored, file_of, load, sets
+from .table import ALPHAS, CLIENTS, DIGITS, FILE, GRIDS, SEEDS, Grid, Stored, file_of, load, sets
