@@ -8,7 +8,7 @@ import torch
 from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.settings import Settings, plans_for
-from fedlab_nb.study.tuning import Tried, choice, load, parts, validation_digits
+from fedlab_nb.study.tuning import Tried, choice, load, parts, validation_digits, validation_set
 from fedlab_nb.study.tuning.make import cells, computed, validation_file
 from fedlab_nb.study.tuning.tries import grid
 
@@ -57,6 +57,22 @@ def test_classroom_knobs_are_those_that_the_study_took(method):
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
     recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name) for name in choice("recipe", "recipe")} == dict(choice("recipe", "recipe"))
+
+
+def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
+    table, part = load("glyphs:16g"), parts("glyphs:16g")["recipe"]
+    assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
+    for judge, tries in part.tries.items():
+        assert table.tries("recipe", judge) == list(tries) and len({tuple(knobs) for knobs in tries}) == 1
+        steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
+        assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
+    taken, asked = choice("recipe", "recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
+    recipe = plans_for(asked, ["fedavg"])[0].recipe
+    assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
+    glyphs, here = load_data("glyphs:16g"), validation_set("glyphs:16g")
+    held = {image.numpy().tobytes() for image in here.x_test}
+    assert len(held) == 400 and held <= {image.numpy().tobytes() for image in glyphs.x_train}
+    assert not held & {image.numpy().tobytes() for image in here.x_train}
 
 
 def test_a_try_is_taken_only_where_it_is_clearly_better():
