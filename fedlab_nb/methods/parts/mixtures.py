@@ -45,6 +45,13 @@ class Mixture:
             square, volume = (away.square() / variances).sum(2), variances.log().sum(1)
         return self.weights.log() - (square + volume + d * math.log(2 * math.pi)) / 2
 
+    def deviations(self) -> Tensor:
+        """Standard deviations `[K, d]` of each feature; zeros for kind "none"."""
+        if self.kind == "none":
+            return torch.zeros_like(self.means)
+        spread = self.spread.diagonal(dim1=1, dim2=2) if self.kind == "full" else self.spread
+        return spread.sqrt().reshape(len(self.means), -1).expand_as(self.means)
+
     def draw(self, count: int, stream: torch.Generator) -> Tensor:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""
         chosen = torch.multinomial(self.weights.cpu(), count, replacement=True, generator=stream)

@@ -1,0 +1,151 @@
+"""Gaussian heads: the whole method is its pooled form, whatever the partition; bytes; what nobody holds; the report."""
+
+import byte_formulas
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb import run
+from fedlab_nb.comm import serialise
+from fedlab_nb.data import federate
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.gauss import Gauss
+from fedlab_nb.methods.parts.class_statistics import class_sums
+from fedlab_nb.methods.parts.gaussian_heads import HEADS, scores
+from fedlab_nb.training import Recipe
+
+from .test_all_methods import rows_of_features
+from .test_fisher_merge import finish
+
+EXACT = torch.float64
+ORDER = ("means", "nb", "lda", "qda")
+
+
+def context(clients=4, alpha=0.1, seed=0, dtype=EXACT, holdout=0.0, federation=None, **more):
+    federation = federation or federate("digits", alpha=alpha, clients=clients, seed=seed)
+    kinds = [("mlp", federation.dataset.input_shape, federation.classes, None)] * federation.clients
+    options = {"architectures": kinds, "recipe": Recipe(epochs=1), "seed": seed}
+    return Context(federation, **options, dtype=dtype, holdout=holdout, **more)
+
+
+def digits():
+    return torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_it_is_the_pooled_classifier_for_every_partition(head):
+    """And so the same for every skew, number of clients and seed."""
+    data, x = federate("digits", alpha=1, clients=2, seed=0).dataset, digits()
+    pooled = class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
+    expected = scores(pooled, head, 0.1)(x.flatten(1))
+    for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
+        model = finish(Gauss(head=head, shrinkage=0.1).run(context(clients, alpha, seed)))
+        torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
+        assert torch.equal(model.features(x), x.flatten(1))
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("dtype", [torch.float32, EXACT])
+def test_bytes(head, dtype):
+    ctx = context(dtype=dtype)
+    finish(Gauss(head=head).run(ctx))
+    held = [len(ctx.private.train(k)[1].unique()) for k in range(4)]
+    assert min(held) < 10
+    expected = {k: byte_formulas.gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
+    if dtype == EXACT:  # counts are int32 all the same
+        expected = {k: 2 * count - 40 for k, count in expected.items()}
+    assert {k: up for k, (up, down) in ctx.link.ledger.by_client().items()} == expected
+    assert ctx.link.ledger.down == 0
+
+
+def test_bytes_of_the_card():
+    sizes = [byte_formulas.gauss_bytes(256, 10, 10, head) for head in ("nb", "lda", "qda")]
+    assert sizes == [20_520, 141_864, 1_326_120]
+
+
+def test_what_travels_is_what_is_counted(monkeypatch):
+    ctx, weighed = context(dtype=torch.float32), {}
+    up = ctx.link.up
+    monkeypatch.setattr(ctx.link, "up", lambda k, p, **o: (weighed.update({k: len(serialise(p))}), up(k, p, **o))[1])
+    finish(Gauss(features="relu", size=20).run(ctx))
+    assert ctx.link.ledger.by_client() == {k: (count, 8) for k, count in weighed.items()}
+
+
+def test_float32_on_the_wire_is_as_good():
+    x = digits()
+    exact = finish(Gauss().run(context())).predict(x)
+    narrow = finish(Gauss().run(context(dtype=torch.float32))).predict(x.float())
+    assert (exact == narrow).double().mean() > 0.97
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_one_sample_one_class_and_fewer_samples_than_features(head):
+    federation = rows_of_features()
+    few = torch.tensor([0, 3, 6, 9]), torch.tensor([1])  # classes 0 and 1; nobody has class 2
+    object.__setattr__(federation, "shards", few)
+    model = finish(Gauss(head=head).run(context(federation=federation)))
+    scored = model.logits(torch.randn(5, 7, dtype=EXACT))
+    assert (scored[:, 2] == -torch.inf).all() and scored[:, :2].isfinite().all()
+    assert model.report.counts.tolist() == [[4, 0, 0], [0, 1, 0]]
+
+
+def test_two_classes_point_where_least_squares_does():
+    """AFL's direction, without shrinkage: on a data set of two classes that are not balanced."""
+    federation = federate("digits", alpha=1, clients=3, seed=0)
+    data = federation.dataset
+    ctx = context(federation=federation)
+    keep = [
+        torch.tensor([i for i in part.tolist() if data.y_train[i] < 2][k:]) for k, part in enumerate(federation.shards)
+    ]
+    ctx.private._train = keep
+    frozen = {"features": "relu", "size": 12}
+    model = finish(Gauss(head="lda", shrinkage=0.0, **frozen).run(ctx))
+    x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
+    features = torch.cat([model.features(x), torch.ones(len(x), 1, dtype=EXACT)], 1)
+    squares = torch.linalg.lstsq(features, torch.nn.functional.one_hot(y).double()).solution[:-1]
+    probe = torch.eye(12, dtype=EXACT)
+    slopes = model.head(probe) - model.head(torch.zeros_like(probe))
+    ours, theirs = slopes[:, 1] - slopes[:, 0], squares[:, 1] - squares[:, 0]
+    assert float(torch.cosine_similarity(ours, theirs, dim=0)) == pytest.approx(1, abs=1e-7)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_the_report_is_what_the_server_has(head):
+    ctx = context()
+    report = finish(Gauss(head=head).run(ctx)).report
+    x, y = ctx.private.train(1)
+    assert report.counts[1].tolist() == torch.bincount(y, minlength=10).tolist()
+    c = int(y[0])
+    np.testing.assert_allclose(report.client_means[1, c], x[y == c].mean(0).flatten(), atol=1e-6)
+    everyone, labels = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(4)), strict=True))
+    rows = everyone[labels == 3].flatten(1)
+    np.testing.assert_allclose(report.means[3], rows.mean(0), atol=1e-6)
+    groups = {"means": None, "nb": 10, "lda": 1, "fedcgs": 1, "qda": 10}[head]
+    if groups is None:
+        assert report.deviations is None and report.covariances is None
+        return
+    assert report.deviations.shape == (groups, 64)
+    if groups == 10:
+        np.testing.assert_allclose(report.deviations[3], rows.std(0, correction=0), atol=1e-6)
+    if head == "fedcgs":
+        np.testing.assert_allclose(report.covariances[0], everyone.flatten(1).T.cov(), atol=1e-6)
+    assert (report.covariances is None) == (head == "nb")
+
+
+def test_nothing_is_trained_but_the_network_of_client_features():
+    recipe = Recipe(epochs=8)
+    assert Gauss().local_passes(recipe, [10, 10]) == 0
+    assert Gauss(features="client").local_passes(recipe, [10, 10]) == 4
+    ctx = context(dtype=torch.float32)
+    assert finish(Gauss(features="client").run(ctx)).features(digits().float()).shape == (40, 32)
+
+
+# ------------------------------------------------------------------------------------------------ claims over seeds
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["pixels", "relu"])
+@pytest.mark.parametrize("seed", [0, 4, 5, 7, 100, 103, 107])
+def test_a_finer_picture_of_a_class_is_better_and_all_are_far_above_the_ensemble(seed, features):
+    frozen = {"gauss.features": features, "alpha": 0.1, "seed": seed}
+    found = [run("gauss", **frozen, **{"gauss.head": head}).accuracy for head in ORDER]
+    assert found == sorted(found) and len(set(found)) == 4
+    assert found[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + 0.15
