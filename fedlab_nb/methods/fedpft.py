@@ -66,7 +66,7 @@ class FedPftReport(Report):
     "fedpft",
     title="FedPFT",
     paper="Beitollahi et al., 2024",
-    traffic="4 C + 4 h K (1 + 2 d), up only",
+    traffic="4 C + 4 h (1 + 2 d), up only",
     extra="frozen features, the same at every client",
     leaks="each client's class counts, and a mixture of Gaussians of each of its classes: means of few samples, "
     "and of one sample its features",
@@ -77,9 +77,7 @@ class FedPFT(Method):
     trains_locally = False
     report = FedPftReport
 
-    components: int = knob(
-        1, "Components", "Gaussians in each mixture, as many as samples at most.", symbol="K", low=1, high=50
-    )
+    components: int = knob(1, "Components", "Gaussians in each mixture, as many as samples at most.", low=1, high=50)
     covariance: str = knob(
         "diagonal",
         "Spread",
@@ -87,7 +85,7 @@ class FedPFT(Method):
         options=COVARIANCES,
     )
     smallest: int = knob(
-        1, "Smallest class", "A client says nothing of classes with fewer samples.", symbol="n_min", low=1, high=10_000
+        1, "Smallest class", "A client says nothing of classes with fewer samples.", low=1, high=10_000
     )
     epochs: int = knob(30, "Head's epochs", "Passes over the drawn features.", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", "Adam's.", low=1e-6, high=1.0, log=True)

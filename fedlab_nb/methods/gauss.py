@@ -82,7 +82,7 @@ class Gauss(Method):
         options=HEADS,
     )
     shrinkage: float = knob(
-        0.1, "Shrinkage", "How far covariances are drawn to a multiple of the identity.", symbol="s", low=0, high=1
+        0.4, "Shrinkage", "How far covariances are drawn to a multiple of the identity.", symbol="s", low=0, high=1
     )
     features: str = features_knob()
     size: int = size_knob()
