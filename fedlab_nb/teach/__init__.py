@@ -7,9 +7,10 @@
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
     score()                                       # how near the guesses were, how many exercises are right
 
-`problem.py` decides, `view.py` shows, `prediction.py` records a guess, `score.py` adds up. Each lesson has a file with
-its worked numbers and what judges its exercises; their texts stand beside it in a TOML file, which `exercises.py`
-reads. Left out: accounts, saved scores and anything that leaves the machine.
+`problem.py` decides (`build.py` where the answer is a function), `view.py` shows, `prediction.py` records a guess,
+`score.py` adds up. Each lesson has a file with its worked numbers and what judges its exercises; their texts stand
+beside it in a TOML file, which `exercises.py` reads. Left out: accounts, saved scores and anything that leaves the
+machine.
 """
 
 from .prediction import Prediction, predict

@@ -19,6 +19,13 @@
     [q3.claim]                              # the words of `claims.two_kinds`, where it judges the record
     clear = "…"                             # and other, both, right, nothing
 
+    [q4]                                    # its answer is a function that the learner completes: q4=Build(…)
+    question = "…"
+    hints = ["…"]
+    explanation = "…"                       # in front of the right function
+    [q4.slips]                              # a text for each of the Build's wrong functions, by its name
+    rows = "…"
+
 A line break inside a text counts as a space.
 """
 
@@ -28,7 +35,8 @@ from typing import Any
 
 from ..declared import declared
 from ..errors import UsageError, choose
-from .problem import NumberProblem, RecordProblem, Verdict
+from .build import Build, BuildProblem, close
+from .problem import NumberProblem, Problem, RecordProblem, Verdict
 from .view import ProblemView
 
 TEXT, TEXTS, NUMBER, TABLE = "a text", "a list of texts", "a number", "a table"
@@ -39,11 +47,11 @@ OF_CLAIM = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
 Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
 
 
-def exercises(module: str, **records: Record) -> tuple[ProblemView, ...]:
+def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
     """All exercises in the file of that module, in its order; UsageError, with file and place, if one is not right.
 
     records: of each exercise that a record answers, the claim on it and the runs of its solution (see `RecordProblem`);
-    a claim whose words are in the file gets them as keywords
+    a claim whose words are in the file gets them as keywords; of each that a function answers, its `Build`
     """
     file = "/".join(module.split(".")[1:]) + ".toml"
     try:
@@ -54,12 +62,18 @@ def exercises(module: str, **records: Record) -> tuple[ProblemView, ...]:
     return tuple(ProblemView(problem(name, table, file, records.get(name))) for name, table in tables.items())
 
 
-def problem(name: str, table: Mapping[str, Any], file: str, record: Record | None) -> NumberProblem | RecordProblem:
+def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Build | None) -> Problem:
     """The exercise `name` of `file`, which says `table` of it."""
     place, title = f"[{name}] of {file}", f"Exercise {name[1:]}"
     if record is None:
         fields = checked(table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place)
         return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
+    if isinstance(record, Build):
+        fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
+        words = checked(fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}")
+        slips = tuple((wrong, words[slip]) for slip, wrong in record.slips.items())
+        judged = {"name": record.name, "inputs": record.inputs, "slips": slips, "accepts": record.accepts or close}
+        return BuildProblem(title=title, right_answer=record.right, **fields, **judged)
     claim, runs = record
     fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)
     if "claim" in fields:

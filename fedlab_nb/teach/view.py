@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
+from IPython import get_ipython
 from IPython.display import display
 from PIL import Image
 
@@ -17,6 +18,7 @@ from fedlab_nb.plots.accuracy import mark_guess
 from fedlab_nb.plots.style import Picture, png
 
 from ..declared import declared
+from .build import BuildProblem
 from .problem import NumberProblem, Problem
 
 STYLES = declared("teach/styles.toml")
@@ -74,7 +76,10 @@ class ProblemView:
         return Card("solution", self.problem.solution())
 
     def form(self, record: Any = None) -> Form:
-        """The question, an answer box and buttons; with `record` (a panel) its runs are the answer, without a box."""
+        """The question, an answer box and buttons; with `record` (a panel) its runs are the answer, without a box.
+
+        Of a build exercise the answer is the notebook's function of that name, as it is when Check is pressed.
+        """
         box = widgets.Text(placeholder="a number", description="Answer", layout=widgets.Layout(width="16em"))
         check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
         message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
@@ -84,12 +89,23 @@ class ProblemView:
         def show(card: Card) -> None:
             message.value = card._repr_html_()
 
-        check.on_click(lambda _: show(self.check(box.value if record is None else record)))
+        def answered() -> Any:
+            if isinstance(self.problem, BuildProblem):
+                return record if record is not None else in_notebook(self.problem.name)
+            return box.value if record is None else record
+
+        check.on_click(lambda _: show(self.check(answered())))
         hint.on_click(lambda _: show(next(hints)))
         solution.on_click(lambda _: show(self.solution()))
         answer = [box] if isinstance(self.problem, NumberProblem) else []
         card = Card("exercise", self.problem.question, self.problem.title)
         return Form(card, [widgets.HBox([*answer, check, hint, solution]), message])
+
+
+def in_notebook(name: str) -> Any:
+    """What has that name in the running notebook; None where there is none."""
+    shell = get_ipython()
+    return None if shell is None else shell.user_ns.get(name)
 
 
 class Form(widgets.VBox):

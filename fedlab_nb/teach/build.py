@@ -1,0 +1,108 @@
+"""Build exercises: the learner completes a function of about ten lines, and hidden inputs judge what it returns.
+
+    q4 = Build("match_units", right=match_units, inputs=hidden_inputs, slips={"rows": wrong_1, "twice": wrong_2})
+
+Wrong solutions that people often write are functions too: an answer that returns what one of them returns gets the
+text that the exercise's TOML table `slips` has under its name. So feedback names the mistake, and any solution that
+returns the right values is right, however it is written. Nothing here raises: a learner's error becomes a sentence.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .problem import Problem, Verdict
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What judges a build exercise; its words stand in the lesson's TOML file.
+
+    name:     of the learner's function in the notebook;   right: a function that solves the exercise
+    inputs:   makes the hidden inputs: a tuple of arguments for each call
+    slips:    {name of a mistake: a function that makes it}; of several that fit, the first is named
+    accepts:  (returned, wanted, arguments) -> whether a value will do; default: the same shape and numbers
+    """
+
+    name: str
+    right: Function
+    inputs: Callable[[], Sequence[tuple]]
+    slips: Mapping[str, Function] = field(default_factory=dict)
+    accepts: Callable[[Any, Any, tuple], bool] | None = None
+
+
+def close(returned: Any, wanted: Any, arguments: tuple = ()) -> bool:
+    """Whether two values are arrays of the same shape and, to 1e-6, the same numbers."""
+    one, other = numbers(returned), numbers(wanted)
+    return one is not None and other is not None and one.shape == other.shape and np.allclose(one, other, 1e-6, 1e-8)
+
+
+def numbers(value: Any) -> np.ndarray | None:
+    """Numbers, lists, arrays and tensors as an array; None for what is none of them."""
+    try:
+        return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value, dtype=float)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def untouched(value: Any) -> bool:
+    """Whether `value` is what an untouched stub is or returns."""
+    return value is None or value is ...
+
+
+@dataclass(frozen=True)
+class BuildProblem(Problem):
+    """The answer is a function. `right_answer` is one that is right; `slips` pairs a wrong one with its text."""
+
+    name: str = ""
+    inputs: Callable[[], Sequence[tuple]] = tuple
+    slips: tuple[tuple[Function, str], ...] = ()
+    accepts: Callable[[Any, Any, tuple], bool] = close
+
+    def solution(self) -> str:
+        """The explanation, and the right function as it is written."""
+        source = textwrap.dedent(inspect.getsource(self.right_answer)).replace(self.right_answer.__name__, self.name, 1)
+        wide = "\n".join(line.replace("    ", "\N{NO-BREAK SPACE}" * 4) for line in source.rstrip().splitlines())
+        return f"{self.explanation}\n{wide}"
+
+    def judge(self, answer: Any) -> Verdict:
+        if not callable(answer):
+            return Verdict("wrong", f"The answer is the function {self.name}, not {type(answer).__name__}.")
+        fitting = list(self.slips)
+        first = ""
+        for arguments in self.inputs():
+            try:
+                returned = answer(*copied(arguments))
+            except Exception as error:
+                text = " ".join(str(error).split())
+                return Verdict("wrong", f"{self.name} stopped with {type(error).__name__}: {text}")
+            if untouched(returned):
+                return Verdict("unattempted", f"{self.name} returns nothing yet.")
+            wanted = self.right_answer(*copied(arguments))
+            fitting = [slip for slip in fitting if close(returned, slip[0](*copied(arguments)))]
+            if not first and not self.accepts(returned, wanted, arguments):
+                first = difference(self.name, returned, wanted)
+        if not first:
+            return Verdict("right", "Yes: right for all hidden inputs.")
+        return Verdict("wrong", fitting[0][1] if fitting else first)
+
+
+def difference(name: str, returned: Any, wanted: Any) -> str:
+    """What is wrong with a value, where no known mistake explains it."""
+    one, other = numbers(returned), numbers(wanted)
+    if one is None:
+        return f"{name} returns {type(returned).__name__}; return numbers."
+    if other is not None and one.shape != other.shape:
+        return f"{name} returns the shape {one.shape}, but {other.shape} is wanted."
+    return f"{name} has the right shape, but for a hidden input other numbers are wanted."
+
+
+def copied(arguments: tuple) -> tuple:
+    """The arguments anew, so that an answer that writes into them spoils nothing."""
+    return tuple(np.array(part, copy=True) if isinstance(part, np.ndarray) else part for part in arguments)
