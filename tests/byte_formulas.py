@@ -57,6 +57,16 @@ def distilled_bytes(images: int, pixels: int, state: int = 0) -> int:
     return FLOAT * images * (pixels + 1) + state_bytes(state)
 
 
+def afl_bytes(d: int, classes: int, number: int = FLOAT) -> int:
+    """AFL, up only: one triangle of the moments of d features (the appended 1 among them), and the classes' sums."""
+    return number * (triangle(d) + d * classes)
+
+
+def secure_afl_bytes(d: int, classes: int, clients: int) -> tuple[int, int]:
+    """AFL with masks, (up, down): whole numbers of 8 bytes and a key of 32 up, the others' keys down."""
+    return afl_bytes(d, classes, 8) + 32, 32 * (clients - 1)
+
+
 def logit_bytes(samples: int, classes: int) -> int:
     """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
     return FLOAT * samples * classes

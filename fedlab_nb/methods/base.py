@@ -9,6 +9,7 @@ of both can be taken from here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -37,6 +38,7 @@ class Knob:
     options: tuple[str, ...] = ()
     log: bool = False
     model: bool = False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
+    endless: bool = False  # "inf" is a value, too, and means the same as 0: off
 
     def check(self, method: str, value: Any) -> Any:
         """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
@@ -48,6 +50,8 @@ class Knob:
         if isinstance(self.default, bool):
             text = str(value).lower()
             return text in ("true", "1", "yes", "on") if text in _BOOLS else choose(name, text, ("true", "false"))
+        if self.endless and parsed(value) == math.inf:
+            return 0.0
         check = whole if isinstance(self.default, int) else number
         return check(name, parsed(value), self.low, self.high)
 
@@ -58,7 +62,7 @@ _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
 def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), **more: Any) -> Any:
     """A dataclass field that carries its own label, range and help.
 
-    `more`: `symbol`, `low`, `high`, `log` and `model`, as in `Knob`.
+    `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
     """
     meta = {"label": label, "help": help, "options": tuple(options), **more}
     return field(default=default, metadata=meta)

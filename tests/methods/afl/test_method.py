@@ -1,0 +1,228 @@
+"""AFL as a method: the same weights for every partition, forgetting, bytes, masks, noise, what leaks, refusals."""
+
+import math
+
+import byte_formulas
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import fedlab_nb as fl
+from fedlab_nb.data import Federation, federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.afl import AFL, without
+from fedlab_nb.methods.afl.model import OWN_FITS, accuracy_of
+from fedlab_nb.methods.context import Context
+from fedlab_nb.training import Recipe
+
+EXACT = torch.float64
+PARTITIONS = [
+    {"alpha": 0.1, "clients": 10, "seed": 0},
+    {"alpha": 0.1, "clients": 10, "seed": 7},
+    {"alpha": 100.0, "clients": 20, "seed": 1},
+    {"partition": "classes", "clients": 5, "seed": 2, "classes_per_client": 3},
+    {"partition": "quantity", "alpha": 0.5, "clients": 20, "seed": 3},
+]
+
+
+def context(federation=None, dtype=EXACT, holdout=0.0, **more):
+    federation = federation or federate("digits", alpha=0.1, clients=10, seed=0)
+    kinds = [("mlp", federation.dataset.input_shape, federation.classes, None)] * federation.clients
+    return Context(
+        federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, dtype=dtype, holdout=holdout, **more
+    )
+
+
+def fitted(method, **more):
+    ctx = context(**more)
+    run = method.run(ctx)
+    while True:
+        try:
+            next(run)
+        except StopIteration as stop:
+            return stop.value, ctx
+
+
+def with_shards(federation, shards):
+    return Federation(federation.dataset, tuple(shards), federation.partition, federation.alpha, 0, 0, 1, "")
+
+
+def close(one, other, tolerance=1e-9):
+    assert np.abs(one - other).max() <= tolerance * np.abs(other).max()
+
+
+# ------------------------------------------------------------------------------------------------ one place
+@pytest.mark.parametrize("features", ["pixels", "relu"])
+def test_the_weights_are_those_of_one_place_for_every_partition_and_order(features):
+    data = federate("digits", alpha=1.0, clients=2, seed=0).dataset
+    method = AFL(features=features, size=64)
+    model, _ = fitted(method)
+    rows = F.pad(model.features(data.x_train.double()), (0, 1), value=1.0)
+    square = rows.T @ rows + method.rho * torch.eye(rows.shape[1], dtype=EXACT)
+    pooled = torch.linalg.solve(square, rows.T @ F.one_hot(data.y_train, 10).double()).numpy()
+    for setting in PARTITIONS:
+        federation = federate("digits", **setting)
+        model, _ = fitted(method, federation=federation)
+        close(model.report.weights, pooled)
+        backwards = with_shards(federation, federation.shards[::-1])
+        close(fitted(method, federation=backwards)[0].report.weights, pooled)
+    assert accuracy_of(pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy()) >= 0.938
+
+
+def test_one_accuracy_for_every_seed_alpha_and_number_of_clients():
+    settings = [{"seed": 0}, {"seed": 5, "alpha": 100.0}, {"seed": 9, "clients": 20, "alpha": 1.0}]
+    outcomes = [fl.run("afl", holdout=0, cache=False, **setting) for setting in settings]
+    assert {round(outcome.accuracy, 4) for outcome in outcomes} == {0.9389}
+    assert {outcome.local_passes for outcome in outcomes} == {0}
+    own_fits = outcomes[0].report.own_fits
+    assert outcomes[0].accuracy > own_fits + 0.1 and outcomes[0].report.others() == {OWN_FITS: own_fits}
+
+
+def test_one_client_one_sample_and_missing_classes():
+    data = federate("digits", alpha=1.0, clients=2, seed=0)
+    n = len(data.dataset.x_train)
+    alone = with_shards(data, [torch.arange(n)])
+    tiny = with_shards(data, [torch.arange(1), torch.arange(1, n)])
+    (one, _), (two, _) = (fitted(AFL(), federation=f) for f in (alone, tiny))
+    close(two.report.weights, one.report.weights)
+    lacking = with_shards(data, (data.dataset.y_train < 5).nonzero()[:, 0].split(200))
+    model, _ = fitted(AFL(), federation=lacking)
+    x = data.dataset.x_test.double()
+    assert model.logits(x).isfinite().all() and (model.predict(x) < 5).all()
+
+
+# ------------------------------------------------------------------------------------------------ forgetting
+@pytest.mark.parametrize("features", ["pixels", "relu"])
+def test_a_forgotten_client_was_never_there(features):
+    federation = federate("digits", alpha=0.1, clients=10, seed=0)
+    method = AFL(features=features, size=64)
+    model, _ = fitted(method, federation=federation)
+    for k in (0, 3, 9):
+        others = with_shards(federation, [shard for j, shard in enumerate(federation.shards) if j != k])
+        close(without(model.report, k), fitted(method, federation=others)[0].report.weights)
+        assert np.abs(without(model.report, k) - model.report.weights).max() > 1e-3
+    late = model.report.fitted(sum((model.report.sums(j) for j in range(1, 10)), model.report.sums(0)), 10)
+    close(late, model.report.weights)
+
+
+def test_what_cannot_be_forgotten_is_said():
+    federation = federate("digits", alpha=1.0, clients=2, seed=0)
+    total, _ = fitted(AFL(secure=True), federation=federation)
+    with pytest.raises(UsageError, match="only their total"):
+        without(total.report, 0)
+    noisy, _ = fitted(AFL(epsilon=1.0), federation=federation)
+    with pytest.raises(UsageError, match="noise in it"):
+        without(noisy.report, 0)
+    plain, _ = fitted(AFL(), federation=federation)
+    with pytest.raises(UsageError, match="client is 2"):
+        without(plain.report, 2)
+    alone = with_shards(federation, [torch.arange(100)])
+    with pytest.raises(UsageError, match="only client"):
+        without(fitted(AFL(), federation=alone)[0].report, 0)
+
+
+def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
+    monkeypatch.setattr("fedlab_nb.methods.afl.model.KEPT", 1000)
+    model, ctx = fitted(AFL())
+    assert model.report.moments is None and model.report.weights is not None
+    assert model.measured(*ctx.private.train(0)) is model.report
+
+
+# ------------------------------------------------------------------------------------------------ bytes
+@pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
+def test_a_triangle_and_the_classes_sums_go_up(dtype, number):
+    _, ctx = fitted(AFL(), dtype=dtype)
+    expected = byte_formulas.afl_bytes(65, 10, number)
+    assert set(ctx.link.ledger.by_client().values()) == {(expected, 0)}
+    assert expected == {4: 11_180, 8: 22_360}[number]
+    _, ctx = fitted(AFL(features="relu", size=256), dtype=dtype)
+    assert set(ctx.link.ledger.by_client().values()) == {(byte_formulas.afl_bytes(257, 10, number), 8)}
+    assert byte_formulas.afl_bytes(257, 10) == 142_892
+
+
+def test_masks_cost_keys_and_whole_numbers():
+    _, ctx = fitted(AFL(secure=True), dtype=torch.float32)
+    assert set(ctx.link.ledger.by_client().values()) == {byte_formulas.secure_afl_bytes(65, 10, 10)}
+
+
+# ------------------------------------------------------------------------------------------------ masks and noise
+def test_masked_sums_give_the_same_fit_and_no_clients_part():
+    plain, secure = (fitted(AFL(secure=secure))[0] for secure in (False, True))
+    close(secure.report.weights, plain.report.weights, 1e-6)  # rounded to 2^-32 before they are summed
+    assert secure.report.moments is None and secure.report.classes is None and secure.report.own_fits is None
+    x = torch.rand(50, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
+    assert torch.equal(plain.predict(x), secure.predict(x))
+
+
+def test_without_a_bound_nothing_changes_to_the_last_digit():
+    plain, _ = fitted(AFL())
+    assert np.array_equal(plain.report.weights, fitted(AFL(epsilon=math.inf))[0].report.weights)
+    configured = AFL.configure(epsilon="inf")
+    assert configured == AFL() == AFL.configure(epsilon=0) == AFL.configure(epsilon=math.inf)
+    with pytest.raises(UsageError, match="afl.rho"):
+        AFL.configure(rho="inf")
+
+
+def test_noise_falls_with_the_budget_and_vanishes():
+    """As ε grows the fit goes to that of rows of length 1 without noise."""
+    federation = federate("digits", alpha=1.0, clients=5, seed=0)
+    x, y = federation.dataset.x_train.double(), federation.dataset.y_train
+    rows = F.pad(x.flatten(1), (0, 1), value=1.0)
+    rows = rows / rows.norm(dim=1, keepdim=True)
+    square = rows.T @ rows + 1.0 * torch.eye(65, dtype=EXACT)
+    exact = torch.linalg.solve(square, rows.T @ F.one_hot(y, 10).double()).numpy()
+    errors = [
+        np.abs(fitted(AFL(epsilon=epsilon), federation=federation)[0].report.weights - exact).max()
+        for epsilon in (1.0, 1e3, 1e6)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    sigma = [fitted(AFL(epsilon=e), federation=federation)[0].report.sigma for e in (1.0, 10.0)]
+    assert sigma == pytest.approx([5.276, 0.7069], rel=1e-3)  # √2 times that of one sum
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_total_has_noise_of_the_promised_spread_once(secure, monkeypatch):
+    """With masks the clients' shares add up to the same variance."""
+    seen = []
+    real = "fedlab_nb.methods.afl.method.head"
+    from fedlab_nb.methods.afl.sums import head
+
+    monkeypatch.setattr(real, lambda total, *a, **k: (seen.append(total), head(total, *a, **k))[1])
+    for seed in range(3):
+        ctx = context()
+        ctx.seed = seed
+        list(AFL(features="relu", size=100, epsilon=1.0, secure=secure).run(ctx))
+    noise = torch.cat([torch.triu((a - b).moments).flatten() for a, b in zip(seen[1:], seen, strict=False)])
+    noise = noise[noise != 0] / 2**0.5
+    assert noise.std().item() == pytest.approx(5.276, rel=0.03)
+
+
+# ------------------------------------------------------------------------------------------------ what leaks
+def test_the_only_image_of_a_class_at_a_client_is_in_its_class_sum():
+    model, ctx = fitted(AFL())
+    counts = model.report.classes[:, -1].round()
+    found = 0
+    for k, c in np.argwhere(counts == 1):
+        x, y = ctx.private.train(int(k))
+        image = x[y == int(c)].flatten()
+        np.testing.assert_allclose(model.report.classes[k, :-1, c], image, atol=1e-12)
+        found += 1
+    assert found > 0
+
+
+def test_leaks_say_what_the_settings_show():
+    assert AFL().leaks == AFL.info.leaks and "image" in AFL().leaks
+    assert AFL(secure=True).leaks == "the sum over all clients"
+    assert "ε = 2" in AFL(secure=True, epsilon=2).leaks and AFL(epsilon=2).leaks == AFL.info.leaks
+    assert "largest client" in AFL(features="client").leaks
+
+
+def test_refusals():
+    ctx = context()
+    with pytest.raises(UsageError, match="features=client"):
+        AFL(features="client", epsilon=1.0).validate(ctx)
+    AFL(features="client", epsilon=math.inf).validate(ctx)
+    ctx.input_shape = (7,)
+    with pytest.raises(UsageError, match="convolutions only for images"):
+        AFL(features="conv").validate(ctx)
