@@ -8,7 +8,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import spec_of, views
 from fedlab_nb.methods import METHODS
 
-LABS = ["fens", "fedet", "coboosting", "fusefl", "fedlpa"]
+LABS = ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "gauss"]
 GOOD = {"kind": "IntSlider", "description": "Round", "tooltip": "Which round", "width": 90, "min": 1, "max": 4}
 
 

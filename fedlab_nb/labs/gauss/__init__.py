@@ -1,0 +1,1 @@
+"""Gaussian heads in the classroom: the lab, its views and their plots."""

@@ -1,0 +1,91 @@
+"""The Gaussian heads' lab without a kernel: its views before and after real runs, at other settings."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.labs import lab
+from fedlab_nb.labs.gauss.plots.classes import classes
+from fedlab_nb.methods.gauss import GaussReport
+from fedlab_nb.plots import png
+
+SHORT = {"clients": 3, "seeds": 1, "methods": []}
+OWN = ["pictures", "sent", "heads"]
+
+
+@pytest.fixture(scope="module")
+def ran():
+    panel = lab("gauss", **SHORT)
+    panel.run(wait=True)
+    yield panel
+    panel.close()
+
+
+@pytest.fixture
+def make(closing):
+    return lambda **options: closing(lab("gauss", **{**SHORT, **options}))
+
+
+def shown(panel, name):
+    picture = panel.show(name)
+    assert panel.error == "" and picture is not None, name
+    assert picture.sentence and "nan" not in picture.sentence + str(picture.table)
+    assert "data:image/png;base64,iVBOR" in panel.views[name].frame.value
+    return picture
+
+
+def test_before_a_run(make):
+    panel = make()
+    assert list(panel.lab_views) == OWN
+    for name in OWN[:2]:
+        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
+    assert panel.show("heads").sentence == "Nothing has been run yet."
+
+
+def test_classes_and_what_a_client_sends(ran):
+    counts = ran.outcomes[0].report.counts
+    picture = shown(ran, "pictures")
+    assert f"knows this of {counts.sum()} samples: each class has a covariance of its own" in picture.sentence
+    assert [row["samples"] for row in picture.table] == counts.sum(0).tolist()
+    before = picture.figure.axes[0].images[0].get_array().copy()
+    assert (ran.set("pictures", draws=3).figure.axes[0].images[0].get_array() != before).any()
+    for client in range(3):
+        ran.views.client.value = client
+        picture = shown(ran, "sent")
+        assert f"Client {client} holds" in picture.sentence
+        assert [row["images"] for row in picture.table] == counts[client][counts[client] > 0].tolist()
+        for row in picture.table:
+            assert (row["distance to the nearest"] < 1e-3) == (row["images"] == 1)
+            if row["images"] == 1:
+                assert row["class"] in picture.sentence and "is that image, exactly" in picture.sentence
+    ran.views.client.value = -1
+
+
+def test_all_heads_side_by_side(make):
+    panel = make()
+    panel.set("heads", seeds=1)
+    picture = panel.work("heads")
+    assert panel.error == "" and len(picture.table) == 8
+    assert [row["classifier"] for row in picture.table[:5]] == ["means", "nb", "lda", "fedcgs", "qda"]
+    assert picture.sentence.endswith(").") and "FedPFT, diagonal (" in picture.sentence
+
+
+@pytest.mark.parametrize(
+    "options", [{"head": "means"}, {"head": "lda"}, {"head": "nb"}, {"features": "relu", "size": 12}, {"clients": 1}]
+)
+def test_other_settings(make, options):
+    panel = make(**options)
+    panel.run(wait=True)
+    panel.views.klass.value = 3
+    for name in OWN[:2]:
+        shown(panel, name)
+
+
+def test_a_class_of_nobody_is_said():
+    counts, means = np.array([[3, 0], [2, 0]]), np.zeros((2, 12), np.float32)
+    report = GaussReport(counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32))
+    for shape in ((3, 2, 2), None):
+        picture = classes(report, "nb", ["a", "b"], shape=shape, setting="here")
+        assert (
+            picture.sentence.endswith("Nobody holds class b, so it is never named.") and "5 samples" in picture.sentence
+        )
+        assert png(picture).startswith(b"\x89PNG")
