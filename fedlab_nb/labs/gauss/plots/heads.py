@@ -27,7 +27,7 @@ def heads(tried: list[Tried], *, setting: str) -> Picture:
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
         low = math.floor(20 * lowest(tried) - 0.5) / 20 if tried else 0.0
-        percent_axis(ax, low=max(0.0, low), ticks=np.arange(max(0.0, low), 1.01, 0.05 if low > 0.5 else 0.2))
+        percent_axis(ax, low=max(0.0, low), ticks=list(np.arange(max(0.0, low), 1.01, 0.05 if low > 0.5 else 0.2)))
         log_axis(ax, form=SIZES)
         ax.set_xlim(*((1e3, 1e6) if not tried else (0.5 * min(t.up for t in tried), 3 * max(t.up for t in tried))))
         for one in tried:
@@ -35,7 +35,7 @@ def heads(tried: list[Tried], *, setting: str) -> Picture:
             values = list(one.accuracies.values())
             ax.plot([one.up] * len(values), values, "_", color=style.colour, alpha=0.6)
             ax.plot([one.up], [mean], style.marker, color=style.colour, markersize=8)
-            beside = (8, 3) if one.method == "gauss" else (8, -11)  # two that are close stay apart
+            beside = (8, 3) if one.method == "gauss" else (-8, -17)  # two that are close stay apart
             ax.annotate(one.name, (one.up, mean), beside, textcoords="offset points", fontsize=9, color=INK)
     if not tried:
         ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color=QUIET)
