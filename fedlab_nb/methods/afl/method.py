@@ -41,6 +41,7 @@ from ..parts.frozen import (
     features_knob,
     features_seed_knob,
     frozen_features,
+    largest,
     size_knob,
 )
 from ..parts.privacy import sigma_for
@@ -137,7 +138,8 @@ class AFL(Method):
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, self.rho, clean=self.clean, sigma=sigma)
-            report = AflReport.of(self, received, ctx.clients_count, sigma)
+            backbone = largest(ctx) if self.features == "client" else None
+            report = AflReport.of(self, received, ctx.clients_count, sigma, backbone)
             return AflModel(features, weights, report)
 
     def _plain(self, ctx: Context, own: Sequence[Sums]) -> list[Sums]:

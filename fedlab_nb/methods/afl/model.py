@@ -27,8 +27,9 @@ class AflReport(Report):
     """`weights [d, C]` (last row: of the 1), float64. `moments [M, d(d+1)/2]`, upper triangles with γ on the diagonal,
     and `classes [M, d, C]`, whose last row counts the clients' samples of each class: as the server received them, or
     None where it saw the sum alone (`secure`) or where they are more than 4 million numbers. `clients`, `gamma`, `rho`
-    and `clean`: as in the run. `sigma`: of the noise on the sum, 0 if none. `own_fits`: test accuracy of the mean
-    of the clients' own ridge solutions, weighted with n_k/N."""
+    and `clean`: as in the run. `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
+    the features, None if no client's does. `own_fits`: test accuracy of the mean of the clients' own ridge solutions,
+    weighted with n_k/N."""
 
     weights: np.ndarray | None = None
     moments: np.ndarray | None = None
@@ -38,10 +39,13 @@ class AflReport(Report):
     rho: float | None = None
     clean: bool | None = None
     sigma: float | None = None
+    backbone: int | None = None
     own_fits: float | None = None
 
     @classmethod
-    def of(cls, method: Any, received: Sequence[Sums], clients: int, sigma: float) -> AflReport:
+    def of(
+        cls, method: Any, received: Sequence[Sums], clients: int, sigma: float, backbone: int | None = None
+    ) -> AflReport:
         """The report of a run of `method` whose server has these sums: one a client, or the total alone."""
         moments = classes = None
         if not method.secure:
@@ -51,7 +55,7 @@ class AflReport(Report):
                 classes = torch.stack([s.classes for s in received]).cpu().numpy()
         return cls(
             moments=moments, classes=classes, clients=clients, gamma=method.gamma, rho=method.rho, clean=method.clean,
-            sigma=sigma,
+            sigma=sigma, backbone=backbone,
         )  # fmt: skip
 
     def others(self) -> dict[str, float]:
@@ -79,13 +83,15 @@ def without(report: AflReport, k: int) -> np.ndarray:
     """The weights `[d, C]` as if client k had never taken part: its sums taken off the total, and solved again.
 
     UsageError where the server has no client's sums, where noise is in the total (what it has been spent on cannot be
-    taken back), and for the only client.
+    taken back), for the only client, and for the client whose network makes the features.
     """
     if report.sigma:
         raise UsageError("The total has noise in it, so that no client can be taken off exactly; set epsilon=0.")
     gone, clients = report.sums(k), report.clients or 0
     if clients < 2:
         raise UsageError("The only client cannot be forgotten: nothing would be left; take at least 2 clients.")
+    if k == report.backbone:
+        raise UsageError(f"Client {k}'s network makes the features, so that its sums are not all that is left of it.")
     total = sum((report.sums(j) for j in range(1, clients)), report.sums(0))
     return report.fitted(total - gone, clients - 1)
 

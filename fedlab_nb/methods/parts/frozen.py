@@ -154,9 +154,14 @@ def _filled(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.
     return layer
 
 
+def largest(ctx: Context) -> int:
+    """The client with most samples, of equals the first."""
+    return max(range(ctx.clients_count), key=lambda client: ctx.sizes[client])
+
+
 def _of_largest_client(ctx: Context) -> Steps[Frozen]:
-    """Client k with most samples (of equals the first) trains as it does in every method; its body goes to all."""
-    k = max(range(ctx.clients_count), key=lambda client: ctx.sizes[client])
+    """The largest client trains as it does in every method; its body goes to all."""
+    k = largest(ctx)
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))

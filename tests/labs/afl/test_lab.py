@@ -1,0 +1,152 @@
+"""AFL's lab without a kernel, on short real runs: its views, what it computes for them, its pictures."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.labs import lab
+from fedlab_nb.labs.afl import lab as afl_lab
+from fedlab_nb.labs.afl.numbers import Forgotten, Sized, class_means, forget, means_of
+from fedlab_nb.labs.afl.plots.forget import forgotten
+from fedlab_nb.labs.afl.plots.image import class_means as class_pictures
+from fedlab_nb.labs.afl.plots.lines import budgets, factor, sizes
+from fedlab_nb.methods.afl import AflReport
+from fedlab_nb.plots import png
+from fedlab_nb.study import run
+
+DIGITS = [str(c) for c in range(10)]
+
+
+@pytest.fixture
+def make(closing):
+    def opened(**options):
+        panel = lab("afl", **{"clients": 3, "methods": [], **options})
+        panel.controls.epochs.value = 2
+        return closing(panel)
+
+    return opened
+
+
+def sentence_of(panel, name):
+    picture = panel.show(name)
+    assert panel.error == "" and picture is not None, (name, panel.error[-400:])
+    assert "digits, α = 0.1" in picture.alt and picture.sentence and picture.table
+    assert "data:image/png;base64,iVBOR" in panel.views[name].frame.value
+    return picture.sentence
+
+
+# ------------------------------------------------------------------------------------------------ the panel
+def test_before_a_run_every_view_says_what_to_do(make):
+    panel = make()
+    assert tuple(panel.lab_views) == ("skew", "forget", "image", "budget", "size")
+    for name in ("forget", "image"):
+        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
+    for name in ("skew", "budget", "size"):
+        assert panel.show(name).sentence.startswith("Press “Try")
+
+
+def test_a_client_is_forgotten_and_its_image_shown(make):
+    panel = make(clients=10, **{"afl.rho": 0.1})
+    panel.run(wait=True)
+    assert panel.show("forget").sentence.startswith("Choose a client")
+    panel.lab_views["forget"].who.value = 3
+    panel.work("forget")
+    said = sentence_of(panel, "forget")
+    assert said.startswith("Without client 3 and its") and said.endswith("No client was asked again.")
+    assert "of the largest weight" in said
+    said = sentence_of(panel, "image")
+    assert "the class sum is that image, pixel by pixel" in said
+    assert any(row["the same image"] == "yes" for row in panel.show("image").table)
+    panel.views.klass.value = 1
+    assert "Class number 1 is marked" in panel.show("image").alt
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [({"secure": True}, "the total alone"), ({"features": "relu"}, "no image")]
+)
+def test_what_cannot_be_shown_is_said(make, change, words):
+    panel = make(**{f"afl.{name}": value for name, value in change.items()})
+    panel.run(wait=True)
+    assert words in panel.show("image").sentence
+
+
+def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
+    monkeypatch.setattr(afl_lab, "ALPHAS", (0.1, 10.0))
+    monkeypatch.setattr(afl_lab, "BUDGETS", (1.0, 10.0))
+    monkeypatch.setattr(afl_lab, "SIZES", (16, 64))
+    panel = make()
+    for name in ("skew", "budget", "size"):
+        panel.show(name)
+        panel.work(name)
+        assert panel.error == "" and panel.status == "done", (name, panel.error[-400:])
+    assert "AFL 9" in panel.show("skew").sentence and "FedAvg" in panel.show("skew").sentence
+    said = sentence_of(panel, "budget")
+    assert "σ = 5.3" in said and "e^ε = 2.7" in said and "Not promised" in said
+    panel.lab_views["budget"].epsilon.value = 10.0
+    assert sentence_of(panel, "budget").startswith("At ε = 10")
+    rows = panel.show("size").table
+    assert [row["number"] for row in rows] == [16, 64, 16, 64, ""]
+    assert rows[0]["bytes of one client"] == 4 * (17 * 18 // 2 + 170) and rows[-1]["bytes of one client"] == 11_180
+
+
+# ------------------------------------------------------------------------------------------------ the numbers
+@pytest.mark.parametrize("features", ["pixels", "relu"])
+def test_forgetting_is_a_fit_without_the_client(features):
+    outcome = run("afl", clients=3, alpha=0.5, **{"afl.features": features, "afl.size": 50})
+    found = forget(outcome, 1)
+    assert found.distance < 1e-3 and found.accuracy[0] == pytest.approx(outcome.accuracy)
+    rows = [train for k, (train, _) in enumerate(outcome.federation().split(0.1)) if k == 1]
+    assert found.samples.sum() == len(rows[0])
+
+
+def test_a_class_sum_of_one_image_is_that_image():
+    x = np.random.default_rng(0).random((4, 1, 2, 2))
+    classes = np.zeros((1, 5, 3))
+    classes[0, :-1, 0], classes[0, -1, 0] = x[2].ravel(), 1
+    classes[0, :-1, 2], classes[0, -1, 2] = (x[0] + x[1]).ravel(), 2
+    found = means_of(AflReport(classes=classes), 0, x)
+    assert found.classes.tolist() == [0, 2] and found.counts.tolist() == [1, 2]
+    assert found.leaked.tolist() == [True, False]
+    np.testing.assert_array_equal(found.nearest[0], x[2])
+    np.testing.assert_allclose(found.means[1], (x[0] + x[1]) / 2)
+
+
+def test_every_single_image_of_a_run_is_found():
+    outcome = run("afl", clients=10, alpha=0.1)
+    for of in class_means(outcome):
+        assert of.leaked[of.counts == 1].all() and not of.leaked[of.counts > 3].any()
+
+
+# ------------------------------------------------------------------------------------------------ the pictures
+def test_a_forgotten_client_in_words():
+    before, after = np.full(10, 0.9), np.full(10, 0.9)
+    after[3] = 0.2
+    samples = np.zeros(10, dtype=int)
+    samples[3] = 40
+    picture = forgotten(Forgotten(None, 2, before, after, (0.9, 0.83), samples, 2e-9), DIGITS, setting="here", klass=3)
+    assert "its 40 samples the server is right for 83 % (before: 90 %)" in picture.sentence
+    assert "lose 10 points or more: 3." in picture.sentence and "2e-09" in picture.sentence
+    assert picture.table[3] == {"class": "3", "samples of the client": 40, "with it": "90 %", "without it": "20 %"}
+    assert png(picture).startswith(b"\x89PNG")
+
+
+def test_class_means_of_images_in_colour_and_of_rows():
+    for shape in ((3, 4, 4), (7,)):
+        x = np.random.default_rng(0).random((5, *shape))
+        classes = np.zeros((1, int(np.prod(shape)) + 1, 3))
+        classes[0, :-1, 0], classes[0, -1, 0] = x[:3].sum(0).ravel(), 3
+        picture = class_pictures(means_of(AflReport(classes=classes), 0, x), ["a", "b", "c"], setting="here")
+        assert picture.sentence.startswith("No class of client 0 has one image alone") and png(picture)
+
+
+def test_budgets_and_sizes_in_words():
+    of = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
+    picture = budgets({"pixels": of, "9 random features": of}, 10.0, 1e-5, setting="here")
+    assert "At ε = 10 the noise on every summed number has σ = 0.71" in picture.sentence
+    assert "pixels 90 % (without noise 94 %)" in picture.sentence and "e^ε = 2e+04" in picture.sentence
+    assert factor(1.0) == "2.7" and png(picture)
+    few, many, pixels = Sized(16, 1000, {0: 0.7}), Sized(64, 9000, {0: 0.9}), Sized(0, 2000, {0: 0.94})
+    picture = sizes({"relu": [few, many]}, pixels, setting="here")
+    assert picture.sentence == (
+        "16 relu features 70 %, 64 of them 90 % for 9 times the bytes. The pixels themselves: 94 % for 2 kB."
+    )
+    assert len(picture.table) == 3 and png(picture)
