@@ -97,6 +97,7 @@ class Panel(saved.Saved):
         on(c.choices, self._changed)
         on((self.views.client, self.views.klass), self._looked)
         self.views.on_choice(self._looked)
+        self.views.on_frame(self._looked)
         for name, view in self.lab_views.items():
             on(view.controls, self._moved, name)
             if (button := self.views[name].button) is not None:

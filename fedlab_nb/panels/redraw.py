@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..plots import Picture
+from ..plots.style import sized
 from .figures import COMMON
 from .state import PanelState
 from .views import View, Views
@@ -17,13 +18,13 @@ from .worker import Worker
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 
 # Which parts of the state each view is drawn from. What a view has of its own (`OwnState`) it always depends on.
-LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass")
+LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass", "frame")
 DEPENDS = {
-    "partition": ("federation", "stored", "client", "klass"),
-    "accuracy": ("runs", "stored"),
-    "communication": ("runs", "client"),
-    "features": ("runs", "client", "klass"),
-    "classes": ("runs", "client", "klass"),
+    "partition": ("federation", "stored", "client", "klass", "frame"),
+    "accuracy": ("runs", "stored", "frame"),
+    "communication": ("runs", "client", "frame"),
+    "features": ("runs", "client", "klass", "frame"),
+    "classes": ("runs", "client", "klass", "frame"),
 }
 
 
@@ -87,7 +88,8 @@ class Redraw:
                 kind.adapt(state)
             finally:
                 self.adapting = False
-            view.show(kind.draw(state), kind.caption(state))
+            with sized(self._views.inches):
+                view.show(kind.draw(state), kind.caption(state))
         if lacks:
             self._dirty.add(kind.name)
             self._prepare(view, state)

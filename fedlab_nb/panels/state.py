@@ -40,6 +40,7 @@ class PanelState:
     outcomes: {seed: Outcome} of it;   others: {method: {seed: Outcome}} of the methods beside it
     report:   of the finished run, or what the running method has so far; None before
     metrics:  dicts(phase, done, …) of the running method so far
+    frame:    width and height of the frames in pixels, (0, 0) before they were seen
     view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
     prepared, worked: what the view's own `prepare` and `work` returned; None before
     guess:    (method, accuracy) that the learner commits to;   running: whether a job runs
@@ -65,6 +66,7 @@ class PanelState:
     worked: Any = None
     method: str = ""
     view: str = "partition"
+    frame: tuple[int, int] = (0, 0)
     partition: Mapping[str, Any] | None = None
     epochs: int = 0
     guess: tuple[str, float] | None = None

@@ -1,6 +1,5 @@
 """The theme: one style sheet for all panels (`theme.css`), a few pieces of HTML, and how a widget is made."""
 
-import base64
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,11 +20,6 @@ SAVED_STYLE = f'<style class="fl-saved">\n{Path(__file__).with_name("saved.css")
 def paragraph(text: str, role: str = "") -> str:
     attribute = f' role="{role}"' if role else ""
     return f"<p{attribute}>{html.escape(text)}</p>" if text else ""
-
-
-def image(png: bytes, alt: str) -> str:
-    data = base64.b64encode(png).decode()
-    return f'<img class="fl-picture" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{data}">'
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

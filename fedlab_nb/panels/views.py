@@ -7,11 +7,15 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..plots import Picture, png
+from ..plots import Picture
+from ..plots.style import SIZE
+from ..plots.vector import drawn
+from .frame import Frame
 from .lab_view import LabView
-from .theme import PICTURE_HEIGHT, image, made, named, offer, paragraph, show_only, table
+from .theme import PICTURE_HEIGHT, made, named, offer, paragraph, show_only, table
 
-DOTS = ("partition", "features")  # many small marks, which a dark page needs brighter
+# Pixels of an inch of a picture: what 345 pixels of height show on a laptop, 518 on a projector are 4.15 inches.
+LEAST, MOST = 78, 125
 NOBODY = -1
 NONE = ("none", NOBODY)
 
@@ -24,7 +28,7 @@ class View:
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
         self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
-        self.frame = made(widgets.HTML, "fl-frame", layout={"height": PICTURE_HEIGHT, "width": "auto"})
+        self.frame = made(Frame, "fl-frame", layout={"height": PICTURE_HEIGHT, "width": "auto"})
         tools, self.button = list(kind.controls), None
         if kind.work_label:
             self.button = made(
@@ -33,17 +37,21 @@ class View:
             )  # fmt: skip
             tools.append(self.button)
         row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []
-        classes = ["fl-view", f"fl-view-{kind.name}", *(["fl-dots"] if kind.name in DOTS else [])]
-        self.box = made(widgets.VBox, *classes, children=[self.caption, self.sentence, *row, self.frame])
+        self.box = made(
+            widgets.VBox, "fl-view", f"fl-view-{kind.name}", children=[self.caption, self.sentence, *row, self.frame]
+        )
         self.picture: Picture | None = None
 
     def show(self, picture: Picture, caption: str) -> None:
         self.picture = picture
-        words = f'<div class="fl-table fl-words">{table(picture.table)}</div>'
-        frame = words if picture.figure is None else image(png(picture), picture.alt)
+        value, marks = f'<div class="fl-table fl-words">{table(picture.table)}</div>', {}
+        if picture.figure is not None:
+            drawing = drawn(picture.figure)
+            value, marks = drawing.svg, drawing.marks
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
-        self.frame.value = frame  # last: where the picture is seen, its words are there
+        with self.frame.hold_sync():  # last: where the picture is seen, its words are there
+            self.frame.alt, self.frame.marks, self.frame.value = picture.alt, marks, value
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""
@@ -68,6 +76,7 @@ class Views:
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
+        self.frame, self.held = (0, 0), ""
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -101,7 +110,48 @@ class Views:
     def look(self) -> dict[str, Any]:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them)."""
         client, klass = (None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass))
-        return {"view": self.visible, "client": client, "klass": klass}
+        return {"view": self.visible, "client": client, "klass": klass, "frame": self.frame}
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Size of the pictures that fill the frames as they are now."""
+        width, height = self.frame
+        if not width or not height:
+            return SIZE
+        inch = min(max(height / SIZE[1], LEAST), MOST)
+        return width / inch, height / inch
+
+    def on_frame(self, call: Callable) -> None:
+        """`call()` when the frames have another size, and when a mark in one of them was chosen."""
+
+        def resized(change: Any) -> None:
+            if tuple(change["new"]) != self.frame:
+                self.frame = tuple(change["new"])
+                call()
+
+        for view in self.views.values():
+            view.frame.observe(resized, "size")
+            view.frame.observe(lambda change: self._picked(change["new"]), "picked")
+
+    def _picked(self, mark: dict[str, Any]) -> None:
+        """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
+        Chosen once more it is let go of; Escape lets go of everything.
+        """
+        if mark.get("none"):
+            self.hold("")
+            self.client.value = self.klass.value = NOBODY
+            return
+        if mark.get("method"):
+            self.hold("" if mark["method"] == self.held else mark["method"])
+        for menu, at in ((self.client, mark.get("client")), (self.klass, mark.get("klass"))):
+            if at is not None and any(value == at for _, value in menu.options[1:]):
+                menu.value = NOBODY if menu.value == at and mark.get("method") is None else at
+
+    def hold(self, method: str) -> None:
+        """Let one method stand out in every picture; "" for none."""
+        self.held = method
+        for view in self.views.values():
+            view.frame.held = method
 
     def _hide_others(self) -> None:
         show_only(self.visible, {name: view.box for name, view in self.views.items()})

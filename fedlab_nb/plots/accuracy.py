@@ -13,6 +13,7 @@ from ..study.statistics import difference
 from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size
 from .series import Series, finished, settings_of
 from .style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress, heading
+from .vector import mark
 from .words import band_words, listed, percent, plural, seed_words, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
@@ -60,6 +61,7 @@ class Bars:
             for line in (band, ends):
                 line.set_data(s.ends, [i] * len(s.ends))
             dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
+            mark(bar, s.says, method=s.held_as)
             text.set_text(s.number if s.accuracies else "…")
 
 
@@ -75,7 +77,9 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     """Accuracy against the progress of a run: every seed faintly, their mean in full; local training, which is shared,
     in grey.
     """
-    dress(ax, title="While it trains", x="progress of the run", grid="y", size=9)
+    many = any(len(s.curves) > 1 for s in series)
+    x = "progress of the run; bold: mean over seeds" if many else "progress of the run"
+    dress(ax, title="While it trains", x=x, grid="y", size=9)
     local = False
     for s in series:
         fused, dashes = [], (0, (4, 2)) if s.pinned else s.look.line
@@ -92,7 +96,9 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
         if fused:
             x, y = mean_curve(fused)
             bold = {"color": s.look.colour, "alpha": 0.5 if s.pinned else 1, "ls": dashes, "lw": 1.9, "ms": 6}
-            ax.plot(x, y, marker=s.look.marker, markevery=[-1], clip_on=False, **bold)
+            line = ax.plot(x, y, marker=s.look.marker, markevery=[-1], clip_on=False, **bold)[0]
+            mean = f"mean of {plural(len(fused), 'seed')}; thin: each of them" if len(fused) > 1 else "one seed"
+            mark(line, f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
     if chance:
         level_line(ax, chance, "guessing")
     if local:

@@ -1,12 +1,12 @@
 """Who gains and who loses: accuracy for each class and for each client's own mix of classes, one row a method."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from .axes import PERCENT, class_ticks, client_ticks, colour_bar, mark
-from .heat import heat_map
+from .heat import heat_map, mark_cells
 from .series import Series, finished, settings_of
 from .style import QUIET, Picture, drawing, heading
 from .words import percent
@@ -25,10 +25,23 @@ def classes(
         heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
         title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
         image = heat(second, per_client, done, title + seed_of(done), None, "client")
+        answers(first, per_class, done, lambda c: ({"klass": c}, f"class {class_names[c]}"))
+        answers(second, per_client, done, lambda k: ({"client": k}, f"client {k}'s own mix"))
         mark(second, client, per_client.shape[1], frame=True)
         mark(first, klass, per_class.shape[1], frame=True)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
     return Picture(figure, alt_text(*shown), sentence(*shown, class_names, client, klass), table(*shown, class_names))
+
+
+def answers(ax: Axes, values: np.ndarray, series: Sequence[Series], of: Callable[[int], tuple[dict, str]]) -> None:
+    """Let the cells say their values. of: what a column stands for, and its name."""
+    cells = {}
+    for i, j in np.argwhere(np.isfinite(values)).tolist():
+        what, name = of(j)
+        says = f"{series[i].name}, {name}\n{100 * values[i, j]:.1f} %"
+        cells[i, j] = {"says": says, "method": series[i].held_as, **what}
+    if cells:
+        mark_cells(ax, cells)
 
 
 def seed_of(series: Sequence[Series]) -> str:

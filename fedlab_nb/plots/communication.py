@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from .axes import SIZES, log_axis, percent_axis, rows_axis
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, legend
+from .vector import mark
 from .words import data_size, percent, plural, tabled
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
@@ -73,7 +74,8 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
     for s in shown:
         x, (hue, marker, _) = max(s.total, 1.0), s.look
         ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
-        ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)
+        point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
+        mark(point, s.says, method=s.held_as)
     bytes_axis(ax, [s.total for s in series if s.total] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03)
     name_points(ax, shown)

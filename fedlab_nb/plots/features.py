@@ -8,7 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
-from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing, heading
+from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, shorten
 from .words import percent, plural, tabled
 
 MAPS = 8
@@ -47,6 +47,7 @@ def features(
 
 
 def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
+    columns = axes[0].get_gridspec().ncols if len(axes) else 1
     colours, size = class_colours(len(names)), 17 if len(maps) <= 3 else 12
     for ax in axes[len(maps) :]:
         ax.set_axis_off()
@@ -55,8 +56,10 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
             bright = {"alpha": 0.9, "zorder": 2} if held is None or held[c] else {"alpha": 0.15, "zorder": 1}
             look = {"color": colours[c], "marker": MARKERS[c % len(MARKERS)], "linewidths": 0, **bright}
             ax.scatter(*m.points[m.labels == c].T, s=size, **look)
-        heading(ax, m.label, 4, 10.5)
-        ax.set_xlabel(f"{m.how} · neighbours {percent(m.score)}", fontsize=9, color=QUIET)
+        room = int(current_size()[0] / columns * 7.2)  # letters over one map
+        heading(ax, "\n".join(shorten(m.label.split("\n"), room)), 4, 10.5 if columns < 4 else 9.5)
+        words = f"{m.how} · neighbours {percent(m.score)}" if columns < 4 else f"{m.how} · {percent(m.score)}"
+        ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
         ax.spines[:].set_color(RULE)

@@ -3,10 +3,12 @@
 `Heat` keeps its artists and redraws in place, for tables that grow round by round.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
@@ -14,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .axes import class_ticks, client_ticks, colour_bar, no_spines
 from .style import ACCENT, FAINT, INK, QUIET, SECOND, heading, many_is_dark
+from .vector import mark
 
 WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells
 
@@ -41,6 +44,15 @@ def heat_map(
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     no_spines(ax)
     return image
+
+
+def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> None:
+    """Let cells of a heat map answer; {(row, column): what `vector.mark` takes, and `says`}."""
+    at = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in cells]
+    shapes = PatchCollection(at, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
+    ax.add_collection(shapes, autolim=False)
+    names = sorted({name for about in cells.values() for name in about})
+    mark(shapes, **{name: [about.get(name) for about in cells.values()] for name in names})
 
 
 class Heat:

@@ -16,6 +16,7 @@ from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
 from .series import Series, finished
 from .style import ACCENT, FAINT, LOCK, Picture, class_colours, dress, heading, many_is_dark, new_figure
+from .vector import mark
 from .words import listed, marked_words, percent, plural, tabled
 
 LIMIT = 26
@@ -77,7 +78,7 @@ class Artists:
     def __init__(
         self, upper: Axes, lower: Axes, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float]
     ) -> None:
-        self.upper, self.lower, self.shape = upper, lower, (clients, classes)
+        self.upper, self.lower, self.shape, self.names = upper, lower, (clients, classes), names
         colours = class_colours(classes)
         self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
         self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
@@ -109,20 +110,32 @@ class Artists:
         if classes <= LIMIT:
             held = counts.T.ravel()
             self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
+            y, x = np.divmod(np.arange(classes * clients), clients)
+            says = [cell(counts, self.names, k, c) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
+            mark(self.dots, says, client=x.tolist(), klass=y.tolist())
         else:
             self.dots.set_data(counts.T)
             self.dots.set_clim(0, most)
         sizes = counts.sum(1)
-        for bar, size in zip(self.bars, sizes, strict=True):
+        for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
+            held = plural(int((counts[k] > 0).sum()), "class")
+            mark(bar, f"Client {k}\n{plural(int(size), 'sample')} of {held}", client=k)
         self.upper.set_ylim(0, max(int(sizes.max()), 1) * 1.08)
-        for mark in self.marks:
-            show_at(mark, "x", client, clients)
+        for span in self.marks:
+            show_at(span, "x", client, clients)
 
 
-def show_at(mark: Rectangle, axis: str, at: int | None, count: int) -> None:
+def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int) -> str:
+    """What the dot of a client and a class says."""
+    count, mine, all_ = counts[client, klass], counts[client].sum(), counts[:, klass].sum()
+    shares = f"{percent(count / mine)} of the client's, {percent(count / all_)} of the class's"
+    return f"Client {client}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
+
+
+def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
     """Move a mark to column or row `at` of `count`; without one it is not seen."""
-    mark.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
+    span.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
 
 
 def alt_text(federation: Federation, setting: str, client: int | None = None, klass: int | None = None) -> str:

@@ -11,6 +11,7 @@ from .axes import percent_axis
 from .communication import bytes_axis
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, QUIET, RULE, Picture, drawing, dress, shorten
+from .vector import mark
 from .words import data_size, percent, plural, tabled
 
 STAGES = ("train", "upload", "fuse")
@@ -62,7 +63,8 @@ def tracks(ax: Axes, series: Sequence[Series], budget: float) -> None:
         paid = [(a, b) for a, b in zip(x, y, strict=True) if a <= budget * (1 + 1e-9)]
         if paid:
             ax.plot(*zip(*paid, strict=True), color=s.look.colour, ls=s.look.line, lw=2.2)
-            ax.plot(*paid[-1], s.look.marker, color=s.look.colour, ms=9, clip_on=False)
+            end = ax.plot(*paid[-1], s.look.marker, color=s.look.colour, ms=9, clip_on=False)[0]
+            mark(end, f"{s.name}\n{percent(paid[-1][1])} for {data_size(paid[-1][0])}", method=s.held_as)
     bytes_axis(ax, [p["bytes"] for s in series for p in points(s)] or [1e3, 1e6], pad=2)
     ax.axvline(budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
     percent_axis(ax, "y", 1.03)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..study.statistics import Band, band
 from .style import Look, look
-from .words import number, seeds_of
+from .words import data_size, number, seeds_of
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,23 @@ class Series:
     def total(self) -> float:
         """Bytes, both directions, all clients."""
         return self.up + self.down
+
+    @property
+    def says(self) -> str:
+        """What a mark of it answers: its name, accuracy with its band, each seed's, and bytes."""
+        if not self.accuracies:
+            return f"{self.name}\nno result yet"
+        wide = "" if len(self.accuracies) < 2 else f" ± {100 * self.band.half_width:.1f} points (95 % band)"
+        seeds = ", ".join(f"{seed}: {100 * value:.1f} %" for seed, value in self.accuracies.items())
+        lines = [self.name, f"{100 * self.mean:.1f} %{wide}", f"seeds {seeds}"]
+        if self.total:
+            lines.append(f"{data_size(self.total)}: {data_size(self.up)} up, {data_size(self.down)} down")
+        return "\n".join(lines)
+
+    @property
+    def held_as(self) -> str:
+        """The method that a choice of one of its marks holds."""
+        return self.method or self.label
 
     @property
     def look(self) -> Look:

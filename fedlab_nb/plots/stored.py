@@ -15,6 +15,7 @@ from .accuracy import Bars, verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
 from .series import Series, finished
 from .style import INK, LOCK, QUIET, Picture, dress, new_figure
+from .vector import mark
 from .words import capital, listed, number, percent, plural, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
@@ -95,7 +96,8 @@ class Lines:
         self.ax, self.alphas = dress(ax, title=title, x="α (smaller: more skewed)", grid="y"), alphas
         self.mark = ax.axvline(alphas[0], color=INK, lw=1.3, zorder=1)
         self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
-        self.parts = []
+        self.parts: list[tuple] = []
+        self.titles = [s.held_as for s in rows[:MOST_LINES]]
         for s in rows[:MOST_LINES]:
             area = ax.fill_between(alphas, 0, 0, color=s.look.colour, alpha=0.16, lw=0)
             line = ax.plot([], [], color=s.look.colour, marker=s.look.marker, ls=s.look.line, lw=1.9, ms=5.5)[0]
@@ -116,13 +118,16 @@ class Lines:
         self.mark.set_xdata([x, x])
         words = f" your α = {alpha:.2g} "
         self.words.set(x=x, text=words.rstrip() if right else words.lstrip(), ha="left" if right else "right")
-        for y, wide, (area, line, here) in zip(means, bands, self.parts, strict=False):
+        for title, y, wide, (area, line, here) in zip(self.titles, means, bands, self.parts, strict=False):
             known = np.flatnonzero(~np.isnan(y))
             stored = np.asarray(self.alphas)[known]
             wide = np.nan_to_num(wide[known])
             area.set_data(stored, np.clip(y[known] - wide, 0, 1), np.clip(y[known] + wide, 0, 1))
             line.set_data(stored, y[known])
             here.set_data([self.alphas[at]], [y[at]])
+            numbers = [f"α = {self.alphas[i]:g}: {100 * y[i]:.1f} % ± {100 * wide[j]:.1f}" for j, i in enumerate(known)]
+            mark(line, "\n".join([title, *numbers]), method=title)
+            mark(here, f"{title}, α = {self.alphas[at]:g}\n{100 * y[at]:.1f} %", method=title)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,16 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from PIL import Image
 
 from .identity import Look, look, looks  # noqa: F401
 
 LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
-SIZE = (6.7, 4.15)  # inches; a panel shows them at 80 points an inch on a laptop and at 125 on a projector
+SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 DPI = 190
+FOLLOWS = "frame"  # gid of the figures that are as large as their frame
+_size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK, QUIET, RULE, FAINT = "#1f2328", "#59636e", "#d5d9de", "#eceff2"
 ACCENT, SECOND = "#0072B2", "#D55E00"
@@ -81,12 +85,8 @@ def png(picture: Picture | Figure) -> bytes:
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
-        first = figure.get_layout_engine() is not None
-        if first:
-            lighten(figure)
+        settle(figure)
         canvas.draw()
-        if first:  # a layout once is enough: it costs most of a frame
-            figure.set_layout_engine("none")
         image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
         out = io.BytesIO()
         image.save(out, "png", compress_level=2)
@@ -95,11 +95,34 @@ def png(picture: Picture | Figure) -> bytes:
 
 def svg(picture: Picture) -> bytes:
     """The picture as SVG, its letters as text, for slides and papers."""
-    png(picture)  # settles the layout
     out = io.BytesIO()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
+        settle(picture.figure)
         picture.figure.savefig(out, format="svg", facecolor="white")
     return out.getvalue()
+
+
+@contextmanager
+def sized(size: tuple[float, float]) -> Iterator[None]:
+    """New figures that have no size of their own get this one, in inches: that of the frame that they are shown in."""
+    token = _size.set(size)
+    try:
+        yield
+    finally:
+        _size.reset(token)
+
+
+def current_size() -> tuple[float, float]:
+    """Width and height in inches of new figures."""
+    return _size.get()
+
+
+def settle(figure: Figure) -> None:
+    """Compute the figure's layout, if that was not done before: it costs most of a frame."""
+    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        lighten(figure)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def lighten(figure: Figure) -> None:
@@ -111,19 +134,37 @@ def lighten(figure: Figure) -> None:
             artist.set_in_layout(artist.get_gid() == "outside")
 
 
-def new_figure(size: tuple[float, float] = SIZE, dpi: int | None = None, *, fixed: bool = False) -> Figure:
+def new_figure(
+    size: tuple[float, float] | None = None, dpi: int | None = None, *, fixed: bool = False
+) -> Figure:  # fmt: skip
     """An empty white figure whose layout is computed at its first drawing; `fixed`: its axes stay where they are put,
-    which is quicker.
+    which is quicker. `size`: in inches, default `current_size()`.
     """
-    figure = Figure(figsize=size, dpi=dpi or DPI, layout=None if fixed else "constrained", facecolor="white")
+    figure = Figure(figsize=size or current_size(), dpi=dpi or DPI, facecolor="white")
     FigureCanvasAgg(figure)
+    figure.set_gid(None if size else FOLLOWS)
     if not fixed:
-        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
+        constrain(figure)
     return figure
 
 
+def constrain(figure: Figure) -> None:
+    """Have the figure's layout computed at its next drawing."""
+    figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
+
+
+def fit(figure: Figure) -> None:
+    """Give a figure that is kept and moved the size of today's frame."""
+    if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != current_size():
+        figure.set_size_inches(*current_size())
+        if figure.get_layout_engine() is not None:
+            constrain(figure)
+
+
 @contextmanager
-def drawing(rows: int = 1, columns: int = 1, *, size: tuple[float, float] = SIZE, fixed: bool = False, **grid: Any):
+def drawing(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, fixed: bool = False, **grid: Any
+):
     """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
     they stay where `figure.add_axes` puts them.
     """

@@ -43,13 +43,13 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
     for place, name in enumerate(CALLS):
         panel = page.locator(".fl-root.fl-live").nth(place)
         panel.scroll_into_view_if_needed()
-        panel.locator(".fl-frame img:visible, .fl-frame table:visible").first.wait_for()
+        panel.locator(".fl-frame svg:visible, .fl-frame table:visible").first.wait_for()
         panel.locator("button.fl-run").click()
         page.locator(".fl-root.fl-live").nth(place).and_(page.locator(".fl-status-done")).wait_for()
         for view, title in titles(name).items():
             panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
             shown = panel.locator(f".fl-view-{view}:visible")
-            shown.locator(".fl-frame img, .fl-frame table").first.wait_for()
+            shown.locator(".fl-frame svg, .fl-frame table").first.wait_for()
             assert shown.locator(".fl-sentence").inner_text().strip(), (name, view)
             assert panel.evaluate(CUT_OFF) == [], (name, view)
         assert panel.locator(".fl-error").inner_text().strip() == "", name

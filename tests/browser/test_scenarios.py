@@ -31,7 +31,7 @@ def test_run_all_then_drag_alpha(page, lab):
     picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     handle.scroll_into_view_if_needed()
-    seen = [(picture.get_attribute("src"), sentence.inner_text())]
+    seen = [(picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text())]
     height = panel(page).bounding_box()["height"]
     box = handle.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -42,7 +42,8 @@ def test_run_all_then_drag_alpha(page, lab):
         changed = page.wait_for_function(  # both, in one look: they come one after the other
             """([src, text]) => {
                 const view = document.querySelector('.fl-playground .fl-view-partition');
-                const now = [view.querySelector('.fl-picture').src, view.querySelector('.fl-sentence').innerText];
+                const picture = view.querySelector('.fl-picture').shadowRoot.innerHTML;
+                const now = [picture, view.querySelector('.fl-sentence').innerText];
                 return now[0] != src && now[1] != text && now;
             }""",
             arg=seen[-1],
@@ -51,7 +52,7 @@ def test_run_all_then_drag_alpha(page, lab):
         seen.append(tuple(changed.json_value()))
     page.mouse.up()
     assert len({src for src, _ in seen}) == len({text for _, text in seen}) == 5
-    assert "α = 0.1," not in picture.get_attribute("alt")
+    assert "α = 0.1," not in picture.get_attribute("aria-label")
 
 
 def test_stop_within_a_second_while_another_cell_runs(page, lab, course):
@@ -95,7 +96,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
     assert error.count() == 1
     assert "ZeroDivisionError: no luck" in error.inner_text()
 
-    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.csv, .npz) …")
+    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.npz) …")
     panel(page).locator(".fl-path input").fill("broken.npz")
     panel(page).locator(".fl-path input").press("Enter")
     page.locator(".fl-error p", has_text="y_train").wait_for()
@@ -145,9 +146,9 @@ def test_run_with_the_keyboard_alone(page, lab, course):
     run_all(page)
     wait_for_status(page, "idle")
     tab_to(page, ".fl-alpha .noUi-handle")
-    before = panel(page).locator(PICTURE).get_attribute("alt")
+    before = panel(page).locator(PICTURE).get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("([css, old]) => document.querySelector(css).alt != old", arg=[PICTURE, before])
+    page.wait_for_function("([css, old]) => document.querySelector(css).ariaLabel != old", arg=[PICTURE, before])
     tab_to(page, ".fl-run")
     page.keyboard.press("Enter")
     wait_for_status(page, "running")

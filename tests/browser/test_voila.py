@@ -49,20 +49,23 @@ def test_the_page_opens_follows_a_drag_and_runs(page, address):
 
     show(page, "Who holds what")
     picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
-    before, said = picture.get_attribute("src"), sentence.inner_text()
+    before, said = picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text()
     box = panel(page).locator(".fl-alpha .noUi-handle").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + 60, y, steps=3)
-    page.wait_for_function("([css, old]) => document.querySelector(css).src != old", arg=[PICTURE, before])
+    words = ".fl-view-partition .fl-sentence"
+    page.wait_for_function("([css, old]) => document.querySelector(css).innerText != old", arg=[words, said])
     page.mouse.up()
-    assert sentence.inner_text() != said
+    page.wait_for_function(
+        "([css, old]) => document.querySelector(css).shadowRoot.innerHTML != old", arg=[PICTURE, before]
+    )
 
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "done")
     show(page, "Accuracy")
-    alt = panel(page).locator(".fl-view-accuracy .fl-picture").get_attribute("alt")
+    alt = panel(page).locator(".fl-view-accuracy .fl-picture").get_attribute("aria-label")
     assert "FENS" in alt and "digits, α = " in alt
     elsewhere = {url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)}
     assert not elsewhere
@@ -79,3 +82,27 @@ def test_the_dark_theme_reaches_the_panel(page, address):
         })"""
     )
     assert paper < 150 < 500 < ink
+
+
+def test_marks_answer_to_pointer_and_keyboard(page, address):
+    """Hover tells the number, click looks at the client, Escape lets go; the frame is filled."""
+    page.goto(address)
+    wait_for_status(page, "idle")
+    view = panel(page).locator(".fl-view-partition")
+    view.locator("svg .mark").first.wait_for()
+    frame, svg = view.locator(".fl-frame").bounding_box(), view.locator("svg").bounding_box()
+    assert abs(frame["width"] - svg["width"]) < 3 and abs(frame["height"] - svg["height"]) < 3
+    bar = view.locator("svg .mark[aria-label^='Client 3;']").first
+    bar.hover()
+    tip = view.locator(".fl-tip")
+    assert tip.inner_text().startswith("Client 3\n") and "samples of" in tip.inner_text()
+    bar.click()
+    page.wait_for_function(
+        "document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
+    )
+    view.locator("svg .mark[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")
+    page.wait_for_function(
+        "!document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
+    )

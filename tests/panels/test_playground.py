@@ -12,15 +12,14 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels import playground, saved
 
-PNG = b"\x89PNG\r\n\x1a\n"
+PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
 VIEWS = ("partition", "accuracy", "communication", "features", "classes")
 
 
 def picture(panel, view):
-    """(PNG bytes, alt text, sentence) of a view as the page has them."""
-    html = panel.views[view].frame.value
-    data = base64.b64decode(html.split("base64,")[1].split('"')[0])
-    return data, html.split('alt="')[1].split('"')[0], panel.views[view].sentence.value
+    """(SVG, alt text, sentence) of a view as the page has them."""
+    frame = panel.views[view].frame
+    return frame.value, frame.alt, panel.views[view].sentence.value
 
 
 def status_classes(panel):
@@ -30,14 +29,14 @@ def status_classes(panel):
 def test_first_view_is_complete_before_anything_is_trained(make, job):
     panel = make()
     data, alt, sentence = picture(panel, "partition")
-    assert data.startswith(PNG) and "α = 0.1, 10 clients, seed 0" in alt and "classes" in sentence
+    assert data.startswith(SVG) and "α = 0.1, 10 clients, seed 0" in alt and "classes" in sentence
     assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
     assert all(cls.info.title in panel.runs_panel.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and status_classes(panel) == ["fl-status-idle"] and job.calls == []
     assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
     panel.views.choose("accuracy")
     data, alt, sentence = picture(panel, "accuracy")
-    assert data.startswith(PNG) and "stored results of" in alt and "Stored results of" in sentence
+    assert data.startswith(SVG) and "stored results of" in alt and "Stored results of" in sentence
     assert "Press Run for yours" in panel.views["accuracy"].caption.value
     for view in VIEWS[2:]:
         panel.views.choose(view)
@@ -51,7 +50,7 @@ def test_the_picture_follows_every_slider_and_keeps_its_height(make):
     for alpha, clients in ((0.01, 10), (100, 10), (100, 1), (0.01, 1), (0.01, 50), (100, 50)):
         panel.controls.alpha.value, panel.controls.clients.value = alpha, clients
         data, alt, _ = picture(panel, "partition")
-        assert data.startswith(PNG) and f"α = {alpha:g}, {clients} client" in alt
+        assert data.startswith(SVG) and f"α = {alpha:g}, {clients} client" in alt
         seen.add(data)
     assert len(seen) == 5  # with one client α makes no difference
     assert panel.views["partition"].frame.layout.height == height
@@ -71,7 +70,7 @@ def test_a_run_fills_every_view_and_the_table(make):
     for view in VIEWS:
         panel.views.choose(view)
         data, alt, sentence = picture(panel, view)
-        assert data.startswith(PNG) and "α = 0.1" in alt and len(sentence) > 40, view
+        assert data.startswith(SVG) and "α = 0.1" in alt and len(sentence) > 40, view
         panel.views.tables.value = True
         assert panel.views.table.value.startswith("<table>"), view
     assert panel.runs_panel.runs.children[1].children[1].value.count("<span") >= 6
@@ -227,7 +226,7 @@ def test_a_panel_of_the_real_study():
     assert panel.status == "done" and not panel.error and len(panel.outcomes) == 6
     for view in VIEWS:
         panel.views.choose(view)
-        assert picture(panel, view)[0].startswith(PNG), view
+        assert picture(panel, view)[0].startswith(SVG), view
     panel.wait(60)
     mean = np.mean([o.accuracy for o in panel.outcomes if o.method == "ensemble"])
     assert f"Ensemble (FedENS) {100 * mean:.0f} %" in repr(panel)

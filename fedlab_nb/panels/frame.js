@@ -1,0 +1,185 @@
+// The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
+const STYLE = `
+  svg { display: block; width: 100%; height: 100%; }
+  .mark { cursor: pointer; outline: none; }
+  .mark, .mark * { transition: opacity 0.12s; }
+  .some .mark[data-method]:not(.on) { opacity: 0.22; }
+  .mark:hover { filter: drop-shadow(0 0 1.5px currentColor); }
+  .mark:focus-visible { filter: drop-shadow(0 0 2px light-dark(#0072B2, #56B4E9)) drop-shadow(0 0 1px light-dark(#0072B2, #56B4E9)); }
+  .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
+  @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
+const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
+const NEAR = 7; // pixels from the pointer at which a mark still answers
+
+/** The marks of a drawing: an element, what it says, what it stands for. */
+function marksOf(svg, marks) {
+  const made = [];
+  for (const [id, about] of Object.entries(marks)) {
+    const group = svg.querySelector(`[id="${CSS.escape(id)}"]`);
+    if (!group) continue;
+    if (!Array.isArray(about.says)) {
+      made.push({ element: group, ...about });
+      continue;
+    }
+    const members = [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs"));
+    if (members.length !== about.says.length) continue;
+    members.forEach((element, i) => {
+      const own = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
+      if (own.says) made.push({ element, ...own });
+    });
+  }
+  for (const { element, says, method, client, klass } of made) {
+    element.classList.add("mark");
+    element.setAttribute("role", "button");
+    element.setAttribute("tabindex", "-1");
+    element.setAttribute("aria-label", says.replaceAll("\n", "; "));
+    for (const [name, value] of Object.entries({ method, client, klass })) if (value !== undefined) element.dataset[name] = value;
+    for (const line of element.querySelectorAll("path")) {
+      if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs")) continue;
+      const touch = line.cloneNode();
+      touch.removeAttribute("style");
+      touch.removeAttribute("id");
+      touch.setAttribute("class", "touch");
+      line.after(touch);
+    }
+  }
+  return made;
+}
+
+function render({ model, el }) {
+  const words = document.createElement("div");
+  words.className = "fl-said";
+  const picture = document.createElement("div");
+  picture.className = "fl-picture";
+  const tip = document.createElement("div");
+  tip.className = "fl-tip";
+  tip.hidden = true;
+  el.replaceChildren(words, picture, tip);
+  const shadow = picture.attachShadow({ mode: "open" });
+  let made = [];
+  let boxes = null;
+  let hovered = null;
+
+  // ------------------------------------------------------------------------------------------------ what is shown
+  function show() {
+    const value = model.get("value");
+    const drawing = value.startsWith("<svg");
+    const focused = made.findIndex(({ element }) => element === shadow.activeElement);
+    tip.hidden = true;
+    words.hidden = drawing;
+    picture.hidden = !drawing;
+    words.innerHTML = drawing ? "" : value;
+    made = [];
+    boxes = null;
+    if (!drawing) return shadow.replaceChildren();
+    const svg = document.importNode(new DOMParser().parseFromString(value, "image/svg+xml").documentElement, true);
+    const style = document.createElement("style");
+    style.textContent = STYLE + (getComputedStyle(el).colorScheme.includes("dark") ? DARK_IMAGES : "");
+    shadow.replaceChildren(style, svg);
+    svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
+    made = marksOf(svg, model.get("marks"));
+    picture.setAttribute("role", made.length ? "group" : "img");
+    picture.setAttribute("aria-label", model.get("alt"));
+    if (!made.length) svg.setAttribute("aria-hidden", "true");
+    if (made.length) made[Math.max(0, focused)].element.setAttribute("tabindex", "0");
+    if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
+    emphasise();
+  }
+  function emphasise() {
+    const on = hovered?.method ?? model.get("held");
+    const some = made.some(({ method }) => method === on);
+    shadow.querySelector("svg")?.classList.toggle("some", Boolean(on) && some);
+    for (const { element, method } of made) {
+      element.classList.toggle("on", method !== undefined && method === on);
+      element.setAttribute("aria-pressed", method !== undefined && method === model.get("held"));
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------ pointer and keys
+  function showTip(mark, pointer) {
+    tip.textContent = mark.says;
+    tip.hidden = false;
+    const [frame, box] = [el.getBoundingClientRect(), mark.element.getBoundingClientRect()];
+    const at = pointer ? { x: pointer.clientX, y: pointer.clientY } : { x: box.right, y: box.top + box.height / 2 };
+    const x = at.x - frame.left + (at.x + 20 + tip.offsetWidth > Math.min(frame.right, innerWidth) ? -14 - tip.offsetWidth : 14);
+    const y = Math.min(at.y - frame.top + 12, frame.height - tip.offsetHeight);
+    tip.style.transform = `translate(${Math.round(Math.max(0, x))}px, ${Math.round(Math.max(0, y))}px)`;
+  }
+  /** The mark under the pointer, or the nearest one within a few pixels. */
+  function under(event) {
+    const target = event.composedPath()[0];
+    const own = target.closest?.(".mark");
+    if (own) return made.find(({ element }) => element === own);
+    boxes ??= made.map(({ element }) => element.getBoundingClientRect());
+    const [x, y] = [event.clientX, event.clientY];
+    const far = boxes.map((b) => (b.width > 200 && b.height > 20 ? Infinity : Math.hypot(Math.max(b.left - x, 0, x - b.right), Math.max(b.top - y, 0, y - b.bottom))));
+    const best = far.indexOf(Math.min(...far));
+    return far[best] <= NEAR ? made[best] : undefined;
+  }
+  function hover(mark) {
+    if (hovered === mark) return;
+    hovered = mark ?? null;
+    emphasise();
+  }
+  function pick(mark) {
+    const count = (model.get("picked").count ?? 0) + 1;
+    const { method, client, klass } = mark ?? {};
+    model.set("picked", { count, method: method ?? null, client: client ?? null, klass: klass ?? null, none: !mark });
+    model.save_changes();
+  }
+  picture.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "touch") return;
+    const mark = under(event);
+    hover(mark);
+    if (mark) showTip(mark, event);
+    else tip.hidden = true;
+  });
+  picture.addEventListener("pointerleave", () => { hover(); tip.hidden = true; });
+  picture.addEventListener("click", (event) => {
+    const mark = under(event);
+    if (mark) pick(mark);
+  });
+  picture.addEventListener("focusin", (event) => {
+    const mark = made.find(({ element }) => element === event.composedPath()[0]);
+    if (!mark?.element.matches(":focus-visible")) return;
+    hover(mark);
+    showTip(mark);
+  });
+  picture.addEventListener("focusout", () => { hover(); tip.hidden = true; });
+  picture.addEventListener("keydown", (event) => {
+    const at = made.findIndex(({ element }) => element === shadow.activeElement);
+    const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: made.length - 1 }[event.key];
+    if (at < 0) return;
+    if (event.key === "Enter" || event.key === " ") pick(made[at]);
+    else if (event.key === "Escape") pick(null);
+    else if (made[to]) {
+      made[at].element.setAttribute("tabindex", "-1");
+      made[to].element.setAttribute("tabindex", "0");
+      made[to].element.focus();
+    } else if (to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation(); // JupyterLab has uses of its own for arrows and Enter
+  });
+
+  // ------------------------------------------------------------------------------------------------------- its size
+  let waiting = 0;
+  const watch = new ResizeObserver(() => {
+    boxes = null;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const [width, height] = [Math.round(el.clientWidth), Math.round(el.clientHeight)];
+      const [w, h] = model.get("size");
+      if (width < 80 || height < 80 || (Math.abs(width - w) < 3 && Math.abs(height - h) < 3)) return;
+      model.set("size", [width, height]);
+      model.save_changes();
+    }, model.get("size")[0] ? 120 : 0);
+  });
+  watch.observe(el);
+  const theme = new MutationObserver(() => show());
+  theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  model.on("change:value", show);
+  model.on("change:held", emphasise);
+  show();
+  return () => { watch.disconnect(); theme.disconnect(); };
+}
+export default { render };

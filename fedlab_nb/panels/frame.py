@@ -1,0 +1,29 @@
+"""The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard (`frame.js`).
+
+Python sends `value`, `marks` and `held`; the browser sends `size` and `picked`. Nothing is fetched from anywhere.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+HERE = Path(__file__).parent
+
+
+class Frame(anywidget.AnyWidget):
+    """One frame.
+
+    value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
+    size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
+    """
+
+    _esm = (HERE / "frame.js").read_text(encoding="utf-8")
+    value = traitlets.Unicode().tag(sync=True)
+    alt = traitlets.Unicode().tag(sync=True)
+    marks: Any = traitlets.Dict().tag(sync=True)
+    held = traitlets.Unicode().tag(sync=True)
+    size = traitlets.List([0, 0]).tag(sync=True)
+    picked: Any = traitlets.Dict().tag(sync=True)

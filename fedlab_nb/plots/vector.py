@@ -1,0 +1,113 @@
+"""Pictures as SVG for a page: letters as outlines, colours for a light and a dark page, and marks that answer.
+
+A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
+derives the second one from the first: greys turn round, colours keep their hue and become light enough.
+`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `Drawn.marks` has what it says, by its id.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from .style import LOCK, fit, settle
+
+PAPER = "#111519"  # of a dark page, where its theme does not say
+LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
+# colours of one hue stay apart
+GREY = 0.04  # chroma below which a colour counts as grey
+PALE = 0.9  # lightness from which on a colour is a light tint
+COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """`svg`: the text of one SVG element; `marks`: {id of an element: what is known of it}, see `mark`."""
+
+    svg: str
+    marks: dict[str, Any]
+
+
+def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
+    """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
+
+    of: `method` (its name or title), `client`, `klass`: what it stands for; for a collection lists of them.
+    """
+    figure: Any = artist.get_figure(root=True)
+    marks = figure.__dict__.setdefault("fedlab_marks", {})
+    gid = artist.get_gid()
+    if gid not in marks:
+        gid = f"mark-{len(marks)}"
+        artist.set_gid(gid)
+    marks[gid] = {"says": says, **{name: value for name, value in of.items() if value is not None}}
+
+
+def drawn(figure: Figure) -> Drawn:
+    """The figure as an SVG that fills its frame."""
+    out = io.StringIO()
+    with LOCK, matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}):
+        fit(figure)
+        for ax in figure.axes:
+            if ax.get_facecolor() == (1, 1, 1, 1):
+                ax.patch.set_alpha(0)  # the page's own colour
+        settle(figure)
+        figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", text, count=1)
+    text = COLOUR.sub(lambda colour: both(colour[0]), text)
+    return Drawn(re.sub(r"\s*\n\s*", " ", text), dict(getattr(figure, "fedlab_marks", {})))
+
+
+@lru_cache(maxsize=4096)
+def both(colour: str) -> str:
+    """`light-dark(#rrggbb, #rrggbb)`: a colour for both pages; white is that of the page."""
+    if colour == "#ffffff":
+        return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"
+    return f"light-dark({colour}, {dark(colour)})"
+
+
+def dark(colour: str) -> str:
+    """A colour `#rrggbb` of a light page as it is on a dark one."""
+    lightness, chroma, hue = oklch(colour)
+    if chroma < GREY and not 0.4 < lightness < 0.8:  # letters and rules; greys between them stand for data
+        return rgb(1.08 - 0.86 * lightness, chroma, hue)
+    if lightness > PALE:
+        return rgb(0.34, chroma, hue)
+    return rgb(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
+
+
+# OKLab (Ottosson 2020): linear sRGB -> cone responses -> lightness and two opponent colours.
+CONES = np.array([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+                  [0.0883024619, 0.2817188376, 0.6299787005]])  # fmt: skip
+LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
+                [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
+
+
+def oklch(colour: str) -> tuple[float, float, float]:
+    """Lightness 0-1, chroma and hue (radians) of `#rrggbb`."""
+    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(values > 0.04045, ((values + 0.055) / 1.055) ** 2.4, values / 12.92)
+    lightness, a, b = LAB @ np.cbrt(CONES @ linear)
+    return float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a))
+
+
+def rgb(lightness: float, chroma: float, hue: float) -> str:
+    """`#rrggbb` of a colour in OKLCH; what no screen can show is made less colourful until one can."""
+    for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0):
+        lab = np.array([lightness, share * chroma * np.cos(hue), share * chroma * np.sin(hue)])
+        linear = np.linalg.solve(CONES, np.linalg.solve(LAB, lab) ** 3)
+        if linear.min() > -1e-4 and linear.max() < 1 + 1e-4:
+            break
+    linear = linear.clip(0, 1)
+    values = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
+    return "#" + "".join(f"{round(255 * v):02x}" for v in values)

@@ -1,0 +1,118 @@
+"""Pictures as SVG: colours for both pages, marks that answer, the size of the frame."""
+
+import colorsys
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import federate
+from fedlab_nb.declared import declared
+from fedlab_nb.plots import Partition
+from fedlab_nb.plots.style import SIZE, class_colours, drawing, png, sized
+from fedlab_nb.plots.vector import both, dark, drawn, mark, oklch, rgb
+
+SVG = "{http://www.w3.org/2000/svg}"
+PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
+
+
+def luminance(colour):
+    """Relative luminance of WCAG 2."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return sum(
+        weight * (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4)
+        for weight, v in zip((0.2126, 0.7152, 0.0722), channels, strict=True)
+    )
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"])
+def test_colours_there_and_back(colour):
+    assert rgb(*oklch(colour)) == colour
+
+
+def test_lightness_of_greys_is_between_black_and_white():
+    values = [oklch(f"#{v:02x}{v:02x}{v:02x}") for v in range(0, 256, 15)]
+    lightness = [v[0] for v in values]
+    assert lightness[0] == pytest.approx(0, abs=1e-6) and lightness[-1] == pytest.approx(1, abs=1e-3)
+    assert (np.diff(lightness) > 0).all() and max(v[1] for v in values) < 1e-3
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_on_a_dark_page_letters_and_methods_can_be_read(page):
+    assert contrast(dark("#1f2328"), page) >= 7 and contrast(dark("#59636e"), page) >= 4.5  # ink and quiet words
+    for name, words in declared("methods/looks.toml").items():
+        assert contrast(dark(words.split()[0].lower()), page) >= 3, name
+    for colour in class_colours(10):
+        assert contrast(dark(colour.lower()), page) >= 3, colour
+
+
+def test_a_method_keeps_its_hue_on_a_dark_page():
+    for words in declared("methods/looks.toml").values():
+        colour = words.split()[0].lower()
+        hues = [
+            colorsys.rgb_to_hsv(*(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)))[0] for c in (colour, dark(colour))
+        ]
+        if oklch(colour)[1] > 0.05:
+            assert min(abs(hues[0] - hues[1]), 1 - abs(hues[0] - hues[1])) < 0.08, colour
+
+
+def test_grey_letters_turn_round_and_white_is_the_page():
+    assert oklch(dark("#1f2328"))[0] > 0.8 and oklch(dark("#eceff2"))[0] < 0.35
+    assert both("#ffffff").startswith("light-dark(#ffffff, var(--jp-layout-color0,")
+
+
+def test_the_svg_fills_its_frame_and_is_the_same_each_time():
+    with sized((9.0, 3.0)), drawing() as (figure, ax):
+        ax.plot([0, 1], [0, 1], color="#0072B2")
+        first = drawn(figure).svg
+    root = ET.fromstring(first)
+    assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
+    assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
+    with sized((9.0, 3.0)), drawing() as (figure, ax):
+        ax.plot([0, 1], [0, 1], color="#0072B2")
+        assert drawn(figure).svg == first
+
+
+def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
+    kept, federation = Partition(), federate("digits", alpha=0.1, clients=5)
+    picture = kept.show(federation, setting="digits")
+    assert tuple(picture.figure.get_size_inches()) == SIZE
+    with sized((10.0, 4.0)):
+        svg = drawn(kept.show(federation, setting="digits").figure).svg
+    assert 'viewBox="0 0 720 288"' in svg
+    fresh = Partition()
+    with sized((10.0, 4.0)):
+        again = drawn(fresh.show(federation, setting="digits").figure).svg
+    boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
+    assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
+
+
+def test_marks_are_where_their_ids_say():
+    federation = federate("digits", alpha=0.1, clients=4)
+    made = drawn(Partition().show(federation, setting="digits").figure)
+    ids = {element.get("id"): element for element in ET.fromstring(made.svg).iter()}
+    assert set(made.marks) <= set(ids)
+    dots = next(about for about in made.marks.values() if isinstance(about["says"], list))
+    name = next(name for name, about in made.marks.items() if about is dots)
+    shapes = [e for e in ids[name].iter() if e.tag in (f"{SVG}use", f"{SVG}path")]
+    inside = {id(e) for d in ids[name].iter(f"{SVG}defs") for e in d.iter()}
+    assert len([e for e in shapes if id(e) not in inside]) == len(dots["says"]) == 4 * 10
+    counts = federation.label_counts.tolist()
+    for says, client, klass in zip(dots["says"], dots["client"], dots["klass"], strict=True):
+        count = counts[client][klass]
+        assert says == "" if not count else f"Client {client}, class {klass}\n{count} sample" in says
+
+
+def test_a_mark_that_is_set_again_says_the_new_words():
+    with drawing() as (figure, ax):
+        bar = ax.barh(0, 1)[0]
+        mark(bar, "one", method="a")
+        mark(bar, "two", method="b")
+    assert list(drawn(figure).marks.values()) == [{"says": "two", "method": "b"}]
+    assert png(figure).startswith(b"\x89PNG")
