@@ -170,3 +170,21 @@ def fedpft_bytes(features: int, components: Iterable[int], classes: int, covaria
     """
     spread = {"none": 0, "spherical": 1, "diagonal": features, "full": triangle(features)}[covariance]
     return FLOAT * (classes + sum(components) * (1 + features + spread))
+
+
+def fedkt_bytes(d: int, students: int) -> int:
+    """FedKT, up only: s students. Labels of public samples stay where they are made."""
+    return students * state_bytes(d)
+
+
+def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 0) -> int:
+    """Guha et al.'s selection, all clients, up: k models, and from everybody a score and n_k, 8 bytes.
+
+    `last_layer`: its numbers, which DeDES clusters.
+    """
+    return keep * state_bytes(d) + clients * (8 + FLOAT * last_layer)
+
+
+def beta_bytes(d: int, clients: int, grid: int) -> int:
+    """β-predictive Bayes with β chosen at the clients, up and down: 2 S, M S more down, 4 bytes up a β of the grid."""
+    return 2 * state_bytes(d) + clients * state_bytes(d) + FLOAT * grid

@@ -27,7 +27,7 @@ from .base import (
 # upper bound.
 ORDER = tuple(
     "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
-    "feddf fedkd fadi fdafl dense fisher_merge regmean matching ties fedcvae distilled fedov afl gauss fedpft "
+    "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching ties fedcvae distilled fedov afl gauss fedpft "
     "fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
 )
 for _found in pkgutil.iter_modules(__path__):

@@ -111,13 +111,13 @@ class Ensemble(Method):
     )
     beta: float = knob(
         CHOSEN,
-        "β",
+        "Product's share",
         "For rule=beta: 0 is the mean of probabilities, 1 their product; -1: chosen on the clients' held-out samples.",
-        symbol="β",
+        symbol="β_p",
         low=CHOSEN,
         high=1,
     )
-    keep: int = knob(0, "Clients kept", "Only so many upload their model; 0: all.", symbol="k", low=0, high=10_000)
+    keep: int = knob(0, "Clients kept", "Only so many upload their model; 0: all.", low=0, high=10_000)
     by: str = knob(
         "validation",
         "Kept by",

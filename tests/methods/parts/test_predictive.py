@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from byte_formulas import beta_bytes
 from fens_runs import C, M, context, x_test
 
 from fedlab_nb.data import federate
@@ -68,6 +69,7 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
     phases = ctx.link.ledger.by_phase()
     assert phases["ensemble"] == (0, M * M * size) and phases["likelihoods"] == (M * 4 * len(GRID), 0)
     assert phases["local models"] == (M * size, 0)
+    assert ctx.link.ledger.total == M * beta_bytes(model.clients.parameters[0], M, len(GRID))
 
 
 def test_a_given_beta_costs_nothing_more(federation):

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from byte_formulas import ensemble_selection_bytes
 from fens_runs import M, context, x_test
 
 from fedlab_nb.data import federate
@@ -79,7 +80,8 @@ def test_only_the_chosen_upload(kept, by, keep):
     assert len(model.clients) == keep == len(model.report.members) and model.parameters == keep * numbers
     phases = ctx.link.ledger.by_phase()
     assert phases["local models"] == (4 * numbers * keep, 0) and phases["scores"] == (extra * M, 0)
-    assert ctx.link.ledger.up == 4 * numbers * keep + extra * M
+    total = keep * 4 * numbers if by == "random" else ensemble_selection_bytes(numbers, keep, M, extra // 4 - 2)
+    assert ctx.link.ledger.up == total
 
 
 def test_at_random_every_choice_comes_up_and_none_is_preferred():

@@ -1,0 +1,218 @@
+"""FedKT: knowledge passes twice through votes on public samples, so that only labels do, and noise can protect them.
+
+Li, He, Song, *Practical One-Shot Federated Learning for Cross-Silo Setting*, IJCAI 2021 (arXiv 2010.01017), their
+Algorithm 1:
+
+1. Client k cuts its samples into t parts, s times over, and trains a teacher on each part. For each of the s cuttings
+   the t teachers vote on the label of every public sample, and a student learns the labels. The s students go up.
+2. The server counts votes: client k gives s to class c if all its s students say c, else nothing ("consistent voting").
+   One network learns the labels argmax_c Σ_k v_kc.
+
+Privacy: `server` adds Lap(1/γ) to the server's counts. One client moves at most s votes from one class to another, so
+a query costs 2 s γ, and the promise is to each *client* as a whole (the paper's L1). `client` adds it to the teachers'
+counts; one sample moves one vote in each of the s cuttings, 2 γ each, and the promise is to each *sample* (L2). Either
+way the labels are all that the private data have told, and what is trained on them tells no more. But the students
+themselves go up without noise under `server`: the promise is to whoever sees the final model, not to the server.
+`parts/votes_privacy.py` adds the costs up. Fewer `queries` cost less.
+
+Departures: with t = 1 the one teacher is the student (but under `client`). Without noise, ties go to the higher mean
+probability, less than one vote; with noise they have probability zero. A client with fewer than t samples has a teacher
+a sample. In the released code consistent voting only acts when there is noise, and then compares the total count; here
+it acts as the paper says. Teachers and students are drawn by the clients, so nothing goes down. All of them train by
+the clients' recipe; students and the final network make `epochs` passes. The paper also has decision trees, for which
+any voter would do; here every classifier is a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..errors import demand
+from ..models import Network, model_state
+from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
+from ..training.loop import Shard
+from .base import Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
+from .context import Context
+from .parts.votes_privacy import laplace, measured_epsilon, moments_epsilon, simple_epsilon
+
+PRIVACY = ("none", "server", "client")
+
+
+@dataclass(frozen=True, eq=False)
+class FedKTReport(Report):
+    """queries: public samples that were labelled;   consistent: share of (client, query) whose students agree
+
+    With noise: epsilon_simple, epsilon (moments, at `delta`), and epsilon_measured, that of these very votes (not
+    private itself; for privacy=server alone);   changed: share of the server's labels that its noise has changed
+    """
+
+    queries: int | None = None
+    consistent: float | None = None
+    delta: float | None = None
+    epsilon_simple: float | None = None
+    epsilon: float | None = None
+    epsilon_measured: float | None = None
+    changed: float | None = None
+
+
+@register(
+    "fedkt",
+    title="FedKT",
+    paper="Li et al., IJCAI 2021",
+    traffic="s S_θ, up only",
+    needs=["public"],
+    extra="unlabelled public samples at the server and at every client",
+    leaks="s students of each client, which learnt from labels of public samples alone",
+)
+class FedKT(Method):
+    """Teachers vote students into being at each client, students vote the final network; votes can be noisy."""
+
+    trains_locally = False
+
+    students: int = knob(2, "Students", "That a client trains and sends.", low=1, high=100)
+    teachers: int = knob(2, "Teachers a student", "Each on its own part of the samples.", low=1, high=100)
+    consistent: bool = knob(True, "Consistent voting", "A client counts only where all its students agree.")
+    epochs: int = knob(40, "Epochs", "Passes of students and final network over the public samples.", low=1, high=5000)
+    privacy: str = knob(
+        "none",
+        "Noise",
+        "None; on the server's counts, which protects each client; on a client's, which protects each sample.",
+        options=PRIVACY,
+    )
+    gamma: float = knob(
+        0.5,
+        "Inverse noise",
+        "Laplace noise of scale 1/this on each count: small is private.",
+        low=1e-4,
+        high=1e6,
+        log=True,
+    )
+    delta: float = knob(
+        1e-5, "Failure δ", "The moments' promise may fail with this probability.", low=1e-12, high=0.1,
+        log=True,
+    )  # fmt: skip
+    queries: int = knob(0, "Queries", "Public samples to label, each costs privacy; 0: all.", low=0)
+    server_model: str = server_model_knob()
+
+    report = FedKTReport
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        ctx.server_architecture(self.server_model)
+        demand(self.students * ctx.clients_count <= 10_000, "methods.fedkt_many", students=self.students)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return float(recipe.epochs * self.students)
+
+    @property
+    def leaks(self) -> str:
+        if self.privacy == "none":
+            return self.info.leaks
+        who = "each client, to who sees the final network" if self.privacy == "server" else "each sample"
+        return f"{self.info.leaks}; ε for {who}"
+
+    def run(self, ctx: Context) -> Steps[NetworkModel]:
+        x = self._asked(ctx)
+        # Clients: teachers on parts of their samples, their votes, and the students that learn these.
+        cuttings = [own for k in range(ctx.clients_count) for own in self._parts(ctx, k)]
+        teachers = [self._drawn(ctx, "teacher", i, k, j) for k, i, parts in cuttings for j in range(len(parts))]
+        yield from self._training(ctx, "teachers", teachers, [part for *_, parts in cuttings for part in parts])
+        waiting, labels = iter(teachers), []
+        for k, i, parts in cuttings:
+            said = torch.stack([in_chunks(next(waiting), x) for _ in parts])
+            labels.append(self._label(said, ctx.generator("fedkt", "client", k, i)))
+        students = teachers
+        if self._distils:
+            students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
+            yield from self._training(ctx, "students", students, [(x, y) for y in labels], self.epochs)
+        ctx.check_finite(ClientModels(students))
+        # Link: s students of each client.
+        received = []
+        for (k, _, _), student in zip(cuttings, students, strict=True):
+            received.append(ctx.link.up(k, model_state(student), phase="students"))
+        with ctx.server():
+            # Server: count, label, learn.
+            uploaded = ClientModels(students).with_states(received)
+            y, report = self.aggregate(ctx, uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students)))
+            final = ctx.build(ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server"))
+            ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
+            yield from reported("distillation", ticks, lambda: NetworkModel(final, report))
+            return NetworkModel(final, report)
+
+    @property
+    def _distils(self) -> bool:
+        """Whether a student is another network than its one teacher."""
+        return self.teachers > 1 or self.privacy == "client"
+
+    # ------------------------------------------------------------------ client part
+    def _asked(self, ctx: Context) -> Tensor:
+        """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
+        if not 0 < self.queries < len(ctx.public):
+            return ctx.public
+        rows = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))[: self.queries]
+        return ctx.public[rows.to(ctx.device)]
+
+    def _parts(self, ctx: Context, k: int) -> list[tuple[int, int, list[Shard]]]:
+        """(k, i, parts) of each cutting i of client k's samples, into t parts (into fewer where it has fewer)."""
+        x, y = ctx.private.train(k)
+        cut = []
+        for i in range(self.students):
+            order = torch.randperm(len(x), generator=ctx.generator("fedkt", "parts", k, i)).to(x.device)
+            if self.teachers == 1:
+                order = order.sort().values
+            parts: list[Shard] = [(x[rows], y[rows]) for rows in order.tensor_split(min(self.teachers, len(x)))]
+            cut.append((k, i, parts))
+        return cut
+
+    def _label(self, said: Tensor, stream: torch.Generator) -> Tensor:
+        """What teachers' logits `[t, T, C]` vote for, `[T]`."""
+        votes = F.one_hot(said.argmax(-1), said.shape[-1]).sum(0)
+        if self.privacy == "client":
+            return (votes + laplace(tuple(votes.shape), self.gamma, stream).to(said)).argmax(1)
+        return (votes + said.softmax(-1).mean(0)).argmax(1)
+
+    def _drawn(self, ctx: Context, what: str, *names: int) -> Network:
+        """A network of the architecture of client `names[1]`, of its own draw."""
+        return ctx.build(ctx.architectures[names[1]], ctx.generator("fedkt", what, *names))
+
+    def _training(
+        self, ctx: Context, what: str, models: list[Network], shards: list[Shard], epochs: int = 0
+    ) -> Steps[None]:
+        """All of them at once, as a stack where that is faster; `epochs`: on public samples, 0: as the recipe says."""
+        yield from reported(what, self._ticks(ctx, what, models, shards, epochs))
+
+    def _ticks(
+        self, ctx: Context, what: str, models: list[Network], shards: list[Shard], epochs: int = 0
+    ) -> Iterator[Tick]:
+        recipe = ctx.recipe
+        if epochs:
+            recipe = replace(recipe, epochs=epochs, augmentation="none")  # the votes are on the samples as they are
+        return train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {what}")
+
+    # ------------------------------------------------------------------ server part
+    def aggregate(self, ctx: Context, said: Tensor) -> tuple[Tensor, FedKTReport]:
+        """Labels `[T]` from the students' logits `[M, s, T, C]`, and what it cost."""
+        named = said.argmax(-1)
+        agree = (named == named[:, :1]).all(1)  # [M, T]
+        each = F.one_hot(named, said.shape[-1])
+        votes = (each * agree[:, None, :, None] if self.consistent else each).sum((0, 1))  # [T, C]
+        report = FedKTReport(len(votes), float(agree.double().mean()))
+        plain = (votes + said.softmax(-1).mean((0, 1))).argmax(1)
+        if self.privacy == "none":
+            return plain, report
+        queries, cost = len(votes), 2 * self.gamma
+        if self.privacy == "server":
+            noise = laplace(tuple(votes.shape), self.gamma, ctx.generator("fedkt", "server noise"))
+            labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * self.students
+            own = measured_epsilon(votes, self.gamma, cost, self.delta)
+            report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
+        else:
+            labels, queries = plain, queries * self.students
+        epsilon = moments_epsilon(cost, queries, self.delta)
+        simple = simple_epsilon(cost, queries)
+        return labels, replace(report, epsilon=epsilon, epsilon_simple=simple, delta=self.delta)

@@ -1,0 +1,198 @@
+"""FedKT: who votes for what, what noise changes and costs, what travels; and what is safe to say of its accuracy."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from byte_formulas import fedkt_bytes
+
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.ensemble import RuledEnsemble
+from fedlab_nb.methods.fedkt import FedKT
+from fedlab_nb.methods.parts.votes_privacy import measured_epsilon, moments_epsilon
+from fedlab_nb.study import compare, run
+from fedlab_nb.training import ClientModels, Recipe
+
+M = 4
+
+
+@pytest.fixture(scope="module")
+def federation():
+    return federate("digits", alpha=0.3, clients=M, seed=0)
+
+
+def context(federation, models=("mlp",), **options):
+    shape, classes = federation.dataset.input_shape, federation.classes
+    kinds = [(models[k % len(models)], shape, classes, None) for k in range(federation.clients)]
+    return Context(federation, architectures=kinds, recipe=Recipe(epochs=3), seed=0, **options)
+
+
+def finish(generator):
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value
+
+
+def ended(method, ctx):
+    """The final model, and what the server got and labelled: (students' models, labels)."""
+    seen, real = {}, type(method).aggregate
+
+    def aggregate(self, ctx, said):
+        seen["said"] = said
+        seen["labels"], report = real(self, ctx, said)
+        return seen["labels"], report
+
+    sent, up = [], ctx.link.up
+    ctx.link.up = lambda k, payload, **phase: sent.append((k, up(k, payload, **phase))) or sent[-1][1]
+    object.__setattr__(method, "aggregate", aggregate.__get__(method))
+    model = finish(method.run(ctx))
+    owners = [k for k, _ in sent]
+    modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
+    return model, ClientModels(modules).with_states([state for _, state in sent]), seen
+
+
+QUICK = {"epochs": 2}
+
+
+def test_one_student_of_one_teacher_each_is_the_ensemble_that_votes(federation):
+    ctx = context(federation)
+    _, students, seen = ended(FedKT(students=1, teachers=1, **QUICK), ctx)
+    assert torch.equal(seen["labels"], RuledEnsemble(students, "votes").logits(ctx.public).argmax(1))
+
+
+def slow_labels(said, consistent):
+    """The server's labels by loops, from students' logits [M, s, T, C]."""
+    labels = []
+    for i in range(said.shape[2]):
+        counts = said[:, :, i].softmax(-1).mean((0, 1)).double()
+        for party in said[:, :, i].argmax(-1).tolist():
+            if not consistent or len(set(party)) == 1:
+                for c in party:
+                    counts[c] += 1
+        labels.append(int(counts.argmax()))
+    return labels
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_clients_whose_students_disagree_do_not_count(consistent):
+    said = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
+    method = FedKT(students=3, consistent=consistent)
+    labels, report = method.aggregate(None, said)
+    assert labels.tolist() == slow_labels(said, consistent)
+    named = said.argmax(-1)
+    agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
+    assert report.consistent == pytest.approx(agree / 1000) and report.queries == 200 and report.epsilon is None
+    assert labels.tolist() != slow_labels(said, not consistent)
+
+
+def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation):
+    ctx = context(federation)
+    for k, i, parts in FedKT(students=2, teachers=3)._parts(ctx, 1):
+        assert k == 1 and i in (0, 1) and len(parts) == 3
+        x = torch.cat([x for x, _ in parts]).flatten(1)
+        whole = ctx.private.train(1)[0].flatten(1)
+        assert len(x) == ctx.sizes[1] and torch.equal(x.sum(1).sort().values, whole.sum(1).sort().values)
+        assert max(len(y) for _, y in parts) - min(len(y) for _, y in parts) <= 1
+    ((_, _, first), (_, _, second)) = FedKT(students=2, teachers=3)._parts(ctx, 1)
+    assert not torch.equal(first[0][0], second[0][0])
+    ctx.private._train[1] = ctx.private._train[1][:2]
+    assert [len(parts) for *_, parts in FedKT(students=2, teachers=3)._parts(ctx, 1)] == [2, 2]
+
+
+def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
+    said = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
+    assert FedKT()._label(said, None).tolist() == [0]
+    assert FedKT()._label(said[:2], None).tolist() == [1]  # a tie
+
+
+def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
+    said = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
+    ctx, plain = context(federation), FedKT().aggregate(None, said)[0]
+    votes = consistent_votes(said)
+    decided = votes.topk(2, 1).values.diff(dim=1)[:, 0] != 0
+    sharp = FedKT(privacy="server", gamma=1e6).aggregate(ctx, said)[0]
+    assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
+    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate(ctx, said)
+    assert report.changed == pytest.approx(float((blurred != plain).double().mean())) and report.changed > 0.5
+
+
+def consistent_votes(said):
+    """Consistent counts, [T, C]."""
+    named = said.argmax(-1)
+    counts = torch.zeros(said.shape[2], said.shape[3])
+    for party in named:
+        for i in (party == party[0]).all(0).nonzero()[:, 0]:
+            counts[i, party[0, i]] += len(party)
+    return counts
+
+
+@pytest.mark.parametrize("privacy", ["server", "client"])
+def test_epsilon_is_that_of_its_queries(federation, privacy):
+    ctx = context(federation)
+    method = FedKT(privacy=privacy, gamma=0.02, queries=50, students=2, **QUICK)
+    model, _, seen = ended(method, ctx)
+    report = model.report
+    assert report.queries == 50 == len(seen["labels"])
+    assert report.epsilon_simple == pytest.approx(2 * 2 * 0.02 * 50)  # 2 s γ T
+    cost, times = (0.08, 50) if privacy == "server" else (0.04, 100)
+    assert report.epsilon == pytest.approx(moments_epsilon(cost, times, 1e-5))
+    assert report.epsilon <= report.epsilon_simple
+    if privacy == "server":
+        assert report.epsilon_measured == measured_epsilon(consistent_votes(seen["said"]), 0.02, 0.08, 1e-5)
+    else:
+        assert report.epsilon_measured is None and report.changed is None
+
+
+def test_bytes_are_the_students_and_nothing_goes_down(federation):
+    for students in (1, 3):
+        ctx = context(federation)
+        model, *_ = ended(FedKT(students=students, **QUICK), ctx)
+        assert ctx.link.ledger.by_phase() == {"students": (M * fedkt_bytes(model.parameters, students), 0)}
+
+
+def test_mixed_architectures_a_single_client_and_single_samples(federation):
+    mixed, *_ = ended(FedKT(server_model="mlp:8", **QUICK), context(federation, models=("mlp", "cnn")))
+    assert mixed.parameters < 2000
+    alone = federate("digits", alpha=0.3, clients=1, seed=0)
+    model, students, seen = ended(FedKT(students=1, **QUICK), context(alone))
+    assert torch.equal(seen["labels"], students.logits(context(alone).public)[0].argmax(1))
+    many = context(federate("digits", alpha=0.05, clients=40, seed=0))
+    many.private._train[3] = many.private._train[3][:1]
+    assert finish(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
+
+
+def test_the_stack_and_the_loop_agree(federation):
+    x = federation.dataset.x_test
+    models = [
+        finish(FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))).logits(x.double())
+        for backend in ("loop", "stacked")
+    ]
+    assert torch.allclose(*models, atol=1e-7)
+
+
+def test_refusals(federation):
+    without = context(federation)
+    without.public = without.public[:0]
+    with pytest.raises(UsageError, match="public"):
+        FedKT().validate(without)
+    with pytest.raises(UsageError, match="students"):
+        FedKT.configure(students=0)
+    with pytest.raises(UsageError, match="10,000"):
+        replace(FedKT(), students=5000).validate(context(federation))
+
+
+def test_its_work_is_counted():
+    outcome = run("fedkt", clients=4, alpha=0.5, epochs=2, **{"fedkt.epochs": 1})
+    assert outcome.local_passes == 4 and outcome.to_json()["extras"]["queries"] == 200
+
+
+@pytest.mark.slow
+def test_less_noise_is_better_and_all_of_it_beats_averaging():
+    setting = {"alpha": 0.1, "clients": 10, "seed": 100, "seeds": 3}
+    plain, averaged = compare("fedkt", **setting).mean("fedkt"), compare("fedavg", **setting).mean("fedavg")
+    noisy = {g: compare("fedkt", privacy="server", gamma=g, **setting).mean("fedkt") for g in (0.1, 0.5)}
+    assert plain >= averaged + 0.05 and noisy[0.1] <= noisy[0.5] - 0.05 and noisy[0.5] < plain
