@@ -1,0 +1,145 @@
+"""The numbers of the matching lab: two clients' networks, the straight line between them, their units side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...data import load
+from ...errors import RunError, sentence
+from ...methods.base import weighted_mean
+from ...methods.matching import rules
+from ...methods.matching.method import activations, on_the_cpu
+from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
+from ...models import Network, load_state, model_state
+from ...models.state import copied
+from ...rng import generator
+from ...training import ClientModels
+from ..runs import where
+
+POINTS = 21  # of the line between two networks, both ends included
+SAMPLES = 1000  # test images at most
+RULES = ("rebasin", "greedy", "activations")
+
+
+def clients_of(outcome: Any) -> ClientModels:
+    """The clients' networks of a run; RunError where they were too large to stay with the model."""
+    if outcome.model.clients is None:
+        raise RunError(sentence("matching.too_large"))
+    return outcome.model.clients
+
+
+# ------------------------------------------------------------------------------------------------ the line
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and `accuracy [T]` (0–1)."""
+
+    loss: np.ndarray
+    accuracy: np.ndarray
+
+    @property
+    def along(self) -> np.ndarray:
+        """t `[T]`."""
+        return np.linspace(0, 1, len(self.loss))
+
+    @property
+    def barrier(self) -> float:
+        """How far the loss rises, at most, above the straight line between its two ends: 0 or more."""
+        straight = (1 - self.along) * self.loss[0] + self.along * self.loss[-1]
+        return float(max(0.0, (self.loss - straight).max()))
+
+    @property
+    def middle(self) -> float:
+        """Accuracy of the plain average of the two, 0–1."""
+        return float(self.accuracy[len(self.accuracy) // 2])
+
+
+@torch.no_grad()
+def line(network: Network, one: State, other: State, x: Tensor, y: Tensor, points: int = POINTS) -> Line:
+    """The line between the states `one` and `other` of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
+    walker, losses, accuracies = copied(network).eval(), [], []
+    for t in np.linspace(0, 1, points).tolist():
+        load_state(walker, weighted_mean([one, other], [1 - t, t]))
+        logits = walker(x)
+        losses.append(F.cross_entropy(logits, y))
+        accuracies.append((logits.argmax(1) == y).double().mean())
+    return Line(*(torch.stack(values).double().cpu().numpy() for values in (losses, accuracies)))
+
+
+# ------------------------------------------------------------------------------------------------ two clients
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Clients `a` and `b`, b's units matched with a's by `rule`.
+
+    before, after: the line between them, with b's units as they stand and in the order that was found
+    layers:        names in words;   similarity: for each layer the cosines `[units, units]` of a's units (rows) with
+                   b's as they stand (columns), of the weights that come in, earlier layers being matched
+    orders:        for each layer `[units]`, which unit of b is matched with each of a's;   setting: in words
+    """
+
+    a: int
+    b: int
+    rule: str
+    before: Line
+    after: Line
+    layers: list[str]
+    similarity: list[np.ndarray]
+    orders: list[np.ndarray]
+    setting: str = ""
+
+    @property
+    def moved(self) -> float:
+        """Share of b's units that find their partner at another place."""
+        places = np.concatenate([order != np.arange(len(order)) for order in self.orders])
+        return float(places.mean())
+
+
+def pair_of(outcome: Any, a: int, b: int, rule: str) -> Pair:
+    """Clients `a` and `b` of a run, matched by `rule` (of RULES), on its test images."""
+    clients, data = clients_of(outcome), load(outcome.settings.dataset)
+    first = clients.module(a)
+    like = next(first.parameters())
+    x, y = data.x_test[:SAMPLES].to(like.device, like.dtype), data.y_test[:SAMPLES].to(like.device)
+    return pair(first, clients.module(b), (a, b), rule, x, y, where(outcome))
+
+
+def pair(
+    first: Network, second: Network, numbers: tuple[int, int], rule: str, x: Tensor, y: Tensor, setting: str = ""
+) -> Pair:
+    """The Pair of two networks with these client numbers, looked at on samples `x [N, ...]`, `y [N]`.
+
+    Activations are compared on noise, as in the method's default.
+    """
+    wiring = wiring_of(first)
+    states = [model_state(first), model_state(second)]
+    one, other = on_the_cpu(states)
+    if rule == "greedy":
+        orders = rules.greedy(one, other, wiring)
+    elif rule == "rebasin":
+        orders = rules.rebasin(one, other, wiring, generator(0, "matching", *numbers))
+    else:
+        draw = torch.rand if x.dim() == 4 else torch.randn
+        noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)
+        ours, theirs = (activations(first, state, wiring, noise) for state in states)
+        orders = rules.by_activations([rules.correlation(p, q) for p, q in zip(ours, theirs, strict=True)])
+    matched = permuted(states[1], wiring, orders)
+    lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
+    layers = [f"hidden layer {g + 1}" for g in range(len(wiring.units))]
+    likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]
+    return Pair(*numbers, rule, *lines, layers, likeness, [order.numpy() for order in orders], setting)
+
+
+def cosines(one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], group: int) -> Tensor:
+    """`[units, units]`: of the numbers that come into units of `group`; those of `other` stand as they are there, and
+    in `orders` everywhere else."""
+    others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
+    turned, ours, theirs = permuted(other, wiring, others), [], []
+    for name in wiring.touched(group):
+        if (0, group) in wiring.axes[name]:
+            ours.append(rows(one[name], 0, wiring.units[group]))
+            theirs.append(rows(turned[name], 0, wiring.units[group]))
+    return F.normalize(torch.cat(ours, 1), dim=1) @ F.normalize(torch.cat(theirs, 1), dim=1).T

@@ -1,0 +1,132 @@
+"""The line between two networks, and two networks side by side; the matching game's puzzles."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedlab_nb.labs.matching.averages import lines
+from fedlab_nb.labs.matching.game import NOISE, STREAMS, UNITS, answers, puzzle, swapped
+from fedlab_nb.labs.matching.numbers import RULES, Line, cosines, line, pair
+from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.models import build, load_state, model_state
+
+EXACT = torch.float64
+
+
+def network(seed=0, name="mlp"):
+    return build(name, (1, 8, 8), 10, generator=torch.Generator().manual_seed(seed), dtype=EXACT).eval()
+
+
+@pytest.fixture(scope="module")
+def samples():
+    stream = torch.Generator().manual_seed(1)
+    return torch.rand(60, 1, 8, 8, generator=stream, dtype=EXACT), torch.arange(60) % 10
+
+
+def shuffled(module, seed=3):
+    """The same function, its units in another order."""
+    wiring, stream = wiring_of(module), torch.Generator().manual_seed(seed)
+    twin = network()
+    load_state(twin, permuted(model_state(module), wiring, [torch.randperm(n, generator=stream) for n in wiring.units]))
+    return twin
+
+
+# ------------------------------------------------------------------------------------------------ the line
+@torch.no_grad()
+def test_the_barrier_of_a_network_with_itself_is_0(samples):
+    module = network()
+    own = line(module, model_state(module), model_state(module), *samples)
+    assert own.barrier < 1e-12 and np.ptp(own.accuracy) == 0
+    assert own.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
+
+
+@torch.no_grad()
+def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
+    x, y = samples
+    one, other = network(0), network(5)
+    between = line(one, model_state(one), model_state(other), x, y, points=5)
+    average = network()
+    load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
+    for at, module in ((0, one), (2, average), (4, other)):
+        assert between.loss[at] == pytest.approx(float(F.cross_entropy(module(x), y)))
+        assert between.accuracy[at] == float((module(x).argmax(1) == y).double().mean())
+    assert between.middle == between.accuracy[2]
+    assert list(between.along) == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
+    assert Line(np.array([1.0, 2.5, 2.0]), np.zeros(3)).barrier == 1.0
+    assert Line(np.array([1.0, 0.5, 2.0]), np.zeros(3)).barrier == 0.0
+
+
+# ------------------------------------------------------------------------------------------------ two clients
+@pytest.mark.parametrize("rule", RULES)
+@torch.no_grad()
+def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
+    module = network()
+    for parameter in module.parameters():
+        parameter *= 4  # so that its answers differ from image to image
+    made = pair(module, shuffled(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1))
+    assert made.before.barrier > 1e-3 and made.after.barrier < 1e-12
+    assert made.moved > 0.8 and (made.a, made.b) == (2, 5)
+    assert made.before.loss[[0, -1]] == pytest.approx(made.after.loss[[0, -1]])  # matching changes no function
+    for alike, order in zip(made.similarity, made.orders, strict=True):
+        assert alike[np.arange(len(order)), order] == pytest.approx(1)  # partners are the same unit
+
+
+def test_a_pair_of_one_network_moves_nothing(samples):
+    made = pair(network(), network(), (0, 0), "rebasin", *samples)
+    assert made.moved == 0 and made.layers == ["hidden layer 1", "hidden layer 2"]
+
+
+@torch.no_grad()
+def test_cosines_by_hand():
+    one, other = network(0, "mlp1"), network(5, "mlp1")
+    wiring = wiring_of(one)
+    u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
+    got = cosines(model_state(one), model_state(other), wiring, wiring.identity(), 0)
+    assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
+
+
+# ------------------------------------------------------------------------------------------------ the game
+@pytest.mark.parametrize("number", range(len(STREAMS)))
+def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
+    here = puzzle(number)
+    barriers = sorted((here.barrier(order), order) for order in itertools.permutations(range(UNITS)))
+    (best, order), (second, _) = barriers[:2]
+    assert order == here.best() and best < 0.01 and second > 0.1
+    assert all(place != unit for place, unit in enumerate(order)) and here.barrier(range(UNITS)) > 0.3
+    assert np.abs(here.b[list(order)] - here.a).max() < 4 * NOISE  # partners are nearly the same
+
+
+def test_the_answers_of_a_tiny_network_by_hand():
+    """2 max(0, x - 1) - max(0, -x), at x = -2, 0, 2."""
+    units = np.array([[[1.0, -1.0, 2.0], [-1.0, 0.0, -1.0]]])
+    assert answers(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
+
+
+def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
+    here = puzzle(0)
+    for order in itertools.permutations(range(UNITS)):
+        loss = here.loss(order)
+        assert loss[0] == 0 and loss[-1] == pytest.approx(here.loss(range(UNITS))[-1])
+
+
+@pytest.mark.parametrize(("place", "unit", "after"), [(0, 2, (2, 1, 0, 3)), (3, 3, (0, 1, 2, 3)), (1, 0, (1, 0, 2, 3))])
+def test_a_swap_keeps_an_order(place, unit, after):
+    assert swapped((0, 1, 2, 3), place, unit) == after
+
+
+def test_lines_of_runs():
+    def out(accuracy, plain):
+        report = type("Report", (), {"average_accuracy": plain})
+        return type("Outcome", (), {"accuracy": accuracy, "report": report})
+
+    made = lines(
+        {("same", 0.1): {0: out(0.3, 0.2)}, ("same", 1.0): {0: out(0.5, 0.4)}, ("different", 0.1): {0: out(0.6, 0.1)}}
+    )
+    assert made["same"] == {"matched": {0.1: {0: 0.3}, 1.0: {0: 0.5}}, "plain": {0.1: {0: 0.2}, 1.0: {0: 0.4}}}
+    assert made["different"]["plain"] == {0.1: {0: 0.1}}
