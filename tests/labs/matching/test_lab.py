@@ -45,7 +45,7 @@ def test_it_begins_with_different_starts_and_the_game(make):
 
 def test_the_game_is_played_by_swaps_until_it_is_found(make):
     panel = make()
-    for number in range(len(STREAMS)):
+    for number in (len(STREAMS) - 1, 0):
         panel.set("game", puzzle=number)
         view = panel.lab_views["game"]
         assert view.order == (0, 1, 2, 3)

@@ -41,8 +41,8 @@ def test_partners():
     picture = partners(PAIR, 0)
     assert is_png(picture) and "3 units of hidden layer 1" in picture.alt
     assert picture.sentence == (
-        "3 of 3 units of client 4 find their partner at another place in hidden layer 1; the mean cosine of partners goes "
-        "from 0.00 to 0.73."
+        "3 of 3 units of client 4 find their partner at another place in hidden layer 1; the mean cosine of partners "
+        "goes from 0.00 to 0.73."
     )
     left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
     assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
