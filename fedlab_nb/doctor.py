@@ -31,7 +31,7 @@ def doctor() -> int:
 
     folder = store_folder()
     fact("store", f"{folder} ({'writable' if _writable(folder) else 'NOT writable: results are not remembered'})")
-    fact("offline data", "digits, glyphs, your own .npz")
+    fact("offline data", "digits, glyphs, your own .npz or .csv")
     need = "" if importlib.util.find_spec("torchvision") is not None else ": need torchvision"
     fact("downloads", f"mnist, fashion-mnist, cifar10, cifar100, svhn{need}")
     from .study import run

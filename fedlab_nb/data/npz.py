@@ -46,7 +46,7 @@ def existing(path: str | Path) -> Path:
     path = Path(path).expanduser()
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
-        raise UsageError(f"The data file {str(path)!r} {what}; give the path of an .npz file.")
+        raise UsageError(f"The data file {str(path)!r} {what}; give the path of an .npz, .csv or .parquet file.")
     return path
 
 

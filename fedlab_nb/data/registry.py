@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import digits, glyphs, npz, vision
+from fedlab_nb.data import digits, glyphs, npz, tabular, vision
 from fedlab_nb.data.arrays import content_digest, from_arrays, is_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.declared import declared
@@ -35,7 +35,8 @@ _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
 def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
-    """The dataset of that name, or of a user's `.npz` file. Loaded once a process (the last few are remembered).
+    """The dataset of that name, or of a user's `.npz`, `.csv` or `.parquet` file. Loaded once a process (the last few
+    are remembered).
 
     Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint); a short name such as
     "glyphs:16g" says its size and that it is grey. Raises UsageError for an unknown name, a wrong option or an
@@ -62,7 +63,7 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
 def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
-        return (npz.existing(name).resolve(), *npz.stamp(npz.existing(name)))
+        return (reader(name).existing(name).resolve(), *reader(name).stamp(name))
     if is_glyphs(name):
         return (name, *sorted(glyphs.checked(options, name).items()))
     return (name, vision.data_folder())
@@ -90,8 +91,8 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     if isinstance(source, str | PathLike):
         path, _, _ = resolve(source, {})
         demand(isinstance(path, Path), "own.source", what=f"built-in name such as {source!r}")
-        npz.describe(path)  # says now what is wrong with it
-        _added[name] = npz.existing(path).resolve()
+        reader(path).describe(path)  # says now what is wrong with it
+        _added[name] = reader(path).existing(path).resolve()
     else:
         demand(isinstance(source, Dataset) or is_arrays(source), "own.source", what=type(source).__name__)
         dataset = loaded(source)
@@ -141,8 +142,14 @@ def is_name(text: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is a file's path and no data set's name: it ends in .npz or has a folder in it."""
-    return text.lower().endswith(".npz") or "/" in text or "\\" in text
+    """Whether a text is a file's path and no data set's name: it ends in .npz, .csv or .parquet (options may follow),
+    or has a folder in it."""
+    return text.lower().endswith(".npz") or tabular.is_table(text) or "/" in text or "\\" in text
+
+
+def reader(path: str | PathLike) -> Any:
+    """The module that reads a file of one's own."""
+    return tabular if tabular.is_table(str(path)) else npz
 
 
 def is_glyphs(name: Any) -> bool:
@@ -154,7 +161,8 @@ def known(name: str) -> str:
     """`name` if there is such a data set; else UsageError with the nearest match."""
     if name in glyphs.NAMES:
         return name
-    return choose("dataset", name, [*DATASETS, *(own for own in glyphs.NAMES if own not in DATASETS), "PATH.npz"])
+    sizes = [own for own in glyphs.NAMES if own not in DATASETS]
+    return choose("dataset", name, [*DATASETS, *sizes, "PATH.npz", "PATH.csv"])
 
 
 def title_of(name: str) -> str:
@@ -179,9 +187,9 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any,
     demand(not options or is_glyphs(name), "dataset.options", name=str(name), options=", ".join(options))
     if name in _added:
         own = _added[name]
-        return own, npz, (own,)
+        return own, reader(own) if isinstance(own, Path) else npz, (own,)
     if is_glyphs(name):
         return name, glyphs, (name,)
     if name == "digits":
         return name, digits, ()
-    return name, npz if is_file else vision, (name,)
+    return name, reader(name) if is_file else vision, (name,)

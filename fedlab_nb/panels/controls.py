@@ -69,7 +69,7 @@ class Controls:
         }  # fmt: skip
         self.guess = Guess()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
-        self.dataset = named("dataset", options=[*names, ("Your own file (.npz) …", OWN_FILE)], value="digits")
+        self.dataset = named("dataset", options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits")
         self.path, self.alpha, self.ends, self.clients = map(named, ("path", "alpha", "ends", "clients"))
         self.epochs, self.device, self.seed, self.seeds = map(named, ("epochs", "device", "seed", "seeds"))
         self.run, self.stop, self.progress = map(named, ("run", "stop", "progress"))
@@ -133,7 +133,7 @@ class Controls:
             self.dataset.value = name
             return
         if not is_path(name):
-            choose("dataset", name, [*DATASETS, "PATH.npz"])
+            choose("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
         self.path.value = name
         self.dataset.value = OWN_FILE
 

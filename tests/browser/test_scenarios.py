@@ -96,7 +96,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
     assert error.count() == 1
     assert "ZeroDivisionError: no luck" in error.inner_text()
 
-    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.npz) …")
+    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.csv, .npz) …")
     panel(page).locator(".fl-path input").fill("broken.npz")
     panel(page).locator(".fl-path input").press("Enter")
     page.locator(".fl-error p", has_text="y_train").wait_for()

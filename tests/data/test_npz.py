@@ -145,7 +145,7 @@ def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
 
 
 def test_no_file_a_folder_and_no_npz(tmp_path):
-    with pytest.raises(UsageError, match=r"The data file '.*none.npz' does not exist; give the path of an .npz file."):
+    with pytest.raises(UsageError, match=r"The data file '.*none.npz' does not exist; give the path of an .npz"):
         load(tmp_path / "none.npz")
     with pytest.raises(UsageError, match="is a folder"):
         load(tmp_path)

@@ -1,0 +1,223 @@
+"""Tables of one's own: a hospital's CSV with all that goes wrong in it, federated sums, and odd files."""
+
+import csv
+import io
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fedlab_nb import run
+from fedlab_nb.data import describe, federate, load
+from fedlab_nb.data.columns import FEW, WORDS, bag_of_words, client_sums, moments, one_hot, sums_bytes
+from fedlab_nb.errors import UsageError
+
+HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
+
+
+def written(path, rows, head=HEAD, delimiter=","):
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter).writerows([head, *rows])
+    path.write_text(text.getvalue(), encoding="utf-8")
+    return path
+
+
+def patients(count=120):
+    """A client column, missing values, text labels, a column of short and one of long texts, a constant column."""
+    draw = np.random.default_rng(0)
+    rows = []
+    for i in range(count):
+        ill = draw.random() < 0.5
+        age, pressure = draw.normal(60 if ill else 45, 12), draw.normal(150 if ill else 120, 15)
+        rows.append([
+            "" if i % 9 == 0 else f"{age:.0f}", "NA" if i % 7 == 0 else f"{pressure:.1f}", "fm"[i % 2],
+            f"case {i}, {'short of breath' if ill else 'no complaints'}", "7", ["North", "South", "East"][i % 3],
+            "ill" if ill else "well",
+        ])  # fmt: skip
+    return rows
+
+
+@pytest.fixture
+def hospital(tmp_path):
+    return str(written(tmp_path / "hospital.csv", patients()))
+
+
+def test_a_hospital_csv_runs_as_it_is(hospital):
+    data, facts = load(hospital), describe(hospital)
+    assert data.class_names == ("ill", "well") and data.client_names == ("East", "North", "South")
+    assert data.input_shape == facts.input_shape == (3 + 2 + WORDS,) and facts.n_clients == 3
+    assert (len(data.x_train), len(data.x_test)) == (facts.n_train, facts.n_test) and facts.n_test in (23, 24)
+    assert facts.n_train + facts.n_test == 120 and data.digest == facts.digest and data is load(hospital)
+    for words in ("label is column 'diagnosis'", "clients are column 'hospital'", "72 bytes", "sex", "note"):
+        assert words in data.note
+    outcome = run("fedavg", dataset=hospital, epochs=5)
+    assert outcome.settings.partition == "natural" and outcome.settings.clients == 3 and outcome.accuracy > 0.7
+
+
+def test_columns_by_hand(tmp_path):
+    rows = [[i % 4, "x" if i % 2 else "", 5, "a" if i % 2 else "b"] for i in range(40)]
+    data = load(written(tmp_path / "t.csv", rows, ["n", "t", "c", "y"]))
+    x = torch.cat([data.x_train, data.x_test])
+    assert x.shape == (40, 3) and set(x[:, 1].tolist()) == {0.0, 1.0} and not x[:, 2].any()
+    assert data.x_train[:, 0].mean().abs() < 1e-6 and data.x_train[:, 0].square().mean() == pytest.approx(1)
+
+
+def test_a_missing_number_is_the_mean_and_an_unknown_value_nothing(tmp_path):
+    rows = [["" if i % 3 == 0 else i * i, "only once" if i == 7 else "u", i % 2] for i in range(60)]
+    data = load(written(tmp_path / "t.csv", rows, ["n", "t", "label"]))
+    x = torch.cat([data.x_train, data.x_test])
+    assert int((x[:, 0] == 0).sum()) == 20 and len(x[:, 0].unique()) == 41
+    rare = one_hot(["u", "only once", None], ["u"])  # a value that no training row has
+    assert rare.tolist() == [[1.0], [0.0], [0.0]]
+
+
+@pytest.mark.parametrize("clients", [1, 3, 10])
+def test_sums_over_clients_are_those_of_all_rows(clients):
+    draw = np.random.default_rng(1)
+    x = draw.normal(3, 2, (200, 4)) * [1, 1e4, 1e-4, 0] + [0, 1e5, 0, 4]
+    x[draw.random(x.shape) < 0.2] = np.nan
+    mean, scale = moments(x, np.arange(200) % clients)
+    assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
+    assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8) and scale[3] == 1
+    assert client_sums(x).nbytes == sums_bytes(4)[0] and mean.nbytes + scale.nbytes == sums_bytes(4)[1]
+
+
+def test_a_bag_of_words_needs_no_list_of_words():
+    one, other = bag_of_words(["no pain", None]), bag_of_words(["much pain", "no pain", "Pain, no!"])
+    assert np.array_equal(one[0], other[1]) and np.array_equal(other[1], other[2]) and not one[1].any()
+    assert np.square(one[0]).sum() == pytest.approx(WORDS)
+
+
+def test_options_name_other_columns(hospital):
+    data = load(f"{hospital}?label=sex&client=")
+    assert data.class_names == ("f", "m") and data.client_names == () and data.digest != load(hospital).digest
+    assert federate(f"{hospital}?client=sex").clients == 2
+    assert "All rows are of one constant" in load(f"{hospital}?client=constant").note
+
+
+def test_clients_and_labels_keep_a_row_in_training(tmp_path):
+    rows = [[i, f"c{i // 2}", i % 2] for i in range(12)]
+    data = load(written(tmp_path / "t.csv", rows, ["n", "client", "y"]))
+    assert len(data.client_names) == 6 and len(data.x_test) == 2 and set(data.y_train.tolist()) == {0, 1}
+
+
+def test_semicolons_commas_and_a_mark_at_the_start(tmp_path):
+    path = tmp_path / "german.csv"
+    lines = ["größe;y", *(f"{i},5;{'ja' if i % 2 else 'nein'}" for i in range(20))]
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+    assert load(path).input_shape == (1,) and load(path).class_names == ("ja", "nein")
+
+
+def test_parquet_is_the_same_table(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [[float(i), None if i % 5 == 0 else "ab"[i % 2], i % 3] for i in range(60)]
+    named = {name: [row[i] for row in rows] for i, name in enumerate(["n", "t", "label"])}
+    parquet.write_table(pyarrow.table(named), tmp_path / "t.parquet")
+    plain = written(tmp_path / "t.csv", [["" if v is None else v for v in row] for row in rows], ["n", "t", "label"])
+    assert torch.equal(load(tmp_path / "t.parquet").x_train, load(plain).x_train)
+    (tmp_path / "bad.parquet").write_text("no table")
+    with pytest.raises(UsageError, match=r"bad.parquet cannot be read as a table"):
+        load(tmp_path / "bad.parquet")
+
+
+def test_parquet_without_pyarrow_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").write_text("")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="needs pyarrow"):
+        load(tmp_path / "t.parquet")
+
+
+GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("a\n1\n2\n", "has one column"),
+        ("1,2\n" + GOOD[4:], "holds numbers"),
+        (GOOD + "1,2,3\n", "Line 22 of .* has 3 cells"),
+        ("a,A,y\n1,2,3\n", "two columns of the name"),
+        (GOOD.replace("7,", "seven,"), "holds numbers, but 'seven' in line 9"),
+        (GOOD.replace("7,", "1e999,"), "too large for a number"),
+        (GOOD.replace("y\n", "client\n"), "has no column beside|Column"),
+        ("a,y\n" + "".join(f"{i},0\n" for i in range(20)), "one value"),
+        ("a,y\n" + "".join(f"{i},{i}\n" for i in range(20)), "20 different values in 20 rows"),
+        ("a,y\n1,0\n2,1\n", "has 2 rows with a label"),
+        ("a,client,y\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(20)), "names 20 clients for 20 rows"),
+        ("client,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(20)), "no column beside its label"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(tmp_path, content, message):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=message) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("?label=nobody", "has no column 'nobody' for its label"),
+        ("?lable=y", "Unknown option of a table 'lable': did you mean 'label'"),
+        ("?label=sex&client=sex", "cannot be label and client"),
+    ],
+)
+def test_wrong_options(hospital, query, message):
+    with pytest.raises(UsageError, match=message):
+        load(hospital + query)
+
+
+def test_no_utf8_and_no_file(tmp_path):
+    (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
+    with pytest.raises(UsageError, match="no UTF-8 text"):
+        load(tmp_path / "t.csv")
+    with pytest.raises(UsageError, match="does not exist"):
+        load("nowhere.csv")
+
+
+CELLS = st.one_of(
+    st.integers(-(10**12), 10**12).map(str), st.floats(allow_nan=True).map(str), st.text(max_size=12),
+    st.sampled_from(["", "NA", "?", "yes", "no", "a b c", '"', ",", "\n"]),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), columns=st.integers(1, 4), rows=st.integers(0, 40), client=st.booleans())
+def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
+    head = [f"c{i}" for i in range(columns)] + (["client"] if client else []) + ["label"]
+    cells = data.draw(st.lists(st.lists(CELLS, min_size=columns, max_size=columns), min_size=rows, max_size=rows))
+    content = [[*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)]
+    path = written(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
+    try:
+        found = load(path)
+    except UsageError as error:
+        assert str(error).strip().endswith(".") and len(str(error).splitlines()) == 1
+        return
+    x = torch.cat([found.x_train, found.x_test])
+    assert x.isfinite().all() and len(x) == rows and found.classes == 2
+    assert found.x_train.shape[1] <= columns * max(FEW, WORDS)
+    assert found.client_names == (("0", "1", "2") if client else ())
+    again = written(tmp_path / "again.csv", content, head)
+    assert torch.equal(load(again).x_train, found.x_train)
+
+
+VALUE = st.floats(-1e6, 1e6) | st.just(float("nan"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    values=st.lists(st.tuples(VALUE, VALUE), min_size=2, max_size=30),
+    seed=st.integers(0, 99),
+)
+def test_sums_do_not_depend_on_who_holds_what(values, seed):
+    x = np.array(values)
+    owner = np.random.default_rng(seed).integers(0, 4, len(x))
+    for one, all_ in zip(moments(x, owner), moments(x), strict=True):
+        assert one == pytest.approx(all_, rel=1e-6, abs=1e-3)
