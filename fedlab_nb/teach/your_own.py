@@ -1,10 +1,13 @@
 """Lesson 09, your own data, network and method: worked numbers, exact tests for a method, and its exercises."""
 
+import csv
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from ..data import load
 from ..errors import UsageError
@@ -50,6 +53,39 @@ def own_clients(data: Mapping[str, Any], seeds: int = 3) -> Card:
         for name, counts in zip(federation.dataset.client_names, federation.label_counts.tolist(), strict=True)
     ]
     return worked(*lines, said(outcomes, names), f"Test accuracy, {seeds} seeds: they change the training alone.")
+
+
+def ward_table(path: str, rows: int = 240) -> str:
+    """Write a table of invented patients to `path`, and return it: three hospitals, two numbers with gaps, a text of
+    few values, a free text, a column that never changes, and a diagnosis in words."""
+    draw, places = np.random.default_rng(0), ("North", "South", "University")
+    lines = [("age", "pressure", "smoker", "note", "country", "hospital", "diagnosis")]
+    for i in range(rows):
+        place = int(draw.integers(3))
+        ill = bool(draw.random() < (0.25, 0.5, 0.8)[place])
+        age, pressure = draw.normal(58 if ill else 46, 13), draw.normal(146 if ill else 124, 16)
+        said = draw.choice(["short of breath", "pain in the chest", "tired"] if ill else ["tired", "a check", "a cold"])
+        lines.append((
+            "" if draw.random() < 0.1 else f"{age:.0f}", "" if draw.random() < 0.1 else f"{pressure:.0f}",
+            str(draw.choice(["yes", "no"])), f"{said}, visit {i}", "Norway", places[place], "heart" if ill else "other",
+        ))  # fmt: skip
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return path
+
+
+def as_a_data_set(path: str) -> Card:
+    """What a table becomes."""
+    data = load(path)
+    shares = [f"{name}: {int((data.client_train == k).sum())} rows" for k, name in enumerate(data.client_names)]
+    size = f"{len(data.x_train)} training rows, {len(data.x_test)} test rows, {data.input_shape[0]} numbers each"
+    return worked(size, f"Classes: {', '.join(data.class_names)}. Clients: {', '.join(shares)}.", data.note)
+
+
+def on_a_table(path: str, seeds: int = 3) -> Card:
+    """What one hospital and all of them together reach on a table."""
+    names = {"local": "one hospital alone", "fedavg": "FedAvg", "ensemble": "ensemble", "fens": "FENS"}
+    return worked(said(compare(list(names), dataset=path, seeds=seeds), names), f"Test accuracy, {seeds} seeds.")
 
 
 def models(names: Sequence[str], dataset: str = "digits", alpha: float = 0.3) -> Card:
