@@ -19,13 +19,13 @@ from ...methods.fedlpa.label_leak import classes_read_off, label_leak
 from ...methods.fedlpa.model import LIMIT
 from ...methods.fedlpa.report import FedLPAReport
 from ...methods.fedlpa.server_replay import USES, ServerReplay
-from ...methods.fedlpa.solvers import SOLVERS
 from ...methods.parts.kronecker import PI_RULES
 from ...rng import generator
 from ...study.experiment import validation_of
 from ..runs import where
 
 Samples = tuple[torch.Tensor, torch.Tensor]
+COMPARED = ("cg", "gd", "ea")  # solvers
 LARGE = 400_000  # bytes that one client measured; beyond that fewer λ_damp, draws and test images are tried
 HALVES = [10 ** (e / 2) for e in range(-12, 5)]  # λ_damp from 1e-6 to 100
 DECADES = HALVES[::2]
@@ -205,11 +205,11 @@ class Solutions:
 
 
 def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, int, str], None, Solutions]:
-    """All three solvers on the run's uploads; `steps` of gradient descent."""
+    """The three solvers of the paper's question on the run's uploads; `steps` of gradient descent."""
     server, _ = replay(outcome)
     received = server.uploads(damping, outcome.options["pi"])
     curves, points = {}, {}
-    for name in SOLVERS:
+    for name in COMPARED:
         accuracies = {}
         for now, accuracy in server.path(name, steps, received, outcome.options["step"]):
             if accuracy is not None:

@@ -16,6 +16,9 @@ Departures, and why:
   has no step in the paper: 1/L is ours, L the largest curvature; step="official" is the authors' 2/N (N numbers in a
   layer), far shorter in wide layers, divergent where L > N. From 0.76 (EA) 10,000 steps of 1/L reach 0.01, of 2/N 0.25
   (digits, five clients, alpha = 0.1, the worst layer of seeds 0-2).
+- solver=adam goes FedFisher's way to the same solution, from the average (Jhunjhunwala et al., AISTATS 2024): stopped
+  early, it stays nearer to the average. FedFisher has no prior, and picks the iterate on validation images of the
+  server; here the damping stays, and `iterations` alone says when to stop.
 - w_k = n_k/N as in the authors' code, not 1 as in Eq. 7; with weights that sum to 1 the prior counts about once. Linear
   regression is then exact. "uniform" follows the equations up to a factor that cancels.
 - The paper has no formula for pi: 1 as in the authors' code ("one", the default), or K-FAC's ratio of traces
@@ -82,13 +85,13 @@ class FedLPA(Method):
     solver: str = knob(
         "cg",
         "Solver",
-        "Conjugate gradients (exact), gradient descent, or the closed-form shortcut EA (biased).",
+        "Conjugate gradients (exact), gradient descent, the closed-form shortcut EA (biased), or Adam (FedFisher's).",
         options=SOLVERS,
     )
     iterations: int = knob(
         1000,
         "Gradient steps",
-        "Steps of gradient descent on the server; the other solvers need none.",
+        "Steps of gradient descent or Adam on the server; the other solvers need none.",
         symbol="T_gd",
         low=0,
         high=20_000,
@@ -147,7 +150,7 @@ class FedLPA(Method):
         Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
         """
         average, systems = layer_systems(received, self.weights)
-        total = {"gd": self.iterations, "cg": CG_LIMIT, "ea": 0}[self.solver]
+        total = {"cg": CG_LIMIT, "ea": 0}.get(self.solver, self.iterations)
         for now in solve_layers(systems, self.solver, self.iterations, self.step):
             if now.doubled or now.iteration % 10 == 0:
                 snapshot = None

@@ -64,6 +64,19 @@ def test_equal_factors_give_the_weighted_average(solver):
     torch.testing.assert_close(posterior.average, sum(w * m for w, m in zip(weights, matrices, strict=True)))
 
 
+def test_adam_from_the_average_comes_to_the_direct_solution():
+    """FedFisher's way: none of the way after no step, all of it after many, and nearer with more of them."""
+    posterior = system(damping=0.3)
+    direct = torch.linalg.solve(dense(posterior), vec(posterior.z)).view(I, O).T
+    path = {count: solve(posterior, "adam", count) for count in (0, 100, 1000, 10_000)}
+    torch.testing.assert_close(path[0][0], posterior.average)
+    distances = [float((matrix - direct).norm() / direct.norm()) for matrix, _ in path.values()]
+    assert distances == sorted(distances, reverse=True) and distances[1] > 0.01 and distances[-1] < 1e-6
+    assert len(path[100][1]) == 101 and path[10_000][1][-1] < 1e-6
+    true = (posterior.apply(path[100][0]) - posterior.z).norm() / posterior.z.norm()
+    torch.testing.assert_close(path[100][1][-1], true)
+
+
 def test_linear_regression_equals_pooled_least_squares():
     """B = I, A = X'X/n_k, no damping: one shot loses nothing at all."""
     g = torch.Generator().manual_seed(3)
