@@ -8,6 +8,7 @@ import pytest
 import fedlab_nb
 from fedlab_nb import declared
 from fedlab_nb.errors import UsageError
+from fedlab_nb.teach.build import BuildProblem
 from fedlab_nb.teach.exercises import exercises
 from fedlab_nb.teach.problem import Verdict
 
@@ -69,6 +70,10 @@ def test_every_file_is_read(path):
     for name, table in declared.declared(path.as_posix()).items():
         problem = getattr(module, name).problem
         assert problem.title == f"Exercise {name[1:]}" and problem.hint(2).startswith("Hint ")
+        if isinstance(problem, BuildProblem):
+            assert problem.check(problem.right_answer).state == "right"
+            assert [problem.check(wrong).message for wrong, _ in problem.slips] == [text for _, text in problem.slips]
+            continue
         if callable(problem.right_answer):
             assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
             if "claim" in table:
