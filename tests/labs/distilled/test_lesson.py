@@ -101,9 +101,12 @@ def test_right_functions(answer):
 
 
 WORDS = {
-    "not_centred": "1/C is not subtracted", "no_ridge": "The ridge is missing",
-    "plain_ridge": "mean of the kernel's diagonal", "no_solve": "Solve the linear system", "inverse_order": "not that of the sent images",
-}  # fmt: skip
+    "not_centred": "1/C is not subtracted",
+    "no_ridge": "The ridge is missing",
+    "plain_ridge": "mean of the kernel's diagonal",
+    "no_solve": "Solve the linear system",
+    "inverse_order": "not that of the sent images",
+}
 
 
 @pytest.mark.parametrize("mistake", exercises.MISTAKES, ids=lambda wrong: wrong.__name__)
