@@ -15,10 +15,16 @@ from ..study import Outcome, Outcomes
 from ..study.tuning import choice, load, parts
 from .exercises import exercises
 from .problem import Verdict
-from .runs import ALPHA, MANY, SEEDS, by_seed, runs, title, versus
+from .runs import ALPHA, MANY, SEEDS, by_seed, percent, runs, title, versus
 from .view import Card, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
+RULES: dict[str, dict[str, Any]] = {
+    "Mean of the probabilities": {"ensemble.rule": "probabilities"},
+    "Mean of the logits": {"ensemble.rule": "logits"},
+    "Product of the probabilities": {"ensemble.rule": "beta", "ensemble.beta": 1.0},
+    "Between mean and product, chosen on held-out images": {"ensemble.rule": "beta"},
+}
 MANY_ROUNDS = ("fedavg_multi", "fedadam")
 
 
@@ -132,6 +138,24 @@ def leak(seed: int = 0) -> Card:
         f"FedLPA, α = {ALPHA:g}, seed {seed}. From the last layer's factor alone, by a reader who is told how many "
         f"classes each client has: {values}."
     )
+
+
+def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
+    """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
+    return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
+
+
+def sure() -> Card:
+    """The same ten networks, asked in four ways: how sure they are together, how often right, NLL and ECE."""
+    lines = []
+    for words, options in RULES.items():
+        outcomes = runs("ensemble", **options)
+        nll, ece = (mean(getattr(o, name) for o in outcomes) for name in ("nll", "ece"))
+        lines.append(
+            f"{words}: says {confidence(outcomes):.0f} %, right for {percent(outcomes, 'ensemble'):.0f} %; "
+            f"NLL {nll:.2f}, ECE {100 * ece:.0f} %"
+        )
+    return worked(*lines, f"α = {ALPHA:g}, means of {SEEDS} seeds.")
 
 
 # ------------------------------------------------------------------------------------------------------ exercises

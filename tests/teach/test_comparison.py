@@ -1,5 +1,6 @@
 """Lesson 08: exercises in three states, the front and the overtaking on hand-made numbers."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -101,3 +102,19 @@ def test_methods_of_many_rounds_at_equal_rounds_and_at_equal_work():
     best = max(table.mean("equal_work", "fedadam", n) for n in range(7))
     assert f"40 epochs in all {100 * best:.0f} %" in card and "FedLPA, one round of 40 epochs" in card
     assert card.count("20 rounds of") == 7
+
+
+def test_confidence_is_the_mean_over_the_seeds():
+    runs = [toy("ensemble", 0.5, calibration=SimpleNamespace(mean_confidence=c)) for c in (0.4, 0.8)]
+    assert lesson.confidence(runs) == pytest.approx(60)
+
+
+def test_four_ways_to_ask_the_same_networks(monkeypatch):
+    """The card's numbers are those of the runs; the product is the surest, and beta is chosen by likelihood."""
+    monkeypatch.setattr(lesson, "SEEDS", 1)
+    lines = lesson.sure().text.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == list(lesson.RULES)
+    said, right = ([float(re.search(words + r" (\d+) %", line)[1]) for line in lines[:-1]] for words in ("says", "for"))
+    nll = [float(re.search(r"NLL ([\d.]+)", line)[1]) for line in lines[:-1]]
+    assert right[1] == right[2]  # logits and product name the same classes
+    assert said[2] == max(said) and said[2] > right[2] + 20 and nll[3] < nll[0] < nll[2]

@@ -18,6 +18,7 @@ from ...plots import Picture
 from ...plots.words import data_size, mean_percent, plural, seeds_of
 from ...study import Outcome
 from ...study.experiment import finished
+from ...teach.low_rank import low_rank  # noqa: F401
 from ...teach.runs import DATASET, MANY, SEEDS, accuracies, apart, percent, runs, versus
 from ...teach.view import Card, Sheet, worked
 from . import numbers

@@ -104,6 +104,8 @@ def accuracy_of(weights: np.ndarray, features: np.ndarray, y: np.ndarray) -> flo
 class AflModel(HeadModel):
     """The features and the weights `[d, C]` (float64)."""
 
+    score_kind = "regression"
+
     def __init__(self, frozen: Frozen, weights: Tensor, report: AflReport) -> None:
         self.weights = weights
         report = replace(report, weights=weights.cpu().numpy())

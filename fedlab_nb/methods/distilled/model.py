@@ -30,6 +30,8 @@ class KernelModel(GlobalModel):
     Scores `[N, C]` are K(·, x) (K + ρ tr(K)/S I)⁻¹ (one-hot - 1/C); features are the kernel values `[N, S]`.
     """
 
+    score_kind = "regression"
+
     def __init__(self, x: Tensor, y: Tensor, classes: int, depth: int, ridge: float, report: Report) -> None:
         self.x, self.depth, self.report = x, depth, report
         self.coefficients = coefficients(x, centred(y, classes), depth, ridge)
