@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from ..data import title_of
 from ..plots.study import pareto
-from ..plots.words import data_size, listed
-from ..study import Outcome, Outcomes
+from ..plots.words import data_size, listed, number
+from ..study import Outcome, Outcomes, stored
+from ..study.statistics import band
 from ..study.tuning import choice, load, parts
 from .exercises import exercises
 from .problem import Verdict
@@ -26,6 +28,7 @@ RULES: dict[str, dict[str, Any]] = {
     "Between mean and product, chosen on held-out images": {"ensemble.rule": "beta"},
 }
 MANY_ROUNDS = ("fedavg_multi", "fedadam")
+OTHERS = ("afl", "gauss", "regmean", "fedcvae", "distilled", *MANY_ROUNDS, "centralized")
 
 
 # ------------------------------------------------------------------------------------------------------ worked numbers
@@ -58,6 +61,24 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     lines += [f"{title(m)} by the {words}: {100 * share:.0f} %" for (m, words), share in other_rules(outcomes).items()]
     beaten = listed([title(m) for m in points if m not in best])
     return worked("Not beaten, cheapest first:", *lines, f"Beaten: {beaten}.")
+
+
+def stored_percent(method: str, dataset: str, alpha: float = ALPHA, clients: int = 10) -> float:
+    """Mean stored accuracy, in per cent."""
+    return 100 * mean(stored.load(dataset).accuracies(method, alpha, clients).values())
+
+
+def both_sets(methods: Sequence[str] = (*METHODS_HERE, *OTHERS), alpha: float = ALPHA, clients: int = 10) -> Card:
+    """The stored results of the classroom's data sets side by side, best on the first one first: mean and 95 % band."""
+    tables = [stored.load(name) for name in stored.sets()]
+    there = [m for m in methods if all(table.accuracies(m, alpha, clients) for table in tables)]
+    of = {m: [band(table.accuracies(m, alpha, clients)) for table in tables] for m in there}
+    lines = [
+        f"{title(m)}: " + ", ".join(f"{title_of(t.dataset)} {number(b)} %" for t, b in zip(tables, of[m], strict=True))
+        for m in sorted(there, key=lambda m: -of[m][0].mean)
+    ]
+    seeds = min(len(table.grid.seeds) for table in tables)
+    return worked(*lines, f"α = {alpha:g}, {clients} clients, stored results of {seeds} seeds.")
 
 
 def equal_work() -> Card:

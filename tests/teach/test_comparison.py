@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from toy_outcomes import toy
 
+from fedlab_nb.study import stored
 from fedlab_nb.study.tuning import load
 from fedlab_nb.teach import comparison as lesson
 
@@ -35,6 +36,22 @@ def test_the_front_keeps_whom_nobody_beats():
     points = {"cheap": (0.5, 1), "dear": (0.9, 9), "worse": (0.4, 1), "same": (0.9, 9), "wasteful": (0.5, 2)}
     assert lesson.front(points) == ["cheap", "dear", "same"]
     assert lesson.front({}) == []
+
+
+def test_both_sets_stand_side_by_side(monkeypatch):
+    def table(dataset, shift):
+        about = {"settings": {"dataset": dataset}}
+        shares = {"fens": 0.893, "afl": 0.943}
+        cells = {(m, 0.1, 10, s): {"accuracy": v + s / 100 - shift} for m, v in shares.items() for s in range(10)}
+        return stored.Stored(about, cells)
+
+    tables = {"digits": table("digits", 0.0), "glyphs:16g": table("glyphs:16g", 0.3)}
+    monkeypatch.setattr(stored, "sets", lambda: list(tables))
+    monkeypatch.setattr(stored, "load", lambda name="digits": tables[name])
+    first, second, last = lesson.both_sets().text.splitlines()
+    assert first == "AFL: Digits 99 ± 2 %, Glyphs 16x16 69 ± 2 %" and second.startswith("FENS: Digits 94 ± 2 %")
+    assert last == "α = 0.1, 10 clients, stored results of 10 seeds."
+    assert lesson.stored_percent("afl", "glyphs:16g") == pytest.approx(68.8)
 
 
 def test_overtaking_is_the_first_round_above():
