@@ -1,6 +1,7 @@
 """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard (`frame.js`).
 
 Python sends `value`, `marks` and `held`; the browser sends `size` and `picked`. Nothing is fetched from anywhere.
+`Chores` gives sliders and tabs what assistive technology needs (`chores.js`).
 """
 
 from pathlib import Path
@@ -10,6 +11,12 @@ import anywidget
 import traitlets
 
 HERE = Path(__file__).parent
+
+
+class Chores(anywidget.AnyWidget):
+    """What the page of a panel needs beside its widgets (`chores.js`); it is not seen."""
+
+    _esm = (HERE / "chores.js").read_text(encoding="utf-8")
 
 
 class Frame(anywidget.AnyWidget):

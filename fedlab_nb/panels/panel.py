@@ -21,6 +21,7 @@ from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
 from .figures import COMMON, summary
+from .frame import Chores
 from .lab_view import READY, LabSpec
 from .panel_data import PanelData, facts, federate, named_clients, partition_of, samples
 from .redraw import Redraw
@@ -61,7 +62,7 @@ class Panel(saved.Saved):
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
-        super().__init__([style, body, self.runs_panel.box])
+        super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self._turn)
         self._data = PanelData(

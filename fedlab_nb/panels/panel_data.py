@@ -88,17 +88,25 @@ def federate(dataset: str, public: str | float, **options: Any) -> data.Federati
 
 @functools.lru_cache(maxsize=64)
 def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
-    """Bytes of one model's state in float32; of several architectures (`"mlp,cnn"`) the first one's."""
+    """Bytes of the state of a `name` or `name:width` in float32."""
     return state_bytes(sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values()))
+
+
+def models_bytes(model: str, clients: int, input_shape: tuple[int, ...], classes: int) -> list[int]:
+    """Bytes of each client's model; several architectures (`"mlp,cnn"`) are dealt to the clients in turn."""
+    sizes = [model_bytes(one.strip(), input_shape, classes) for one in model.split(",")]
+    return [sizes[k % len(sizes)] for k in range(clients)]
 
 
 def facts(federation: data.Federation, model: str) -> str:
     """Skew and upload in a sentence, before anything is trained."""
     skew, dataset, clients = federation.skew, federation.dataset, federation.clients
-    size = model_bytes(model, dataset.input_shape, dataset.classes)
+    sizes = models_bytes(model, clients, dataset.input_shape, dataset.classes)
+    least, most = min(sizes), max(sizes)
+    each = data_size(least) if least == most else f"{data_size(least)} to {data_size(most)}"
     return (
         f"{federation.note + ' ' if federation.partition == 'natural' else ''}"
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
-        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {data_size(size)}, all "
-        f"{plural(clients, 'client')} {data_size(size * clients)}."
+        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}, all "
+        f"{plural(clients, 'client')} {data_size(sum(sizes))}."
     )

@@ -141,6 +141,52 @@ def assert_pictures(page):
     assert page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true").count() == 0
 
 
+def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course):
+    """No broken icons; the last results stay; running the cell again wakes the panel."""
+    open_notebook(page, lab, small(course, "restart", f"import fedlab_nb as fl\n{LONG}"))
+    run_all(page)
+    wait_for_status(page, "idle")
+    panel(page).locator(".fl-run").click()
+    wait_for_status(page, "running")
+    page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
+    page.get_by_role("menuitem", name="Restart Kernel…", exact=True).click()
+    page.locator(".jp-Dialog button.jp-mod-accept").click()
+    page.locator(".fl-playground.jupyter-widgets-disconnected").wait_for()
+    words = "css => getComputedStyle(document.querySelector(css), '::before').content"
+    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
+    assert page.evaluate(words, ".fl-playground .fl-run") == "none"
+    assert panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
+    run_all(page)
+    wait_for_status(page, "idle")
+    assert page.locator(".jupyter-widgets-disconnected").count() == 0
+
+
+def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
+    open_notebook(page, lab, small(course, "names", "import fedlab_nb as fl\nfl.playground()"))
+    run_all(page)
+    wait_for_status(page, "idle")
+    handle = panel(page).locator(".fl-alpha .noUi-handle")
+    page.wait_for_function("document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'")
+    assert handle.get_attribute("aria-valuetext").endswith("0.10")
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("!document.querySelector('.fl-alpha .noUi-handle').ariaValueText.endsWith('0.10')")
+    tabs = panel(page).get_by_role("tab", selected=True)
+    assert tabs.first.inner_text() == "Who holds what"
+    tabs.first.focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".fl-view-accuracy:visible").wait_for()
+    assert panel(page).get_by_role("tab", selected=True).first.inner_text() == "Accuracy"
+    nameless = (
+        panel(page)
+        .locator("select:visible, input:visible, [role=slider]:visible")
+        .evaluate_all(
+            "all => all.filter(one => !one.ariaLabel && !one.labels?.length && !one.title).map(one => one.outerHTML)"
+        )
+    )
+    assert not nameless, nameless
+
+
 def test_run_with_the_keyboard_alone(page, lab, course):
     open_notebook(page, lab, small(course, "keyboard", f"import fedlab_nb as fl\n{LONG}"))
     run_all(page)

@@ -11,6 +11,7 @@ import pytest
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels import playground, saved
+from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
 VIEWS = ("partition", "accuracy", "communication", "features", "classes")
@@ -42,6 +43,17 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
         panel.views.choose(view)
         assert "press Run" in panel.views[view].frame.value
     assert not panel.error and not panel.controls.error.value
+
+
+@pytest.mark.parametrize("model", ["auto", "mlp", "mlp:16", "mlp,mlp:16", "cnn,mlp,mlp:16"])
+def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(model):
+    panel = playground(methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
+    try:
+        panel.run(wait=True, timeout=60)
+        (outcome,) = panel.outcomes
+        assert f"all 4 clients {data_size(outcome.bytes_up)}." in panel.controls.facts.value
+    finally:
+        panel.close()
 
 
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
