@@ -9,7 +9,7 @@ from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.identity import look, short
 from fedlab_nb.plots.words import number, percent
 from fedlab_nb.study.statistics import band
-from fedlab_nb.study.stored import load
+from fedlab_nb.study.stored import load, sets
 
 pytestmark = pytest.mark.browser
 FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"]
@@ -212,3 +212,18 @@ def test_every_colour_can_be_seen_on_the_page(opened, scheme):
     )
     assert len(contrasts) == 2 * len(METHODS)
     assert {name: c for name, c in contrasts.items() if c < 3} == {}
+
+
+def test_another_data_set_is_another_page(opened):
+    if len(sets()) < 2:
+        pytest.skip("there is one stored table")
+    page = opened()
+    page.locator("#set").select_option("glyphs:16g")
+    page.wait_for_function("document.querySelector('#command').textContent.includes('--dataset glyphs:16g')")
+    assert page.locator("#set").input_value() == "glyphs:16g" and "data=glyphs:16g" in page.url.replace("%3A", ":")
+    of = load("glyphs:16g").accuracies("fens", 0.1, 10)
+    assert text(page, "#bars [data-m=fens] .number") == number(band(of))
+    assert "glyphs" in text(page, "#stored") and wide(page) <= 0
+    page.locator("#set").select_option("digits")
+    page.wait_for_function("!document.querySelector('#command').textContent.includes('glyphs')")
+    assert text(page, "#bars [data-m=fens] .number") == number(band(stored("fens", 0.1)))
