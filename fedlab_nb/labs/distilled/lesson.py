@@ -59,30 +59,24 @@ def bill(outcomes: Sequence[Outcome], seed: int = 0) -> Card:
 
 # ------------------------------------------------------------------------------------------------ which images
 @functools.cache
-def ways_runs(per_class: int = 3) -> dict[tuple[str, str], Outcomes]:
-    """Runs of each way of choosing images with each server."""
-    return {
-        (way, server): runs("distilled", images=way, server=server, per_class=per_class)
-        for way in WAYS
-        for server in ("network", "kernel")
-    }
+def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
+    """Runs of one way of choosing images with each server."""
+    of = {"images": way, "per_class": per_class}
+    return {server: runs("distilled", server=server, **of) for server in ("network", "kernel")}
 
 
-def ways(per_class: int = 3) -> Card:
-    """Accuracy of each way of choosing images, for a network and for the kernel."""
-    made = ways_runs(per_class)
-    lines = [
-        f"{words}: network {percent(made[way, 'network'], 'distilled'):.0f} %, "
-        f"kernel {percent(made[way, 'kernel'], 'distilled'):.0f} %"
-        for way, words in WAYS.items()
-    ]
-    return worked(*lines, f"({plural(per_class, 'image')} a class, means of {SEEDS} seeds)")
+def ways(*names: str) -> Card:
+    """Accuracy of some ways of choosing images, three a class, for a network and for the kernel."""
+    lines = []
+    for way in names:
+        shares = (f"{server} {percent(of, 'distilled'):.0f} %" for server, of in way_runs(way).items())
+        lines.append(f"{WAYS[way]}: {', '.join(shares)}")
+    return worked(*lines, f"(3 images a class, means of {SEEDS} seeds)")
 
 
 def best_for_a_network() -> str:
     """Which of BEST it is."""
-    made = ways_runs()
-    shares = [percent(made[way, "network"], "distilled") for way in ("random", "kmeans", "kip")]
+    shares = [percent(way_runs(way)["network"], "distilled") for way in ("random", "kmeans", "kip")]
     return BEST[int(np.argmax(shares))]
 
 
@@ -117,10 +111,9 @@ def own_images(client: int = 1, seed: int = 0) -> int:
 
 def leaks() -> Card:
     """Of each way of choosing images, how many are own images, and how many are nearer than own images are."""
-    made = ways_runs()
     lines = []
     for way, words in WAYS.items():
-        found = [of for outcome in made[way, "kernel"] for of in attack(outcome)]
+        found = [of for outcome in way_runs(way)["kernel"] for of in attack(outcome)]
         sent = sum(len(of.labels) for of in found)
         copies, near = sum(int(of.copies.sum()) for of in found), sum(of.closer for of in found)
         lines.append(

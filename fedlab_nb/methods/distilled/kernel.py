@@ -44,8 +44,12 @@ def centred(labels: Tensor, classes: int) -> Tensor:
 
 def coefficients(x: Tensor, targets: Tensor, depth: int, ridge: float) -> Tensor:
     """(K + ρ tr(K)/S I)⁻¹ Y, `[S, C]`, of samples `x [S, ...]` with targets `Y [S, C]`; `ridge` is ρ."""
-    kernel = tangent_kernel(x, x, depth)
-    damping = ridge * kernel.diagonal().mean().expand(len(x)).diag()
+    return solved(tangent_kernel(x, x, depth), targets, ridge)
+
+
+def solved(kernel: Tensor, targets: Tensor, ridge: float) -> Tensor:
+    """`coefficients` from K itself, `[S, S]`."""
+    damping = ridge * kernel.diagonal().mean().expand(len(kernel)).diag()
     return torch.linalg.solve(kernel + damping, targets)
 
 
@@ -57,5 +61,6 @@ def inducing_loss(
     KIP's loss (Nguyen et al., ICLR 2021): how well regression on the `support [S, ...]` answers on `x`. Targets
     `[S, C]` and `[N, C]`.
     """
-    answers = tangent_kernel(x, support, depth) @ coefficients(support, support_targets, depth, ridge)
+    kernel = tangent_kernel(torch.cat([x, support]), support, depth)  # of both at once: half as many operations
+    answers = kernel[: len(x)] @ solved(kernel[len(x) :], support_targets, ridge)
     return (answers - targets).square().sum(1).mean() / 2
