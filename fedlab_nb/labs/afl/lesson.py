@@ -1,6 +1,6 @@
 """Lesson 10, in closed form: its worked numbers and pictures, from real runs (digits, ten clients, three seeds)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...plots.against_alpha import against_alpha
 from ...plots.words import data_size, percent
 from ...rng import generator
 from ...study import Outcome
-from ...teach.runs import SEEDS, accuracies, runs, title
+from ...teach.runs import SEEDS, accuracies, by_seed, runs, title
 from ...teach.runs import percent as mean_of
 from ...teach.view import Card, worked
 from .exercises import q1, q2, q3, q4
@@ -109,8 +109,14 @@ def up_of(outcomes: Sequence[Outcome]) -> float:
 
 
 # ------------------------------------------------------------------------------------------------ forgetting
-def forgetting(outcome: Outcome) -> Card:
-    """Each client of the run taken out in turn: how far from a fit without it, and what becomes of the accuracy."""
+def first(outcomes: Iterable[Outcome]) -> Outcome:
+    """AFL's outcome of the first seed."""
+    return next(iter(by_seed(outcomes, "afl").values()))
+
+
+def forgetting(outcomes: Iterable[Outcome]) -> Card:
+    """Each client of the first run taken out in turn: how far from a fit without it, and what becomes of the accuracy."""
+    outcome = first(outcomes)
     features, y = outcome.test_features.astype(float), outcome.test_labels
     lines, furthest = [], 0.0
     for k in range(outcome.settings.clients):
@@ -125,16 +131,17 @@ def forgetting(outcome: Outcome) -> Card:
     )
 
 
-def to_forget(outcome: Outcome, client: int = 0) -> str:
+def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     """Which of RESENT it takes: the first if the server's own sums give the fit to the others' images."""
+    outcome = first(outcomes)
     apart = np.abs(without(outcome.report, client) - retrained(outcome, client)).max()
     return RESENT[0] if apart < 1e-6 else RESENT[2]
 
 
 # ------------------------------------------------------------------------------------------------ what leaks
-def single_images(outcome: Outcome) -> Card:
-    """How many of the (client, class) pairs of the run have one image, and how many of these the sums show."""
-    found = class_means(outcome)
+def single_images(outcomes: Iterable[Outcome]) -> Card:
+    """How many of the (client, class) pairs of the first run have one image, and how many of these the sums show."""
+    found = class_means(first(outcomes))
     pairs = sum(len(of.counts) for of in found)
     single = sum(int((of.counts == 1).sum()) for of in found)
     leaked = sum(int((of.leaked & (of.counts == 1)).sum()) for of in found)
@@ -144,9 +151,9 @@ def single_images(outcome: Outcome) -> Card:
     )
 
 
-def seen(outcome: Outcome) -> str:
+def seen(outcomes: Iterable[Outcome]) -> str:
     """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
-    single = [of.leaked[of.counts == 1] for of in class_means(outcome)]
+    single = [of.leaked[of.counts == 1] for of in class_means(first(outcomes))]
     return SHOWN[0] if np.concatenate(single).all() else SHOWN[1]
 
 
