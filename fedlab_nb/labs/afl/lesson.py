@@ -115,7 +115,7 @@ def first(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def forgetting(outcomes: Iterable[Outcome]) -> Card:
-    """Each client of the first run taken out in turn: how far from a fit without it, and what becomes of the accuracy."""
+    """Each client of the first run taken out in turn: distance from a fit without it, and the accuracy that is left."""
     outcome = first(outcomes)
     features, y = outcome.test_features.astype(float), outcome.test_labels
     lines, furthest = [], 0.0
