@@ -8,6 +8,7 @@ import numpy as np
 from .axes import DOTS, FIFTHS, percent_axis, rows_axis, rows_size
 from .series import Series, finished, settings_of
 from .style import INK, QUIET, Picture, drawing, dress
+from .vector import mark
 from .words import listed, percent, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
@@ -27,7 +28,8 @@ def calibration(series: Sequence[Series]) -> Picture:
             x, y, counts = bins(s)
             shown = counts >= LEAST
             style = {"color": s.look.colour, "ls": (0, (4, 2)) if s.pinned else s.look.line}
-            left.plot(x[shown], y[shown], lw=1.6, alpha=0.55 if s.pinned else 1, **style)
+            line = left.plot(x[shown], y[shown], lw=1.6, alpha=0.55 if s.pinned else 1, **style)[0]
+            mark(line, f"{s.name}\n{said(s)}", method=s.held_as)
             sizes = 8 + 90 * counts[shown] / counts.sum()
             left.scatter(x[shown], y[shown], s=sizes, color=s.look.colour, marker=s.look.marker, zorder=3)
         left.set(xlim=(0, 1), ylim=(0, 1))
@@ -36,7 +38,8 @@ def calibration(series: Sequence[Series]) -> Picture:
         dress(right, title="Calibration error (ECE)", x="mean |share right - confidence|", grid="x", size=9)
         small = rows_size(max(len(done), 3))
         for i, s in enumerate(done):
-            right.barh(i, error(s), height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8)
+            bar = right.barh(i, error(s), height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8)[0]
+            mark(bar, f"{s.name}\n{said(s)}", method=s.held_as)
             right.text(error(s), i, f"  {percent(error(s))}", va="center", fontsize=small, color=INK)
         rows_axis(right, [s.lines for s in done], least=3, size=small)
         percent_axis(right, "x", None)
