@@ -55,7 +55,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
 def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
     names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
-    names += ("public", "transform", "holdout", "holdout_for", "size_sigma", "share", "minimum", "repair")
+    names += ("public", "transform", "holdout", "holdout_for", "poison", "size_sigma", "share", "minimum", "repair")
     said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     return said | settings_from(options.settings)
 

@@ -98,6 +98,8 @@ class Method:
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
     # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
     trains_locally: ClassVar[bool] = True
+    # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
+    sends_models: ClassVar[bool] = True
     # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
     holds_out: ClassVar[bool] = False
     # Knobs whose classroom value is another one for networks with convolutions.
@@ -120,6 +122,11 @@ class Method:
         public or synthetic samples.
         """
         return float(recipe.epochs)
+
+    def check_poison(self, ctx: Context) -> None:
+        """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
+        useless = ctx.poison.of_models and not self.sends_models
+        demand(not useless, "poison.no_models", title=self.info.title, kind=ctx.poison.kind, count=ctx.poison.count)
 
     @property
     def leaks(self) -> str:

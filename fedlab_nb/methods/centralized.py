@@ -25,6 +25,7 @@ class Centralized(Method):
     """All samples in one place, one model: the upper bound."""
 
     trains_locally = False
+    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]

@@ -19,6 +19,7 @@ from ..models.state import copied, finite
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
+from .parts.poison import Poison
 from .results import ClientsAlone, Progress, Steps, reported
 
 
@@ -27,11 +28,21 @@ class PrivateData:
 
     Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`,
     `held_out(k)` and `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+    The labels of `poisoned` clients are flipped where the `poison` is one of labels.
     """
 
-    def __init__(self, federation: Federation, holdout: float, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        federation: Federation,
+        holdout: float,
+        device: torch.device,
+        dtype: torch.dtype,
+        poison: Poison = Poison(),  # noqa: B008  (frozen)
+        poisoned: Sequence[int] = (),
+    ) -> None:
         self._x = federation.dataset.x_train.to(device, dtype)
-        self._y = federation.dataset.y_train.to(device)
+        labels = federation.dataset.y_train.to(device)
+        self._y = poison.flipped(labels, [federation.shards[k] for k in poisoned], federation.classes)
         parts = federation.split(holdout)
         self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
         self.locked = False
@@ -75,6 +86,7 @@ class Context:
         backend: str = "auto",
         init: str = "same",
         scale: str = "none",
+        poison: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
         train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
@@ -87,7 +99,9 @@ class Context:
         self.input_shape = federation.dataset.input_shape
         public = federation.dataset.x_public  # none: no samples
         self.public = (federation.dataset.x_train[:0] if public is None else public).to(self.device, dtype)
-        self.private = PrivateData(federation, holdout, self.device, dtype)
+        self.poison = Poison.read(poison, self.clients_count)
+        self.poisoned = self.poison.clients(self.clients_count, seed)
+        self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
         self.link = Link(self.clients_count)
         self._recall, self._remember, self._train = recall, remember, train or self.train_alone
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
@@ -176,9 +190,11 @@ class Context:
         """Client part that the one-shot methods share: initial model down, then each client trains alone on its
         training part.
 
-        Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one.
+        Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one. What is
+        remembered is what each client has trained; what a poisoned one makes of it comes after.
         """
         models = self.send_initial_models()
+        starts = {k: model_state(models[k]) for k in self.poisoned if self.poison.of_models}
         epochs = self.recipe.epochs
         states = self._recall()
         if states is not None:
@@ -186,7 +202,7 @@ class Context:
                 load_state(model, state)
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
-            return clients
+            return self.as_sent(clients, starts)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
         ticks = self._train(models, shards)
@@ -194,7 +210,28 @@ class Context:
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
-        return clients
+        return self.as_sent(clients, starts)
+
+    def starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
+        """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""
+        return {k: model_state(models[k]) for k in self.poisoned if self.poison.of_models}
+
+    def as_sent(self, clients: ClientModels, starts: Mapping[int, dict[str, Tensor]]) -> ClientModels:
+        """The clients' models as they are sent: trained from `starts`, a poisoned one is changed."""
+        if not starts:
+            return clients
+        states = [
+            self.sent(k, starts[k], model) if k in starts else model_state(model)
+            for k, model in enumerate(clients.modules)
+        ]
+        return clients.with_states(states)
+
+    def sent(self, k: int, start: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+        """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
+        end = model_state(model)
+        if k not in self.poisoned or not self.poison.of_models:
+            return end
+        return self.poison.sent(start, end, [name for name, _ in model.named_parameters()])
 
     def one_upload(self) -> Steps[ClientModels]:
         """Client part and link of most one-shot methods: `local_training`, then `upload`."""

@@ -51,6 +51,7 @@ class DSFL(Method):
     """Clients and server teach each other by sharpened mean predictions on public images."""
 
     trains_locally = False
+    sends_models = False
 
     rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="T", low=1, high=1000)
     local_epochs: int = knob(

@@ -20,8 +20,9 @@ import torch
 
 from ..comm.ternary import Sparsifier, restore
 from ..errors import demand
-from .base import GlobalModel, Steps, knob, register, weighted_mean
+from .base import GlobalModel, Steps, knob, register
 from .context import Context
+from .parts.robust import assumed_knob, average_knob, averaged, check_average
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 
 
@@ -35,12 +36,16 @@ class FedAvgMulti(Iterative):
         "Of every message: none, half (kept entries at 16 bits) or ternary (kept entries as ±μ, STC).",
         options=("none", "half", "ternary"),
     )
+    average: str = average_knob()
+    assumed: int = assumed_knob()
     keep: float = knob(0.04, "Kept share", "Entries that a message keeps.", symbol="p", low=0.001, high=1, log=True)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         everyone = not self.per_round or self.per_round >= ctx.clients_count
         demand(self.compression == "none" or everyone, "methods.compressed", clients=self.per_round)
+        taking_part = ctx.clients_count if everyone else self.per_round
+        check_average(self.average, self.assumed, taking_part, self.info.title)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
@@ -61,7 +66,8 @@ class FedAvgMulti(Iterative):
             received = rounds.up(pack(change, rounds.names, end) for change, end in zip(changes, clients, strict=True))
             # Server: the mean change, compressed again; it is what everyone, the server included, goes on from.
             with ctx.server():
-                mean = weighted_mean([unpack(message, state, rounds.names) for message in received], ctx.sizes)
+                changes = [unpack(message, state, rounds.names) for message in received]
+                mean = averaged(changes, ctx.sizes, self.average, self.assumed)
                 answer = pack(mean, rounds.names, server)
                 state = moved(state, unpack(answer, state, rounds.names))
             if t + 1 < self.rounds:

@@ -53,6 +53,7 @@ class FedCVAE(Method):
     """Upload a decoder that dreams up samples; the server trains on the dreams."""
 
     trains_locally = False
+    sends_models = False
 
     latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512)
     hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True)

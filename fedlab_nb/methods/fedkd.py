@@ -101,8 +101,9 @@ class FedKD(Method):
         received = ctx.link.broadcast(start, phase=PHASE)
         models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
         shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
+        starts = ctx.starts(models)
         ticks = train_clients(models, shards, ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="fedkd")
         yield from reported("further training", ticks)
         clients = ClientModels(models)
         ctx.check_finite(clients)
-        return clients
+        return ctx.as_sent(clients, starts)

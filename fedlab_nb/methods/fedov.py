@@ -82,11 +82,12 @@ class FedOV(Method):
         # Clients: the architecture with one output more; own samples and outliers made from them.
         wider = [(name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures]
         models = ctx.send_initial_models(wider, "fedov")
+        starts = ctx.starts(models)
         yield from self._training(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
-        uploaded = ctx.upload(clients)
+        uploaded = ctx.upload(ctx.as_sent(clients, starts))
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 

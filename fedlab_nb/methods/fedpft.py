@@ -75,6 +75,7 @@ class FedPFT(Method):
     """Send a Gaussian mixture of each class's features; train a head on features drawn from all of them."""
 
     trains_locally = False
+    sends_models = False
     report = FedPftReport
 
     components: int = knob(1, "Components", "Gaussians in each mixture, as many as samples at most.", low=1, high=50)

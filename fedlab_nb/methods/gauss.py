@@ -73,6 +73,7 @@ class Gauss(Method):
     """Add up counts, sums and second moments of frozen features; classify by Bayes' rule."""
 
     trains_locally = False
+    sends_models = False
     report = GaussReport
 
     head: str = knob(

@@ -66,6 +66,7 @@ class Local(Method):
     """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
 
     report = LocalReport
+    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()

@@ -95,7 +95,7 @@ class Run:
 
     def begin(self) -> None:
         """Make the context, and the test images ready for curves."""
-        asked = ("seed", "device", "backend", "init")
+        asked = ("seed", "device", "backend", "init", "poison")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
         options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout", "scale")}
         self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, train=self._train, **options)
@@ -176,6 +176,7 @@ class Run:
         """The whole run: its events, and the outcome at the end."""
         self.begin()
         self.plan.method.validate(self.ctx)
+        self.plan.method.check_poison(self.ctx)
         model = yield from self.watch(self.plan.method.run(self.ctx))
         return self.evaluate(model)
 

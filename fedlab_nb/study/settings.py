@@ -36,6 +36,7 @@ from ..data import (
 )
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, Method
+from ..methods.parts.poison import Poison
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
 from .code_version import PACKAGE, foreign_code, torch_version
@@ -69,10 +70,10 @@ class Settings:
     label, a background tint or a small shape. `public`: where unlabelled public samples come from (`data/public.py`).
     `transform`: what is done to images before a network reads them (`data/transform.py`). `holdout`: share of its
     samples that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that
-    all methods start from the same models), or of those methods alone that are trained on it ("needed"). `size_sigma`,
-    `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields
-    (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises UsageError from
-    `check()`."""
+    all methods start from the same models), or of those methods alone that are trained on it ("needed"). `poison`:
+    clients that harm the others, such as "labels:2" (`methods/parts/poison.py`). `size_sigma`, `share`, `minimum` (0:
+    10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields (`epochs`, …) and method
+    fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -90,6 +91,7 @@ class Settings:
     holdout: float = 0.1
     holdout_for: str = "all"
     init: str = "same"
+    poison: str = "none"
     device: str = "auto"
     backend: str = "auto"
     size_sigma: float = 0.0
@@ -162,6 +164,7 @@ class Settings:
             share=share,
             minimum=minimum,
             size_sigma=sigma,
+            poison=str(Poison.read(self.poison, clients)),
             device=resolve_device(self.device),
         )
 
@@ -266,6 +269,7 @@ class Plan:
         s = self.settings
         asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
         asked |= {"scale": self.scale} if self.scale != "none" else {}
+        asked |= {"poison": s.poison} if s.poison != "none" else {}
         made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
         code = {"torch": torch_version(), "code": PACKAGE.clients}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})

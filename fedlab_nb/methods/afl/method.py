@@ -62,6 +62,7 @@ class AFL(Method):
     """Sum what least squares needs over clients: the fit on all samples in one place, whatever the skew."""
 
     trains_locally = False
+    sends_models = False
 
     features: str = features_knob()
     size: int = size_knob()

@@ -48,6 +48,7 @@ class Distilled(Method):
     """Send a few images a class, not a model; the server learns from their union."""
 
     trains_locally = False  # but with `crops`
+    sends_models = False
 
     images: str = knob(
         "kmeans",

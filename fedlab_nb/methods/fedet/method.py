@@ -163,7 +163,8 @@ class FedET(Method):
                 yield Progress("local training", tick.done, tick.total, model=snapshot)
             else:
                 yield self._progress(t, self.local_steps * tick.done // tick.total)
-        received = [ctx.link.up(k, model_state(m), phase="small models") for k, m in zip(chosen, models, strict=True)]
+        sent = (ctx.sent(k, table[kinds[k]], model) for k, model in zip(chosen, models, strict=True))
+        received = [ctx.link.up(k, state, phase="small models") for k, state in zip(chosen, sent, strict=True)]
         return ClientModels(models).with_states(received)
 
     def _distil(

@@ -59,6 +59,7 @@ class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 
     trains_locally = False
+    sends_models = False
 
     blocks: int = knob(2, "Blocks", "Parts the network is cut into; 1: no fusion.", symbol="K", low=1, high=32)
     adaptor: str = knob("conv", "Adaptor", "How a block reads all those below: learnt, or the mean.", options=ADAPTORS)

@@ -33,8 +33,9 @@ from ...models import load_state, model_state
 from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
 from ...training.loop import Shard
-from ..base import Method, NetworkModel, Progress, Steps, knob, weighted_mean
+from ..base import Method, NetworkModel, Progress, Steps, knob
 from ..context import Context
+from .robust import averaged
 
 PHASE = "rounds"
 # What the tables say of a method of T rounds with one architecture, in `register`.
@@ -98,10 +99,11 @@ class Rounds:
         self.ctx, self.rounds = ctx, method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.chosen = list(range(ctx.clients_count))
+        self.rule, self.assumed = getattr(method, "average", "mean"), getattr(method, "assumed", 0)
         self.per_round = min(getattr(method, "per_round", 0) or ctx.clients_count, ctx.clients_count)
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        self.start = model_state(self.models[0])
+        self.start = self.received = model_state(self.models[0])
         self.names = [name for name, _ in self.models[0].named_parameters()]
         self.result: NetworkModel
 
@@ -129,12 +131,13 @@ class Rounds:
 
     def load(self, state: State) -> None:
         """They go on from `state`, as they received it."""
+        self.received = state
         for model in self.of_chosen(self.models):
             load_state(model, state)
 
     def states(self) -> list[State]:
-        """Their states now."""
-        return [model_state(model) for model in self.of_chosen(self.models)]
+        """Their states now, as they send them: a poisoned client changes its own."""
+        return [self.ctx.sent(k, self.received, self.models[k]) for k in self.chosen]
 
     def features(self) -> list[Tensor]:
         """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
@@ -168,8 +171,8 @@ class Rounds:
         return [n / sum(self.sizes) for n in self.sizes]
 
     def average(self, state: State, ends: list[State]) -> State:
-        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, whatever θ_t, `state`, was."""
-        return weighted_mean(ends, self.sizes)
+        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`, whatever θ_t, `state`, was."""
+        return averaged(ends, self.sizes, self.rule, self.assumed)
 
     def averaging(
         self, state: State, change: Callable[[State], dict] = lambda received: {}, server: Server | None = None

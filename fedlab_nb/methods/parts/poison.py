@@ -1,0 +1,77 @@
+"""Poisoned clients: some of the M clients send what harms the others. A setting of any run, such as "labels:2".
+
+    poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"
+
+- `labels`: its labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security 2020);
+- `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
+- `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
+  et al., AISTATS 2020, have f = M/η).
+
+θ_0 is the model that the client received. Parameters are changed, batch norm's statistics are not: a variance may not
+be negative. Who is poisoned is drawn from the run's seed; those of COUNT = 1 are among those of COUNT = 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...errors import choose, demand, number, parsed, whole
+from ...rng import generator
+
+KINDS = ("labels", "sign", "scaled")
+FACTOR = 10.0
+
+
+@dataclass(frozen=True)
+class Poison:
+    """`kind` (of KINDS), how many clients (`count`; 0: none), `factor` of the change of a model (1: honest)."""
+
+    kind: str = "labels"
+    count: int = 0
+    factor: float = 1.0
+
+    @classmethod
+    def read(cls, text: str, clients: int) -> Poison:
+        """What a setting means; UsageError, in one sentence, for another text or more than `clients` clients."""
+        if str(text).strip() == "none":
+            return cls()
+        kind, *rest = (part.strip() for part in str(text).split(":"))
+        choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
+        demand(len(rest) == 1 or (len(rest) == 2 and kind == "scaled"), "poison.form", poison=text)
+        count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
+        given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
+        return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "sign": -1.0}.get(kind, given))
+
+    def __str__(self) -> str:
+        """The setting in its one form: "none", "labels:2", "scaled:1:10"."""
+        factor = f":{self.factor:g}" if self.kind == "scaled" else ""
+        return f"{self.kind}:{self.count}{factor}" if self.count else "none"
+
+    @property
+    def of_models(self) -> bool:
+        """Whether it harms what is sent of a model, and not the labels."""
+        return self.count > 0 and self.kind != "labels"
+
+    def clients(self, clients: int, seed: int) -> tuple[int, ...]:
+        """The poisoned ones of so many clients, in ascending order."""
+        order = torch.randperm(clients, generator=generator(seed, "poisoned clients"))
+        return tuple(sorted(order[: self.count].tolist()))
+
+    def flipped(self, labels: Tensor, shards: Iterable[Tensor], classes: int) -> Tensor:
+        """`labels [N]` with those of the poisoned clients' `shards` (rows) flipped; the same tensor if none are."""
+        if self.kind != "labels" or not self.count:
+            return labels
+        changed = labels.clone()
+        for rows in shards:
+            rows = rows.to(labels.device)
+            changed[rows] = classes - 1 - labels[rows]
+        return changed
+
+    def sent(self, start: Mapping[str, Tensor], end: dict[str, Tensor], parameters: Iterable[str]) -> dict[str, Tensor]:
+        """What a poisoned client sends in place of `end`, which it trained from `start`; `parameters`: what changes."""
+        moved = {name: start[name] + self.factor * (end[name] - start[name]) for name in parameters}
+        return end | moved

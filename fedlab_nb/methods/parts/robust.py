@@ -1,0 +1,65 @@
+"""Averages of M models that a few poisoned ones cannot drag anywhere. `assumed` (f): how many may be poisoned.
+
+- `median`: the median of every number (Yin et al., ICML 2018);
+- `trimmed`: the mean of every number without its f largest and f smallest values (Yin et al., ICML 2018);
+- `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017).
+
+They assume that honest clients look alike. Clients that hold different classes do not.
+None counts clients by their samples: a poisoned one could say that it has many.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import demand
+from ..base import knob, weighted_mean
+
+RULES = ("mean", "median", "trimmed", "krum")
+State = Mapping[str, Tensor]
+
+
+def average_knob() -> Any:
+    """The field `average` of the methods that average models."""
+    text = (
+        "Mean, or what a few poisoned clients cannot drag away: median or trimmed mean of every number, or Krum, the "
+        "one model that has the nearest neighbours."
+    )
+    return knob("mean", "Average", text, options=RULES)
+
+
+def assumed_knob() -> Any:
+    """The field `assumed` beside it."""
+    text = "How many clients the trimmed mean and Krum take to be poisoned."
+    return knob(2, "Poisoned clients assumed", text, symbol="f", low=0, high=1000)
+
+
+def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
+    """UsageError if so few clients cannot be averaged by `rule`."""
+    least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
+    demand(clients >= least, "poison.assumed", title=title, rule=rule, assumed=assumed, least=least, clients=clients)
+
+
+def averaged(states: Sequence[State], weights: Sequence[float], rule: str, assumed: int) -> dict[str, Tensor]:
+    """One model of `states` by `rule` (of RULES); `weights` are the mean's alone."""
+    if rule == "mean":
+        return weighted_mean(states, weights)
+    if rule == "krum":
+        return dict(states[krum(states, assumed)])
+    cut = (len(states) - 1) // 2 if rule == "median" else assumed
+    return {name: trimmed(torch.stack([state[name] for state in states]), cut) for name in states[0]}
+
+
+def trimmed(values: Tensor, cut: int) -> Tensor:
+    """Means over the first axis of `values [M, ...]` without the `cut` largest and smallest."""
+    return values.sort(0).values[cut : len(values) - cut].mean(0)
+
+
+def krum(states: Sequence[State], assumed: int) -> int:
+    """The place of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
+    flat = torch.stack([torch.cat([part.flatten().double() for part in state.values()]) for state in states])
+    squares = torch.stack([(flat - row).square().sum(1) for row in flat])
+    nearest = squares.sort(1).values[:, 1 : len(states) - assumed - 1]  # the first is the model itself
+    return int(nearest.sum(1).argmin())

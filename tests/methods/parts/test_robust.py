@@ -1,0 +1,88 @@
+"""Robust averages: against numpy, scipy and a slow Krum, by hand, and what a poisoned model can reach."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import trim_mean
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.parts.robust import averaged, check_average, krum
+
+ROBUST = ("median", "trimmed", "krum")
+
+
+def models(count=7, seed=0, spread=1.0):
+    g = torch.Generator().manual_seed(seed)
+    return [{"w": spread * torch.randn(3, 4, generator=g), "b": torch.randn(4, generator=g)} for _ in range(count)]
+
+
+def test_three_numbers_by_hand():
+    states = [{"w": torch.tensor([v, -v])} for v in (1.0, 2.0, 4.0, 100.0)]
+    by = {rule: averaged(states, [1] * 4, rule, 1)["w"].tolist() for rule in ("mean", *ROBUST)}
+    assert by["mean"] == [26.75, -26.75] and by["median"] == [3, -3] and by["trimmed"] == [3, -3]
+    assert by["krum"] == [1, -1]  # 1 and 2 are nearest to each other; the first of equals
+    assert averaged(states[:3], [1] * 3, "median", 0)["w"].tolist() == [2, -2]
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_median_and_trimmed_mean_are_numpys_and_scipys(count):
+    states = models(count)
+    stack = np.stack([s["w"].numpy() for s in states])
+    np.testing.assert_allclose(averaged(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6)
+    trimmed = averaged(states, [1] * count, "trimmed", 2)["w"]
+    np.testing.assert_allclose(trimmed, trim_mean(stack, 2 / count, 0), rtol=1e-5)
+    plain = averaged(states, [1] * count, "trimmed", 0)["b"]
+    np.testing.assert_allclose(plain, np.mean([s["b"].numpy() for s in states], 0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("assumed", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_krum_is_the_slow_one(assumed, seed):
+    states = models(8, seed)
+    flat = [np.concatenate([p.numpy().ravel() for p in s.values()]).astype(float) for s in states]
+    scores = [
+        sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2] for i, a in enumerate(flat)
+    ]
+    assert krum(states, assumed) == int(np.argmin([sum(s) for s in scores]))
+
+
+def test_the_mean_is_weighted_as_ever_to_the_last_bit():
+    states = models()
+    for name, part in averaged(states, range(1, 8), "mean", 2).items():
+        assert torch.equal(part, weighted_mean(states, range(1, 8))[name])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(ROBUST), st.integers(0, 10**6), st.floats(-1e6, 1e6))
+def test_two_of_seven_cannot_leave_the_honest_ones(rule, seed, far):
+    """Every number stays within those of the honest clients, however far the others are."""
+    states = models(5, seed) + [{"w": torch.full((3, 4), far), "b": torch.full((4,), far)}] * 2
+    result = averaged(states, [1] * 7, rule, 2)
+    for name, part in result.items():
+        honest = torch.stack([s[name] for s in states[:5]])
+        near = bool((honest.amin(0) <= part + 1e-4).all() and (part - 1e-4 <= honest.amax(0)).all())
+        assert near or abs(far) < 10  # then they are among the honest ones
+
+
+@pytest.mark.parametrize("rule", ["mean", *ROBUST])
+def test_order_does_not_matter_and_equals_stay(rule):
+    states = models(5)
+    first = averaged(states, [1] * 5, rule, 1)
+    for order in itertools.islice(itertools.permutations(range(5)), 0, 120, 17):
+        for name, part in averaged([states[k] for k in order], [1] * 5, rule, 1).items():
+            torch.testing.assert_close(part, first[name])
+    same = averaged([states[0]] * 5, [1] * 5, rule, 1)
+    assert all(torch.allclose(same[name], states[0][name]) for name in same)
+
+
+def test_too_few_clients_are_refused():
+    for rule, assumed, clients in (("trimmed", 2, 4), ("krum", 2, 4)):
+        with pytest.raises(UsageError, match="needs 5 clients or more, not 4"):
+            check_average(rule, assumed, clients, "FedAvg")
+        check_average(rule, assumed, 5, "FedAvg")
+    check_average("median", 9, 1, "FedAvg")
