@@ -2,7 +2,7 @@
 are made from.
 
 Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
-or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`)
+or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`)
 and `parts`, what several methods share.
 """
 

@@ -19,7 +19,7 @@ from ..models.state import copied, finite
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
-from .parts.poison import Poison
+from .poison import Poison
 from .results import ClientsAlone, Progress, Steps, reported
 
 

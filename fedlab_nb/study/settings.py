@@ -36,7 +36,7 @@ from ..data import (
 )
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, Method
-from ..methods.parts.poison import Poison
+from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
 from .code_version import PACKAGE, foreign_code, torch_version
@@ -71,7 +71,7 @@ class Settings:
     `transform`: what is done to images before a network reads them (`data/transform.py`). `holdout`: share of its
     samples that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that
     all methods start from the same models), or of those methods alone that are trained on it ("needed"). `poison`:
-    clients that harm the others, such as "labels:2" (`methods/parts/poison.py`). `size_sigma`, `share`, `minimum` (0:
+    clients that harm the others, such as "labels:2" (`methods/poison.py`). `size_sigma`, `share`, `minimum` (0:
     10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields (`epochs`, …) and method
     fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises UsageError from `check()`."""
 

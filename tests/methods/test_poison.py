@@ -9,7 +9,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.parts.poison import Poison
+from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
 from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.training import Recipe

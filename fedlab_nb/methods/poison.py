@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...errors import choose, demand, number, parsed, whole
-from ...rng import generator
+from ..errors import choose, demand, number, parsed, whole
+from ..rng import generator
 
 KINDS = ("labels", "sign", "scaled")
 FACTOR = 10.0
