@@ -9,6 +9,7 @@ from math import prod
 
 from torch import nn
 
+from .image_conv import ImageConv2d
 from .max_pool import MaxPool2x2
 from .network import Layout, map_size
 
@@ -48,7 +49,7 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = [map_size(map_size(side, 5, padding=padding) // 2, 5, padding=padding) // 2 for side in (height, breadth)]
     blocks = [
-        nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.ReLU(), MaxPool2x2()),
+        nn.Sequential(ImageConv2d(channels, first, 5, padding=padding), nn.ReLU(), MaxPool2x2()),
         nn.Sequential(nn.Conv2d(first, second, 5, padding=padding), nn.ReLU(), MaxPool2x2()),
         nn.Sequential(nn.Flatten(1), nn.Linear(second * prod(sides), third), nn.ReLU()),
         nn.Sequential(nn.Linear(third, fourth), nn.ReLU()),
@@ -74,7 +75,7 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
         sides.append(map_size(side, 5, padding=inner))
     pool = nn.Identity() if sides == [1, 1] else nn.AdaptiveAvgPool2d(1)
     blocks = [
-        nn.Sequential(nn.Conv2d(channels, first, 5, padding=outer), nn.ReLU(), MaxPool2x2()),
+        nn.Sequential(ImageConv2d(channels, first, 5, padding=outer), nn.ReLU(), MaxPool2x2()),
         nn.Sequential(nn.Conv2d(first, second, 5, padding=inner), nn.ReLU(), MaxPool2x2()),
         nn.Sequential(nn.Conv2d(second, third, 5, padding=inner), nn.ReLU(), pool, nn.Flatten(1)),
         nn.Sequential(nn.Linear(third, fourth), nn.ReLU()),
@@ -91,7 +92,7 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     blocks = []
     for outputs in (width, 2 * width):
-        layers = [nn.Conv2d(channels, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.ReLU(), MaxPool2x2()]
+        layers = [ImageConv2d(channels, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.ReLU(), MaxPool2x2()]
         blocks.append(nn.Sequential(*layers))
         channels = outputs
     blocks[-1].append(nn.Flatten(1))
@@ -108,7 +109,7 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     padding = 1 if min(sides) < 18 else 0
     blocks = []
     for pools in (True, True, False):
-        layers = [nn.Conv2d(channels, width, 3, padding=padding), nn.ReLU()]
+        layers = [ImageConv2d(channels, width, 3, padding=padding), nn.ReLU()]
         blocks.append(nn.Sequential(*layers, *([MaxPool2x2()] if pools else [nn.Flatten(1)])))
         sides = [map_size(side, 3, padding=padding) // (2 if pools else 1) for side in sides]
         channels = width
@@ -124,7 +125,7 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
-        layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.ReLU()]
+        layers = [ImageConv2d(channels, multiple * width, 3, padding=1), nn.ReLU()]
         blocks.append(nn.Sequential(*layers, *([MaxPool2x2()] if pool else [])))
         channels = multiple * width
     places = (height // 8) * (breadth // 8)  # three pools, each rounding down
@@ -143,7 +144,7 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, *sides = input_shape
     blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)]:
-        layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width), nn.ReLU()]
+        layers = [ImageConv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width), nn.ReLU()]
         if pool and (len(blocks) == 7 or min(sides) >= 4):
             layers.append(MaxPool2x2())
             sides = [side // 2 for side in sides]

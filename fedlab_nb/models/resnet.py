@@ -7,6 +7,7 @@ values of each channel even in a batch of one sample.
 import torch
 from torch import nn
 
+from .image_conv import ImageConv2d
 from .network import Layout, map_size
 
 
@@ -80,4 +81,7 @@ def _trunk(input_shape: tuple[int, int, int], width: int, stages: list[tuple[int
 
 def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
     """Convolution without bias, as the normalisation that follows would take any bias out again."""
-    return [nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False), nn.BatchNorm2d(outputs)]
+    return [
+        ImageConv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]

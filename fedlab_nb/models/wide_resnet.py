@@ -6,6 +6,7 @@ As in ResNet-8 and -18, no map shrinks below 2x2: where a stride of 2 would do t
 import torch
 from torch import nn
 
+from .image_conv import ImageConv2d
 from .network import Layout, map_size
 
 
@@ -59,4 +60,4 @@ def wide(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return ImageConv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)

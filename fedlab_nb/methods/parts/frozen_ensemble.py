@@ -16,6 +16,7 @@ architectures may be mixed.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network
+from ...models.image_conv import LARGE, ImageConv2d
 from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
@@ -140,16 +142,37 @@ class _Group:
 
 
 class _Loop(_Group):
-    """One after the other."""
+    """One after the other; all first convolutions as one where they read the images themselves."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
+        self.first, self.rest = joined_first(self.modules)
         norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        features = [module.features(x) for module in self.modules]
+        read = [x] * len(self.modules) if self.first is None else self.first(x).chunk(len(self.modules), 1)
+        features = [rest(own) for rest, own in zip(self.rest, read, strict=True)]
         return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
+
+
+def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.Module]]:
+    """One convolution that makes the first maps of all `modules`, and each one's layers above it.
+
+    The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and all layers
+    of each where a first block begins otherwise, where images are small, and where M is 1.
+    """
+    blocks = [module.body[0] for module in modules]
+    first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
+    large = prod(modules[0].architecture[1][-2:]) > LARGE
+    if len(modules) == 1 or not large or not all(isinstance(layer, ImageConv2d) for layer in first):
+        return None, [module.body for module in modules]
+    one = first[0]
+    size = (one.in_channels, len(first) * one.out_channels, one.kernel_size, one.stride, one.padding)
+    joined = ImageConv2d(*size, bias=one.bias is not None, device="meta")
+    for name in ("weight",) if one.bias is None else ("weight", "bias"):
+        setattr(joined, name, nn.Parameter(torch.cat([getattr(own, name) for own in first]), requires_grad=False))
+    return joined, [nn.Sequential(*block[1:], *own.body[1:]) for block, own in zip(blocks, modules, strict=True)]
 
 
 class _Stacked(_Group):

@@ -192,6 +192,7 @@ class GeneratorServer(Server):
         if method.reset and t:
             initialise_generator(self.generator, self.draws)
         z, y = self.noises(1, method.images)[0].requires_grad_(), self.labels()
+        self.student.requires_grad_(False)  # here the images learn, not the student
         x = yield from search(
             lambda: self.generator(z),
             [*self.generator.parameters(), z],
@@ -201,4 +202,5 @@ class GeneratorServer(Server):
             clipped=None if method.clip == "together" else -1,  # z is the last
             progress=Progress("synthesis", t, method.epochs),
         )
+        self.student.requires_grad_(True)
         return x, y
