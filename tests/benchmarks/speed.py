@@ -13,10 +13,12 @@ import resource
 import subprocess
 import sys
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 import torch
 from figures import figures
+from parts import parts
 from training import VARIANTS, WORKLOADS, Clients, measure
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -85,7 +87,7 @@ def table(options: argparse.Namespace, device: str):
         for name in MEMORY:
             yield say(f"| {name} | " + " | ".join(memory(name, variant, options) for variant in VARIANTS) + " |")
         yield say("\n## Other figures\n\n| figure | measured | target | met |\n|---|---|---|---|")
-        for name, value, target, met in figures(options.seed, rounds, device):
+        for name, value, target, met in chain(figures(options.seed, rounds, device), parts(options.seed, rounds)):
             yield say(f"| {name} | {value} | {target} | {'yes' if met else 'no'} |")
     if device.startswith("cuda"):
         from card import card_lines
