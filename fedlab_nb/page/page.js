@@ -2,11 +2,11 @@
 const FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"].filter((name) => METHOD.has(name));
 const MOST = 7; // methods in colour: more cannot be told apart
 const GROUPS = {
-  "One shot: average the weights": ["fedavg", "fedlpa", "fisher_merge", "regmean"],
+  "One shot: average the weights": ["fedavg", "fedlpa", "fisher_merge", "regmean", "matching", "ties"],
   "One shot: keep the members": ["ensemble", "fens", "fedov"],
-  "One shot: distil": ["fedet", "coboosting", "feddf", "fedkd", "fadi", "fdafl", "dense", "fedcvae"],
+  "One shot: distil": ["fedet", "coboosting", "feddf", "fedkd", "fadi", "fdafl", "dense", "fedcvae", "fedkt"],
   "One shot: fuse blocks": ["fusefl"],
-  "One shot: send data": ["distilled"],
+  "One shot: send sums, Gaussians or data": ["afl", "gauss", "fedpft", "distilled"],
   "Many rounds": ["fedavg_multi", "fedprox", "scaffold", "fednova", "fedadam", "fedyogi", "moon", "dsfl"],
   "Bounds": BOUNDS,
 };
