@@ -96,7 +96,7 @@ def test_a_table_of_the_second_classroom_set(tmp_path, monkeypatch):
     made = table.read(path)
     assert list(made.rows) == [("fedavg", 1.0, 2, 0)] and made.dataset == "glyphs:16g"
     assert made.grid is GRIDS["glyphs:16g"] and made.nearest_clients(3) == made.grid.clients[0]
-    assert made.about["recipe"]["batch_size"] == make.recipe("glyphs:16g")["batch_size"] != make.recipe()["batch_size"]
+    assert made.about["recipe"]["lr"] == make.recipe("glyphs:16g")["lr"] != make.recipe()["lr"]
     assert made.rows["fedavg", 1.0, 2, 0]["parameters"] == 15_626
 
 
