@@ -29,7 +29,7 @@ def against_poison(
         percent_axis(ax)
         if chance:
             level_line(ax, chance, "guessing")
-        legend(ax)
+        legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     every = sorted({n for points in accuracies.values() for n in points})
     table = [
         {"method": label, **{f"{n} poisoned": mean_percent(points[n]) for n in every if n in points}}
