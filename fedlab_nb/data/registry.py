@@ -183,7 +183,7 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any,
     is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
     if not isinstance(text, str | PathLike):
         raise UsageError(sentence("own.source", what=type(text).__name__))
-    name: Any = Path(text) if is_file else known(text)
+    name: Any = Path(text) if is_file else known(str(text))
     demand(not options or is_glyphs(name), "dataset.options", name=str(name), options=", ".join(options))
     if name in _added:
         own = _added[name]

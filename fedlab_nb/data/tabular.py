@@ -129,7 +129,8 @@ def _read(file: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, in
     lost = len(table.columns[label]) - len(keep)
     demand(len(keep) >= LEAST, "table.few_rows", file=file.name, rows=len(keep), least=LEAST, label=table.names[label])
     y, classes = labels([table.columns[label][i] for i in keep], table.names[label], file.name)
-    owner, clients = None, ()
+    clients: tuple[str, ...] = ()
+    owner = None
     if client is not None:
         owner, clients, said = owners([holder[i] for i in keep], table.names[client], file.name)
         note += said

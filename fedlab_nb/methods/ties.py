@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -109,7 +110,7 @@ class Ties(Method):
         origin, received = vector(model_state(start), names), []
         for k in range(ctx.clients_count):
             # Client: the model, or of its change (after dropping) the largest entries.
-            state = clients.state(k)
+            state: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
                 change = self._dropped(vector(state, names) - origin, ctx, k)
                 rest = {name: tensor for name, tensor in state.items() if name not in names}
@@ -127,10 +128,11 @@ class Ties(Method):
                 changes = trimmed(changes, self.keep) if self.rule == "ties" else changes
             merged = elected_mean(changes, shares) if self.rule == "ties" else plain_mean(changes, shares)
             rest = {name: t for name, t in weighted_mean(received, sizes).items() if name not in names}
-            final, plain = (
+            merged_models: Any = (
                 None if of is None else ctx.new_model(rest | named(origin + of, start, names))
                 for of in (self.scale * merged, None if whole is None else plain_mean(whole, shares))
             )
+            final, plain = merged_models
             kept = float((changes != 0).double().mean())
             report = TiesReport(None if whole is None else conflicts(whole), conflicts(changes), kept)
             return MergedModel(final, report, plain)

@@ -65,7 +65,7 @@ class Code:
         first = [base.__module__.removeprefix(own) for base in method.__mro__ if base.__module__.startswith(own)]
         if not method.__module__.startswith(own):
             paths = (path.relative_to(self.root).with_suffix("") for path in (self.root / "methods").rglob("*.py"))
-            first += [".".join(path.parts) for path in paths]
+            first += [".".join(path.parts).removesuffix(".__init__") for path in paths]
         return self.digest({*self.reached(first), *EVALUATION})
 
     def digest(self, names: Iterable[str]) -> str:

@@ -166,6 +166,7 @@ class Matcher:
             orders = rules.rebasin(reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append)
             self.traces[k] = self.traces[k] or trace  # of the first time: later ones have another reference
             return orders
+        assert self.inputs is not None  # `activations` alone has them
         ours, theirs = (activations(self.modules[k], s, self.wiring, self.inputs) for s in (reference, self.states[k]))
         return rules.by_activations([rules.correlation(a, b) for a, b in zip(ours, theirs, strict=True)])
 

@@ -8,6 +8,7 @@ scores. It is solved exactly on the CPU. The order as it stands is kept unless a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -115,7 +116,8 @@ def _standardised(z: Tensor) -> Tensor:
 
 def _products(reference: State, state: State, wiring: Wiring, orders: Orders, group: int) -> Tensor:
     """`[units, units]`: inner products of our units' numbers with theirs, theirs in no order of this group's own."""
-    units, products = wiring.units[group], 0.0
+    units = wiring.units[group]
+    products: Any = 0.0
     others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
     for name in wiring.touched(group):
         tensor = reordered(state[name], wiring, name, others)

@@ -162,7 +162,7 @@ def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.
     The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and all layers
     of each where a first block begins otherwise, where images are small, and where M is 1.
     """
-    blocks = [module.body[0] for module in modules]
+    blocks: list[Any] = [module.body[0] for module in modules]
     first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
     large = prod(modules[0].architecture[1][-2:]) > LARGE
     if len(modules) == 1 or not large or not all(isinstance(layer, ImageConv2d) for layer in first):
