@@ -151,22 +151,27 @@ class _Loop(_Group):
         super().__init__(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        read = [x] * len(self.modules) if self.first is None else self.first(x).chunk(len(self.modules), 1)
-        features = [rest(own) for rest, own in zip(self.rest, read, strict=True)]
+        if self.first is None:
+            features = [module.features(x) for module in self.modules]
+        else:
+            read = self.first(x).chunk(len(self.modules), 1)
+            features = [rest(own) for rest, own in zip(self.rest, read, strict=True)]
         return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
 
 
 def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.Module]]:
     """One convolution that makes the first maps of all `modules`, and each one's layers above it.
 
-    The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and all layers
-    of each where a first block begins otherwise, where images are small, and where M is 1.
+    The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and nothing
+    where a first block begins otherwise, where features are more than the body's, where images are small, and where M
+    is 1.
     """
     blocks: list[Any] = [module.body[0] for module in modules]
     first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
     large = prod(modules[0].architecture[1][-2:]) > LARGE
-    if len(modules) == 1 or not large or not all(isinstance(layer, ImageConv2d) for layer in first):
-        return None, [module.body for module in modules]
+    plain = all(type(module).features is Network.features for module in modules)
+    if len(modules) == 1 or not large or not plain or not all(isinstance(layer, ImageConv2d) for layer in first):
+        return None, []
     one = first[0]
     size = (one.in_channels, len(first) * one.out_channels, one.kernel_size, one.stride, one.padding)
     joined = ImageConv2d(*size, bias=one.bias is not None, device="meta")
