@@ -25,9 +25,9 @@ def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=E
     federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition)
     architecture = (model, federation.dataset.input_shape, federation.classes, width)
     ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
-    ctx.sent = []  # every message to the server, in order
+    ctx.messages = []  # every message to the server, in order
     up = ctx.link.up
-    ctx.link.up = lambda k, payload, phase: ctx.sent.append(up(k, payload, phase=phase)) or ctx.sent[-1]
+    ctx.link.up = lambda k, payload, phase: ctx.messages.append(up(k, payload, phase=phase)) or ctx.messages[-1]
     return ctx
 
 

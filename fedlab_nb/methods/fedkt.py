@@ -34,6 +34,7 @@ from torch import Tensor
 
 from ..errors import demand
 from ..models import Network, model_state
+from ..models.state import copied
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
 from ..training.loop import Shard
 from .base import Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
@@ -121,6 +122,7 @@ class FedKT(Method):
         # Clients: teachers on parts of their samples, their votes, and the students that learn these.
         cuttings = [own for k in range(ctx.clients_count) for own in self._parts(ctx, k)]
         teachers = [self._drawn(ctx, "teacher", i, k, j) for k, i, parts in cuttings for j in range(len(parts))]
+        starts = [copied(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
         yield from self._training(ctx, "teachers", teachers, [part for *_, parts in cuttings for part in parts])
         waiting, labels = iter(teachers), []
         for k, i, parts in cuttings:
@@ -129,12 +131,13 @@ class FedKT(Method):
         students = teachers
         if self._distils:
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
+            starts = [copied(student) for student in students] if ctx.poison.of_models else students
             yield from self._training(ctx, "students", students, [(x, y) for y in labels], self.epochs)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
-        for (k, _, _), student in zip(cuttings, students, strict=True):
-            received.append(ctx.link.up(k, model_state(student), phase="students"))
+        for (k, _, _), start, student in zip(cuttings, starts, students, strict=True):
+            received.append(ctx.link.up(k, ctx.sent(k, model_state(start), student), phase="students"))
         with ctx.server():
             # Server: count, label, learn.
             uploaded = ClientModels(students).with_states(received)

@@ -104,7 +104,7 @@ def test_fednova_and_fedadam_take_the_shares_of_who_takes_part():
         end, x = finish(method, ctx), model_state(ctx.initial_model())
         moments = {name: (0.0, 0.0) for name in x}
         for t, chosen in enumerate(drawn(ctx, 2, 2)):
-            sizes, sent = [ctx.sizes[k] for k in chosen], ctx.sent[2 * t : 2 * t + 2]
+            sizes, sent = [ctx.sizes[k] for k in chosen], ctx.messages[2 * t : 2 * t + 2]
             p = [n / sum(sizes) for n in sizes]
             tau = [2 * -(-n // 32) for n in sizes]  # no momentum: the steps themselves
             for name in x:

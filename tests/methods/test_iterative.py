@@ -128,7 +128,7 @@ def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
     recipe = Recipe(epochs=5, batch_size=10_000, lr=1e-6, momentum=0.9, weight_decay=0)
     ctx = context(recipe)
     finish(Scaffold(rounds=1, local_epochs=5), ctx)
-    for k, (_, change) in enumerate(ctx.sent):
+    for k, (_, change) in enumerate(ctx.messages):
         model = ctx.initial_model()
         x, y = ctx.private.train(k)
         F.cross_entropy(model(x), y).backward()
@@ -161,7 +161,7 @@ def test_fednova_one_round_by_the_formula():
     reach = sum(w * n for w, n in zip(p, a, strict=True))
     expected = {
         name: start[name]
-        - reach * sum(w * (start[name] - sent[name]) / n for w, sent, n in zip(p, ctx.sent, a, strict=True))
+        - reach * sum(w * (start[name] - sent[name]) / n for w, sent, n in zip(p, ctx.messages, a, strict=True))
         for name in start
     }
     assert distance(end, expected) < 1e-12
@@ -176,7 +176,7 @@ def test_fednovas_server_momentum_repeats_the_last_step():
     p = shares(ctx)
     reach = sum(w * n for w, n in zip(p, a, strict=True))
     for name in one:
-        mean = sum(w * (one[name] - sent[name]) / n for w, sent, n in zip(p, ctx.sent[4:], a, strict=True))
+        mean = sum(w * (one[name] - sent[name]) / n for w, sent, n in zip(p, ctx.messages[4:], a, strict=True))
         expected = one[name] - (gamma * first[name] + reach * mean)
         torch.testing.assert_close(end[name], expected, rtol=0, atol=1e-12)
 
@@ -189,7 +189,7 @@ def test_adaptive_servers_by_hand(method):
     p, x = shares(ctx), model_state(ctx.initial_model())
     for name in x:
         now, m, v = x[name], 0.0, 0.0
-        for sent in (ctx.sent[:4], ctx.sent[4:]):
+        for sent in (ctx.messages[:4], ctx.messages[4:]):
             delta = sum(w * (state[name] - now) for w, state in zip(p, sent, strict=True))
             m = 0.9 * m + 0.1 * delta
             if method is FedAdam:
@@ -222,7 +222,7 @@ def test_moons_second_round_from_frozen_models():
     """Features of the received and of the client's previous model batch by batch, as the paper writes the loss."""
     ctx = context(PLAIN)
     end = finish(Moon(rounds=2, local_epochs=2, mu=2.0, temperature=0.5), ctx)
-    previous = ctx.sent[:4]
+    previous = ctx.messages[:4]
     state = weighted_mean(previous, ctx.sizes)
     ends = []
     for k in range(4):
@@ -242,7 +242,7 @@ def test_moons_second_round_from_frozen_models():
 def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method):
     ctx = context(model="resnet8", width=4, clients=3, dtype=torch.float32)
     end = finish(method(rounds=2, local_epochs=1), ctx)
-    sent = [payload[0] if method is Scaffold else payload for payload in ctx.sent[3:]]
+    sent = [payload[0] if method is Scaffold else payload for payload in ctx.messages[3:]]
     mean = weighted_mean(sent, ctx.sizes)
     module = ctx.initial_model()
     statistics = [name for name in end if name not in dict(module.named_parameters())]

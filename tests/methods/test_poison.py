@@ -99,7 +99,8 @@ def test_in_rounds_the_change_is_of_each_round():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
-    ctx, method = context("scaled:1:3"), cheap(name)
+    poison = "sign:4" if name == "fedkt" else "scaled:1:3"  # votes do not change with the size of the logits
+    ctx, method = context(poison), cheap(name)
     if name in MODELS:
         method.check_poison(ctx)
         changed, same = finish(method.run(ctx)), finish(method.run(context()))

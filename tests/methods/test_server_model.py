@@ -17,6 +17,8 @@ STUDENTS = {
     "fdafl": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
     "fadi": {"epochs": 1, "images": 8, "steps": 1, "passes": 1},
     "coboosting": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
+    "fedkt": {"epochs": 1},
+    "distilled": {"server": "network", "server_epochs": 1},
 }
 
 

@@ -142,7 +142,8 @@ def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
     }
     for outcome in (run("fedavg", weights="uniform", **asked), run("fedavg", weights="uniform", **asked)):
         assert outcome.settings == Settings.make(weights="uniform", **asked)
-        assert outcome.options == {"weights": "uniform"} and outcome.recipe.epochs == 2
+        plain = {"average": "mean", "assumed": 2}
+        assert outcome.options == {"weights": "uniform", **plain} and outcome.recipe.epochs == 2
         here, there = outcome.federation(), federate("digits", alpha=0.5, clients=4, seed=0, partition="classes",
                                                      classes_per_client=3, spurious=(0, 2), tint=0.4)  # fmt: skip
         assert torch.equal(here.dataset.x_train, there.dataset.x_train)

@@ -37,7 +37,7 @@ def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: fl
     """The smallest σ for which `queries` releases are (ε, δ)-private; 0 for ε = ∞. UsageError unless ε > 0, 0 < δ < 1.
 
     >>> round(sigma_for(1.0, 1e-5), 3)
-    3.73
+    3.731
     """
     if epsilon == math.inf:
         return 0.0
