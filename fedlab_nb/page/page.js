@@ -227,8 +227,7 @@ function sets() {
   $("set").addEventListener("change", () => go($("set").value));
 }
 function go(name) {
-  location.hash = `data=${name}&alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
-  location.reload();
+  location.hash = `data=${name}&alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`; // `hashchange` opens it
 }
 /** A box a method, in groups; what no group names stands with the many rounds or in a group of its own. */
 function choices() {
@@ -303,9 +302,9 @@ $("choice").open = innerWidth >= 1100;
 recall();
 addEventListener("hashchange", () => {
   const name = new URLSearchParams(location.hash.slice(1)).get("data") ?? Object.keys(SETS)[0];
-  if (name in SETS && name !== SET) location.reload();
+  if (name in SETS && name !== SET) return location.reload();
   recall();
-  change({});
+  return change({});
 });
 new ResizeObserver(() => {
   resizing = true;

@@ -224,6 +224,7 @@ def test_another_data_set_is_another_page(opened):
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
     assert text(page, "#bars [data-m=fens] .number") == number(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
-    page.locator("#set").select_option("digits")
+    with page.expect_event("load"):  # it is opened anew, and must be there before the window closes
+        page.locator("#set").select_option("digits")
     page.wait_for_function("!document.querySelector('#command').textContent.includes('glyphs')")
     assert text(page, "#bars [data-m=fens] .number") == number(band(stored("fens", 0.1)))

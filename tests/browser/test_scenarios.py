@@ -149,7 +149,7 @@ def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course)
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "running")
     page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
-    page.get_by_role("menuitem", name="Restart Kernel…", exact=True).click()
+    page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Restart Kernel…$")).click()
     page.locator(".jp-Dialog button.jp-mod-accept").click()
     page.locator(".fl-playground.jupyter-widgets-disconnected").wait_for()
     words = "css => getComputedStyle(document.querySelector(css), '::before').content"
