@@ -48,7 +48,7 @@ def test_axes_name_one_run_among_several(study):
 @pytest.mark.parametrize(
     "what, words",
     [("gain", "10 ± 5"), ("gain:fine", "10.0 ± 5.0"), ("gain:mean", "10"), ("a:each", "50 60 70"),
-     ("gain:verdict", "clear"), ("a@0-1:each", "50 60"),
+     ("gain:verdict", "clear"), ("a@0-1:each", "50 60"), ("up@0-1:counts", "2000000 2000000"),
      ("gain:above", "3"), ("up:MB", "2.0"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):

@@ -15,14 +15,10 @@ Departures: λ_damp is added to Matena & Raffel's formula, which replaces a Fish
 as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives no λ_damp. Batch norm's
 running statistics have no Fisher and are averaged with w_k.
 
-Findings (digits, mlp, alpha = 0.1, test accuracy, means of seeds 0-9; labels from the model, true labels, averaging):
-54, 46 and 40 with five clients, 45, 38 and 26 with ten; with λ_damp = 1e-3 and five 48 and 39. With different initial
-models 34 and 34 (seeds 0-2): a diagonal cannot know that two networks order units differently. It is no law that the
-model's labels are better: with the cnn and ten clients they have 24, true labels 30 (seeds 0-2). There a client fits
-its own few classes, and half of its Fisher's entries are next to nothing.
+A diagonal cannot know that two networks order units differently, so it needs a common start. Test accuracies on the
+digits, beside averaging and FedLPA: notebooks/studies/07_fedlpa.toml.
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
@@ -30,6 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import choose
+from ..models.state import copied
 from ..training.evaluate import in_chunks
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
@@ -137,7 +134,7 @@ def _predicted(
     module: nn.Module, x: Tensor, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Labels `[n]` and their chances `[n]` under the model's own prediction of `x [n, ...]`: every class, or a draw."""
-    frozen = copy.deepcopy(module).eval()
+    frozen = copied(module).eval()
     chances = in_chunks(lambda part: frozen(part).softmax(1), x, chunk=batch_size)
     classes = chances.shape[1]
     if classes > MOST:

@@ -32,6 +32,7 @@ def shown(values: Values, form: str) -> str:
         "abs": lambda: f"{100 * abs(of.mean):.0f}{percent}",  # of a difference whose sign the sentence gives
         "size": lambda: f"{100 * abs(of.mean):.0f}",
         "verdict": lambda: of.verdict,
+        "counts": lambda: " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
         "each": lambda: " ".join(f"{100 * v:.0f}" for v in all_),
         "low": lambda: f"{100 * min(all_):.0f}",
         "high": lambda: f"{100 * max(all_):.0f}",
