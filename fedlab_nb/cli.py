@@ -251,10 +251,11 @@ def list_command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(groups))
         return 0
+    width = max(len(name) for entries in groups.values() for name in entries)
     for title, entries in groups.items():
         print(f"{title}:")
         for name, text in entries.items():
-            print(f"  {name:14s} {text}")
+            print(f"  {name:{width}} {text}")
         if title == "models":
             print("  NAME:WIDTH: another width; NAME-nobn: no batch norm; NAME-gn: group norm in its place")
         if title == "methods":

@@ -1,9 +1,11 @@
 """Short runs of methods that distil, for their tests: three clients on the digits."""
 
 import torch
+from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 M, C = 3, 10
@@ -22,18 +24,8 @@ def context(model="mlp", width=None, federation=None, **options):
 
 def finish(method, ctx):
     method.validate(ctx)
-    steps, generator = [], method.run(ctx)
-    while True:
-        try:
-            steps.append(next(generator))
-        except StopIteration as stop:
-            return stop.value, steps
+    return watched(method.run(ctx))
 
 
 def trained_clients(ctx):
-    generator = ctx.local_training()
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
+    return finished(ctx.local_training())

@@ -1,6 +1,7 @@
 """Runs of FENS in a test: five clients of digits, trained once for all tests that ask for the same training."""
 
 import torch
+from watched import watched
 
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fens import Fens
@@ -30,12 +31,7 @@ def context(federation, model="mlp", width=None, epochs=2, dtype=torch.float32, 
 
 def run(ctx, **options):
     """The final model and everything that was yielded."""
-    steps, generator = [], Fens(**options).run(ctx)
-    while True:
-        try:
-            steps.append(next(generator))
-        except StopIteration as stop:
-            return stop.value, steps
+    return watched(Fens(**options).run(ctx))
 
 
 def x_test(federation, dtype=torch.float32):

@@ -35,14 +35,6 @@ def context(
     )  # fmt: skip
 
 
-def finish(run):
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            return end.value
-
-
 def spy(ctx):
     """Everything that goes up the link of `ctx`, by phase: {phase: [payload of client 0, ...]}."""
     sent, up = {}, ctx.link.up

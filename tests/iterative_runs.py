@@ -13,6 +13,7 @@ from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -33,12 +34,7 @@ def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=E
 
 def finish(method, ctx):
     """The final state."""
-    run = method.run(ctx)
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            return model_state(end.value.module)
+    return model_state(finished(method.run(ctx)).module)
 
 
 def distance(one, other):

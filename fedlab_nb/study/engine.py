@@ -85,8 +85,8 @@ def study(
 
 def sweep(
     methods: Sequence[str],
-    alphas: Sequence[float],
-    clients: Sequence[int],
+    alphas: Sequence[float] | None = None,
+    clients: Sequence[int] | None = None,
     *,
     seeds: int | Sequence[int] = 1,
     out: str | Path | None = None,
@@ -96,10 +96,11 @@ def sweep(
 ) -> Results:
     """Every method at every (alpha, clients, seed), the short form of a study.
 
+    `alphas` and `clients` may be left out: then they are as in a run, and data that name their own clients keep these.
     `results.csv` in `out` has COLUMNS, one row a cell. The other arguments and the errors are those of `study`.
     """
-    demand(alphas and clients, "study.sweep")
-    axes: dict[str, Any] = {"alpha": list(alphas), "clients": list(clients)}
+    named = {"alpha": alphas, "clients": clients}
+    axes: dict[str, Any] = {name: list(axis) for name, axis in named.items() if axis is not None}
     return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **axes, **settings)
 
 

@@ -18,6 +18,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fens import method as fens
 from fedlab_nb.methods.results import typed
 from fedlab_nb.study import compare, run
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 CHEAP = {
@@ -77,14 +78,6 @@ def context(clients=3, models=("mlp",), federation=None, **options):
     return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **options)
 
 
-def finish(generator):
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
-
-
 @functools.cache
 def once(name):
     """The method's model in the usual setting, and its clients with their states right after local training."""
@@ -94,7 +87,7 @@ def once(name):
         kept["clients"] = clients
         kept["states"] = [clients.state(k) for k in range(len(clients))]
 
-    return finish(cheap(name).run(context(remember=remember))), kept
+    return finished(cheap(name).run(context(remember=remember))), kept
 
 
 # ------------------------------------------------------------------------------------------------ what the server sees
@@ -119,7 +112,7 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
                 private._x, private._y = kept
 
     monkeypatch.setattr(Context, "server", server)
-    finish(cheap(name).run(ctx))
+    finished(cheap(name).run(ctx))
     assert name in NO_SERVER or ctx.server_steps > 0
 
 
@@ -160,7 +153,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
     monkeypatch.setattr(fens, "count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
-    finish(cheap(name).run(ctx))
+    finished(cheap(name).run(ctx))
     ledger = ctx.link.ledger
     assert (ledger.up, ledger.down) == (entered["up"], entered["down"]) == (weighed["up"], weighed["down"])
 
@@ -170,7 +163,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
 def test_same_seed_same_digits_and_global_stream_untouched(name):
     state = torch.get_rng_state()
     x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    again = finish(cheap(name).run(context()))
+    again = finished(cheap(name).run(context()))
     assert torch.equal(once(name)[0].logits(x), again.logits(x))
     assert torch.equal(state, torch.get_rng_state())
 
@@ -254,7 +247,7 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
         assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
     else:
         assert need not in METHODS[name].info.needs
-        model = finish(method.run(ctx))
+        model = finished(method.run(ctx))
         x = torch.zeros(4, *ctx.input_shape)
         assert model.logits(x).shape == (4, ctx.classes)
 

@@ -5,6 +5,7 @@ import math
 import byte_formulas
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
@@ -29,12 +30,7 @@ def context(models=("mlp",), clients=3, public=True, epochs=2):
 
 
 def finish(method, ctx):
-    steps, run = [], method.run(ctx)
-    while True:
-        try:
-            steps.append(next(run))
-        except StopIteration as end:
-            return end.value, steps
+    return watched(method.run(ctx))
 
 
 def test_sharpening_by_hand():

@@ -10,6 +10,7 @@ from fedlab_nb.methods.ensemble import Ensemble, EnsembleReport
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.study import compare
 from fedlab_nb.study.engine import study
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.teach import comparison
 
 
@@ -18,18 +19,10 @@ def federation():
     return federate("digits", alpha=0.1, clients=M, seed=0)
 
 
-def ended(run):
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            return stop.value
-
-
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     model, x, y = (
-        ended(Ensemble(rule=rule).run(context(federation))),
+        finished(Ensemble(rule=rule).run(context(federation))),
         x_test(federation).clone(),
         federation.dataset.y_test,
     )

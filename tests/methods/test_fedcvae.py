@@ -6,6 +6,7 @@ import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
+from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
@@ -25,15 +26,6 @@ def context(clients=3):
     federation = federate("digits", alpha=0.3, clients=clients, seed=0)
     architecture = ("mlp", federation.dataset.input_shape, 10, None)
     return Context(federation, architectures=[architecture] * clients, recipe=Recipe(epochs=1), seed=0)
-
-
-def finish(run):
-    steps = []
-    while True:
-        try:
-            steps.append(next(run))
-        except StopIteration as stop:
-            return stop.value, steps
 
 
 # ------------------------------------------------------------------------------------------------ the loss
@@ -103,13 +95,13 @@ def test_dreams_have_the_shape_range_and_prior_that_they_should():
 
 def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
     ctx = context()
-    out, steps = finish(FedCVAE(**QUICK).run(ctx))
+    out, steps = watched(FedCVAE(**QUICK).run(ctx))
     decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
     assert ctx.link.ledger.by_client() == {k: (byte_formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)}
     assert decoder + 10 < out.parameters and ctx.server_steps == 1
     assert out.report.synthetic.shape[1:] == (1, 8, 8) and out.report.vae_loss.shape == (20,)
     assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))
-    again, _ = finish(FedCVAE(**QUICK).run(context()))
+    again, _ = watched(FedCVAE(**QUICK).run(context()))
     x = torch.rand(4, 1, 8, 8, generator=seeded())
     assert torch.equal(out.logits(x), again.logits(x))
 

@@ -9,6 +9,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.methods.parts import outliers
 from fedlab_nb.models import build
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe
 
 
@@ -22,14 +23,6 @@ def context(clients=3, architectures=None, **options):
     return Context(
         federation, architectures=architectures or [one] * clients, recipe=Recipe(epochs=2), seed=0, **options
     )
-
-
-def finish(run):
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            return stop.value
 
 
 class Says(nn.Module):
@@ -145,11 +138,11 @@ def test_harder_outliers_by_hand():
 def test_new_outliers_every_epoch(options):
     """As many epochs, the same bytes, the same digits again; and another model than with outliers drawn once."""
     plain, ctx = context(), context()
-    before, after = finish(FedOV().run(plain)), finish(FedOV(**options).run(ctx))
+    before, after = finished(FedOV().run(plain)), finished(FedOV(**options).run(ctx))
     assert plain.link.ledger.by_client() == ctx.link.ledger.by_client()
     x = torch.rand(5, 1, 8, 8, generator=seeded())
     assert not torch.equal(before.logits(x), after.logits(x))
-    assert torch.equal(after.logits(x), finish(FedOV(**options).run(context())).logits(x))
+    assert torch.equal(after.logits(x), finished(FedOV(**options).run(context())).logits(x))
     steps = list(FedOV(**options).run(context()))
     shown = [(s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None]
     assert shown == [(1, 2), (2, 2)]
@@ -157,7 +150,7 @@ def test_new_outliers_every_epoch(options):
 
 def test_bytes_are_two_models_with_one_output_more():
     ctx = context()
-    out = finish(FedOV().run(ctx))
+    out = finished(FedOV().run(ctx))
     d = sum(p.numel() for p in build("mlp", (1, 8, 8), 11).parameters())
     assert set(ctx.link.ledger.by_client().values()) == {(4 * d, 4 * d)} and out.parameters == 3 * d
     assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
@@ -166,9 +159,9 @@ def test_bytes_are_two_models_with_one_output_more():
 def test_architectures_and_initial_models_may_differ():
     shape = (1, 8, 8)
     ctx = context(architectures=[("mlp", shape, 10, None), ("cnn", shape, 10, None), ("mlp", shape, 10, 16)])
-    assert finish(FedOV().run(ctx)).logits(torch.rand(5, *shape)).shape == (5, 10)
+    assert finished(FedOV().run(ctx)).logits(torch.rand(5, *shape)).shape == (5, 10)
     ctx = context(init="different")
-    finish(FedOV().run(ctx))
+    finished(FedOV().run(ctx))
     assert ctx.link.ledger.down == 0
 
 
@@ -176,7 +169,7 @@ def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     federation = federate("digits", alpha=0.3, clients=3, seed=0)
     ctx = context()
     ctx.recipe = Recipe(epochs=40)
-    out = finish(FedOV().run(ctx))
+    out = finished(FedOV().run(ctx))
     for k in range(3):
         x, _ = ctx.private.held_out(k)
         junk = outliers.destroyed(x, seeded(5))

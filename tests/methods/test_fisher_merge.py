@@ -12,6 +12,7 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
 from fedlab_nb.models import build, model_state
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -29,14 +30,6 @@ def context(clients=3, model="mlp", width=None, dtype=EXACT, remembered=None):
         recall=lambda: remembered[0] if remembered else None,
         remember=lambda models: remembered.append([models.state(k) for k in range(len(models))]),
     )
-
-
-def finish(run):
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            return stop.value
 
 
 def samples(n=9, shape=(1, 8, 8)):
@@ -70,7 +63,7 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
 
 def test_one_client_keeps_its_model():
     remembered = []
-    out = finish(FisherMerge().run(context(clients=1, remembered=remembered)))
+    out = finished(FisherMerge().run(context(clients=1, remembered=remembered)))
     for name, tensor in model_state(out.module).items():
         torch.testing.assert_close(tensor, remembered[0][0][name])
 
@@ -130,7 +123,7 @@ def test_no_samples_is_one_sentence():
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
-    out = finish(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
+    out = finished(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
     d = sum(t.numel() for t in model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     assert d > out.parameters if model == "resnet8" else expected == 12 * d
@@ -140,6 +133,6 @@ def test_bytes_follow_the_closed_formula(model, width):
 def test_large_damping_is_one_round_fedavg():
     remembered = []
     ctx = context(remembered=remembered)
-    out = finish(FisherMerge(damping=1e9).run(ctx))
+    out = finished(FisherMerge(damping=1e9).run(ctx))
     for name, tensor in weighted_mean(remembered[0], ctx.sizes).items():
         torch.testing.assert_close(model_state(out.module)[name], tensor, rtol=1e-6, atol=1e-6)

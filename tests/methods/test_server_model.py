@@ -7,6 +7,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.study import run
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.training import Recipe
 
@@ -30,12 +31,7 @@ def context(models=("mlp",)):
 
 def finish(method, ctx):
     method.validate(ctx)
-    steps = method.run(ctx)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+    return finished(method.run(ctx))
 
 
 @pytest.mark.parametrize(("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -95,7 +96,10 @@ def test_list_and_doctor(capsys):
     text = capsys.readouterr().out
     assert all(word in text for word in ("fens", "fedlpa", "digits", "glyphs", "dirichlet", "resnet8"))
     assert main(["list", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"methods", "datasets", "models", "partitions", "presets"}
+    groups = json.loads(capsys.readouterr().out)
+    assert set(groups) == {"methods", "datasets", "models", "partitions", "presets"}
+    rows = [re.search(rf"^  {name} +", text, re.MULTILINE)[0] for group in groups.values() for name in group]
+    assert len({len(row) for row in rows}) == 1, "the texts begin below each other"
     assert main(["doctor"]) == 0
     assert "training       works" in capsys.readouterr().out
 

@@ -200,6 +200,8 @@ def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
     again = sweep(**settings, watch=events.append)
     assert {event.phase for event in events} == {"remembered"}
     assert again.rows == outs.rows
+    with pytest.raises(UsageError, match="axis clients of the study is empty"):
+        sweep(**settings | {"clients": []})
 
 
 def test_the_store_ignores_what_it_cannot_trust(tmp_path):

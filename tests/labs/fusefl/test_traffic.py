@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from fusefl_fixtures import TABLE_4, TABLE_13, context, finish
+from fusefl_fixtures import TABLE_4, TABLE_13, context
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.errors import UsageError
@@ -11,6 +11,7 @@ from fedlab_nb.labs.fusefl.traffic import bill, layers, parts, resnet18_parts
 from fedlab_nb.methods.fusefl.blocks import Client, narrow
 from fedlab_nb.methods.fusefl.method import FuseFL
 from fedlab_nb.models import build, parameter_count
+from fedlab_nb.study.experiment import finished
 
 MIB = 2**20
 RESNET = ("resnet18", (3, 32, 32), 10, 64)
@@ -71,7 +72,7 @@ def test_resnet18_counted_in_closed_form_is_the_network(width):
 @pytest.mark.parametrize("head", ["ccvr", "average"])
 def test_a_bill_is_what_a_run_sends_and_stores(adaptor, head):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
-    fused = finish(FuseFL(blocks=4, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
+    fused = finished(FuseFL(blocks=4, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
     made = bill(tuple(ctx.architectures[0]), 3, 4, adaptor, head == "ccvr")
     assert made.storage == 4 * fused.parameters and made.parts.width == 3
     missing = 3 * made.statistics

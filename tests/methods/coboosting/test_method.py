@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
@@ -48,12 +49,7 @@ def context(models=("mlp",), epochs=3, dtype=torch.float32, seed=0, clients=M):
 
 def run(ctx=None, **options):
     """The final model and everything that was yielded."""
-    steps, generator = [], CoBoosting(**SHORT | options).run(ctx or context())
-    while True:
-        try:
-            steps.append(next(generator))
-        except StopIteration as stop:
-            return stop.value, steps
+    return watched(CoBoosting(**SHORT | options).run(ctx or context()))
 
 
 def x_test(dtype=torch.float32):

@@ -19,6 +19,7 @@ from fedlab_nb.methods.fedet.participation import cycled
 from fedlab_nb.methods.fedet.representation import group_means
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.rng import seed_for
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe, train_clients
 from fedlab_nb.training.distill import Learner, ce_each
 
@@ -194,12 +195,7 @@ def test_the_common_head_helps_the_small_models(monkeypatch):
             kinds = [(name, (1, 8, 8), 10, width) for name, width in (POOL[k % 3] for k in range(10))]
             run = method.run(Context(fed, architectures=kinds, recipe=RECIPE, seed=seed, holdout=0.0))
             spied.clear()
-            while True:
-                try:
-                    next(run)
-                except StopIteration as end:
-                    models = end.value.last.after
-                    break
+            models = finished(run).last.after
             for table in spied[-4:]:
                 votes = models.with_states(list(table.values())).logits(fed.dataset.x_test).argmax(-1)
                 scores.append(right(votes, fed.dataset.y_test))

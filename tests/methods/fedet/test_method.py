@@ -7,7 +7,8 @@ import fedet_runs
 import pytest
 import torch
 import torch.nn.functional as F
-from fedet_runs import QUICK, finish
+from fedet_runs import QUICK
+from watched import watched
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
@@ -46,7 +47,7 @@ def test_one_server_step_by_hand():
     ctx = context(dtype=torch.float64, remember=kept.append)
     step = {"one_shot_steps": 1, "server_batch": 200, "server_lr": 1.0, "server_momentum": 0}
     method = FedET(**step, diversity=0.5, temperature=1.0, server_width=8)
-    out, _ = finish(method.run(ctx))
+    out, _ = watched(method.run(ctx))
     start = method._network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
     p = kept[0].logits(ctx.public).softmax(-1)
     weights = p.square().sum(-1) - 0.1
@@ -134,7 +135,7 @@ def test_heads_go_up():
 
 @pytest.mark.parametrize("transfer, up, down", [("up", 1, 0), ("down", 0, 1), ("none", 0, 0), ("auto", 1, 1)])
 def test_transfer_can_be_switched(transfer, up, down):
-    out, progress = finish(FedET(**QUICK, rounds=2, transfer=transfer).run(context()))
+    out, progress = watched(FedET(**QUICK, rounds=2, transfer=transfer).run(context()))
     assert sum(p.phase == "heads averaged" for p in progress) == 2 * up
     same = all(
         torch.equal(a, b)
@@ -149,7 +150,7 @@ def test_an_architecture_that_nobody_brings_keeps_its_body():
     down, start = ctx.link.down, {}
     ctx.link.down = lambda k, payload, phase: start.setdefault(k, down(k, payload, phase=phase))
     method = FedET(**QUICK, rounds=2, per_round=1)
-    out, _ = finish(method.run(ctx))
+    out, _ = watched(method.run(ctx))
     assert out.report.chosen.shape == (2, 1)
     absent = {0, 1} - set(out.report.chosen.flatten().tolist())
     if absent:  # drawn once for this seed; otherwise both were there
@@ -226,13 +227,13 @@ def test_divergence_is_named():
 
 def test_progress_curve_and_stop():
     ctx = context()
-    out, progress = finish(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
+    out, progress = watched(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
     shown = [p for p in progress if p.phase == "distillation" and p.model is not None]
     assert [p.done for p in shown] == list(range(3, 61, 3)) and progress[-1].done == progress[-1].total == 60
     x = ctx.public[:5]
     assert torch.equal(shown[-1].model.logits(x), out.logits(x))
     assert not torch.equal(shown[0].model.logits(x), out.logits(x))
-    _, progress = finish(FedET(**QUICK, rounds=40, per_round=1).run(context()))
+    _, progress = watched(FedET(**QUICK, rounds=40, per_round=1).run(context()))
     assert 15 <= sum(p.model is not None and p.phase == "rounds" for p in progress) <= 25
     assert all(a.done <= b.done for a, b in zip(progress, progress[1:], strict=False))
     ctx = context()

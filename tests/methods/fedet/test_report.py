@@ -3,7 +3,8 @@
 import fedet_runs
 import pytest
 import torch
-from fedet_runs import QUICK, finish
+from fedet_runs import QUICK
+from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
@@ -94,7 +95,7 @@ def test_models_of_past_rounds_do_not_pile_up(monkeypatch):
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_what_a_running_method_shows(rounds):
-    _, progress = finish(FedET(**QUICK, rounds=rounds).run(context()))
+    _, progress = watched(FedET(**QUICK, rounds=rounds).run(context()))
     shown = [p for p in progress if p.model is not None and p.phase in ("distillation", "rounds")]
     assert len(shown) >= rounds
     for p in shown:

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.comm import size
 from fedlab_nb.data import federate
@@ -36,16 +37,6 @@ def context(clients=4, seed=0, epochs=2, dtype=EXACT, model="mlp", width=None, r
     )
 
 
-def finish(run):
-    """Run to the end: the model and all progress."""
-    progress = []
-    while True:
-        try:
-            progress.append(next(run))
-        except StopIteration as end:
-            return end.value, progress
-
-
 def assert_states_close(one, other, atol):
     assert one.keys() == other.keys()
     for name in one:
@@ -56,14 +47,14 @@ def assert_states_close(one, other, atol):
 @pytest.mark.parametrize("solver", ["cg", "gd", "ea"])
 def test_one_client_gets_its_own_model_back(solver, pi):
     remembered = []
-    out, _ = finish(FedLPA(solver=solver, pi=pi, iterations=5).run(context(clients=1, remembered=remembered)))
+    out, _ = watched(FedLPA(solver=solver, pi=pi, iterations=5).run(context(clients=1, remembered=remembered)))
     assert_states_close(model_state(out.module), remembered[0][0], 1e-8)
 
 
 def test_large_damping_is_one_round_fedavg():
     remembered = []
-    average, _ = finish(FedAvg().run(context(remembered=remembered)))
-    out, _ = finish(FedLPA(damping=1e12).run(context(remembered=remembered)))
+    average, _ = watched(FedAvg().run(context(remembered=remembered)))
+    out, _ = watched(FedLPA(damping=1e12).run(context(remembered=remembered)))
     assert_states_close(model_state(out.module), model_state(average.module), 1e-4)
 
 
@@ -78,7 +69,7 @@ def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
 
 def test_the_ledger_has_the_model_down_and_one_upload():
     ctx = context(dtype=torch.float32)
-    finish(FedLPA().run(ctx))
+    watched(FedLPA().run(ctx))
     assert ctx.link.ledger.by_phase() == {"initial model": (0, 4 * 4 * 6570), "posteriors": (4 * 4 * 14_084, 0)}
     assert ctx.server_steps == 1  # the trip-wire was armed, and private data stayed untouched
 
@@ -86,7 +77,7 @@ def test_the_ledger_has_the_model_down_and_one_upload():
 def test_batch_norm_is_averaged_with_the_clients_weights():
     remembered = []
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)
-    out, _ = finish(FedLPA().run(ctx))
+    out, _ = watched(FedLPA().run(ctx))
     average, state = weighted_mean(remembered[0], ctx.sizes), model_state(out.module)
     layers = {f"{name}.{part}" for name in out.report.layers for part in ("weight", "bias")}
     others = state.keys() - layers
@@ -99,13 +90,13 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
 
 def test_uniform_weights_count_every_client_alike():
     remembered = []
-    out, _ = finish(FedLPA(weights="uniform", damping=1e12).run(context(remembered=remembered)))
+    out, _ = watched(FedLPA(weights="uniform", damping=1e12).run(context(remembered=remembered)))
     assert_states_close(model_state(out.module), weighted_mean(remembered[0], [1] * 4), 1e-4)
 
 
 def test_the_report_shows_what_the_upload_reveals():
     ctx = context()
-    out, _ = finish(FedLPA(damping=1e-2).run(ctx))
+    out, _ = watched(FedLPA(damping=1e-2).run(ctx))
     assert out.report.b_diagonal.shape == out.report.b_damping.shape == (4, 3)
     assert out.report.b_damping == pytest.approx(0.1)
     for k in range(4):
@@ -121,12 +112,12 @@ def test_the_report_shows_what_the_upload_reveals():
 
 def test_gradient_descent_can_be_watched_and_stopped():
     remembered = []
-    out, progress = finish(FedLPA(solver="gd", iterations=33).run(context(remembered=remembered)))
+    out, progress = watched(FedLPA(solver="gd", iterations=33).run(context(remembered=remembered)))
     solving = [p for p in progress if p.phase == "solve"]
     assert [p.done for p in solving] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32]
     assert [p.done for p in solving if p.model is not None] == [0, 1, 2, 4, 8, 16, 32]
     assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(out.report.layers, 33)
-    shortcut, _ = finish(FedLPA(solver="ea").run(context(remembered=remembered)))
+    shortcut, _ = watched(FedLPA(solver="ea").run(context(remembered=remembered)))
     assert_states_close(model_state(solving[0].model.module), model_state(shortcut.module), 1e-12)
     assert [p.done for p in progress if p.phase == "factor pass"] == [1, 2, 3, 4]
 
@@ -143,9 +134,9 @@ def test_float32_answers_like_float64():
     predictions = []
     for dtype in (torch.float32, torch.float64):
         remembered = []
-        finish(FedAvg().run(context(remembered=remembered, epochs=5)))  # trained once, in float64
+        watched(FedAvg().run(context(remembered=remembered, epochs=5)))  # trained once, in float64
         ctx = context(remembered=[[{n: t.to(dtype) for n, t in s.items()} for s in remembered[0]]], dtype=dtype)
-        predictions.append(finish(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
+        predictions.append(watched(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
     torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
 
 
@@ -165,7 +156,7 @@ def test_one_upload_beats_averaging_by_far():
         for method in (FedAvg(), FedLPA()):
             ctx = context(clients=5, seed=seed, epochs=60, dtype=torch.float32, remembered=remembered)
             test = federate("digits", alpha=0.1, clients=5, seed=seed).dataset
-            scores.append(finish(method.run(ctx))[0].accuracy(test.x_test, test.y_test))
+            scores.append(watched(method.run(ctx))[0].accuracy(test.x_test, test.y_test))
         gains.append(scores[1] - scores[0])
     assert sum(gains) / 3 > 0.3
 
@@ -174,9 +165,9 @@ def test_one_upload_beats_averaging_by_far():
 def test_rounds_after_it_are_fedavg_from_its_model():
     """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
     remembered = []
-    start, _ = finish(FedLPA().run(context(remembered=remembered)))
+    start, _ = watched(FedLPA().run(context(remembered=remembered)))
     ctx = context(remembered=remembered)
-    end, progress = finish(FedLPA(rounds=1, local_epochs=2).run(ctx))
+    end, progress = watched(FedLPA(rounds=1, local_epochs=2).run(ctx))
     models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
     trained(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
@@ -190,8 +181,8 @@ def test_rounds_after_it_are_fedavg_from_its_model():
 
 def test_noise_changes_what_is_sent_and_can_be_repeated():
     remembered = []
-    clean, _ = finish(FedLPA().run(context(remembered=remembered)))
-    one, two = (finish(FedLPA(noise=0.1).run(context(remembered=remembered)))[0] for _ in range(2))
+    clean, _ = watched(FedLPA().run(context(remembered=remembered)))
+    one, two = (watched(FedLPA(noise=0.1).run(context(remembered=remembered)))[0] for _ in range(2))
     assert_states_close(model_state(one.module), model_state(two.module), 0)
     name = "classifier.weight"
     assert (model_state(one.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
@@ -224,6 +215,6 @@ def test_label_leak_by_hand():
 
 
 def test_the_last_factor_tells_the_classes_of_every_client():
-    out, _ = finish(FedLPA().run(context(epochs=5, dtype=torch.float32)))
+    out, _ = watched(FedLPA().run(context(epochs=5, dtype=torch.float32)))
     leak = out.report.label_leak
     assert leak["precision"] > leak["chance"] and leak["precision"] >= 0.9

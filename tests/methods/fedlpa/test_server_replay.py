@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.methods.fedlpa import model as model_module
 from fedlab_nb.methods.fedlpa.method import FedLPA
@@ -10,20 +11,20 @@ from fedlab_nb.methods.fedlpa.server import layer_systems
 from fedlab_nb.methods.fedlpa.server_replay import USES, ServerReplay, used
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import model_state
-from tests.methods.fedlpa.test_method import context, finish
+from tests.methods.fedlpa.test_method import context
 
 
 @pytest.fixture(scope="module")
 def remembered():
     """Local training, done once."""
     remembered = []
-    finish(FedLPA().run(context(clients=3, remembered=remembered)))
+    watched(FedLPA().run(context(clients=3, remembered=remembered)))
     return remembered
 
 
 def server(remembered, **options):
     ctx = context(clients=3, remembered=remembered)
-    model, progress = finish(FedLPA(**options).run(ctx))
+    model, progress = watched(FedLPA(**options).run(ctx))
     x, y = ctx.private.everything(0)
     return ServerReplay(model, x, y), model, progress
 

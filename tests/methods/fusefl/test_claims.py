@@ -19,6 +19,7 @@ from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fusefl.method import FuseFL
 from fedlab_nb.models import MODELS
 from fedlab_nb.models.build import ModelInfo
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 from fedlab_nb.training.threads import suitable_threads
 
@@ -76,13 +77,8 @@ def trained(method, alpha, seed, spurious=0):
         recall=lambda: memory.get("states"),
         remember=lambda clients: memory.update(states=clients.states()),
     )
-    run = method.run(ctx)
     with suitable_threads("cpu", (3, 8, 8)):
-        while True:
-            try:
-                next(run)
-            except StopIteration as end:
-                return end.value, ctx
+        return finished(method.run(ctx)), ctx
 
 
 def accuracy(method, alpha, seed, spurious=0):

@@ -3,9 +3,10 @@
 import byte_formulas
 import pytest
 import torch
-from fusefl_fixtures import EXACT, TABLE_4, TABLE_13, context, finish, samples, spy
+from fusefl_fixtures import EXACT, TABLE_4, TABLE_13, context, samples, spy
 from torch import nn
 from torch.nn import functional as F
+from watched import watched
 
 from fedlab_nb.comm import formulas, size
 from fedlab_nb.errors import UsageError
@@ -16,6 +17,7 @@ from fedlab_nb.methods.fusefl.blocks import Client, cut, narrow
 from fedlab_nb.methods.fusefl.method import FuseFL
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build, model_state, parameter_count
+from fedlab_nb.study.experiment import finished
 
 MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
@@ -61,7 +63,7 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
         ctx.architectures[k] = ("resnet18", (3, 8, 8), 10, 64)
     ctx.private._x = ctx.private._x[:, :1].expand(-1, 3, -1, -1)
     sent = spy(ctx)
-    model = finish(FuseFL(blocks=split, head="average").run(ctx))
+    model = finished(FuseFL(blocks=split, head="average").run(ctx))
     for k, expected in enumerate(rounds):
         for state in sent[f"block {k + 1}"]:
             weights = {name: t for name, t in state.items() if "running" not in name}
@@ -76,7 +78,7 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
 def test_ledger_is_the_formulas(split, head, adaptor):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
-    fused = finish(FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
+    fused = finished(FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
     kind = narrow(ctx.architectures[0], 3)
     client = Client(build(*kind[:3], width=kind[3]), split)
     counts = [parameter_count(client.branch(k)) for k in range(split)]
@@ -104,7 +106,7 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
     monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
     ctx = context(model="resnet8", width=4, epochs=3)
     sent = spy(ctx)
-    fused = finish(FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)).module
+    fused = finished(FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)).module
     for k, stage in enumerate(fused.stages):
         assert not any(p.requires_grad or p.grad is not None for p in stage.parameters())
         for m, branch in enumerate(stage.branches):
@@ -121,13 +123,13 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
-        ends.append(finish(method.run(context(model="cnn", width=6))))
+        ends.append(finished(method.run(context(model="cnn", width=6))))
     assert_same(*(model_state(end.module) for end in ends), exact=False)
 
 
 def test_a_leaky_norm_is_another_training():
     ends = [
-        finish(FuseFL(frozen_norm=norm, head="own").run(context(model="resnet8", width=4))).module.stages
+        finished(FuseFL(frozen_norm=norm, head="own").run(context(model="resnet8", width=4))).module.stages
         for norm in ("owner", "batch")
     ]
     assert_same(*(model_state(stages[0]) for stages in ends))  # the first block knows nothing of it
@@ -137,20 +139,20 @@ def test_a_leaky_norm_is_another_training():
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_order_of_the_clients_changes_nothing(monkeypatch, backend):
-    straight = finish(FuseFL(virtual=10).run(context(backend=backend)))
+    straight = finished(FuseFL(virtual=10).run(context(backend=backend)))
 
     def reversed_training(models, shards, recipe, **options):
         return train(models[::-1], shards[::-1], recipe, ids=range(len(models))[::-1], **options)
 
     train = module.train_clients
     monkeypatch.setattr(module, "train_clients", reversed_training)
-    turned = finish(FuseFL(virtual=10).run(context(backend=backend)))
+    turned = finished(FuseFL(virtual=10).run(context(backend=backend)))
     assert_same(model_state(straight.module), model_state(turned.module), exact=backend == "loop")
 
 
 def test_warm_start_goes_on_and_restart_does_not():
     """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
-    first = finish(FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))).module.stages[0]
+    first = finished(FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))).module.stages[0]
     untouched = [branch[1][0].weight for branch in first.branches]
     for warm in (True, False):
         ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
@@ -158,7 +160,7 @@ def test_warm_start_goes_on_and_restart_does_not():
         object.__setattr__(
             method, "_train", lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs)
         )
-        second = finish(method.run(ctx)).module.stages[1]
+        second = finished(method.run(ctx)).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
         assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
         assert torch.equal(weights[0], weights[1]) != warm
@@ -172,7 +174,7 @@ def _all(ctx, models, inputs):
 def test_forward_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
-    model = finish(FuseFL(virtual=10, merge="sum").run(ctx))
+    model = finished(FuseFL(virtual=10, merge="sum").run(ctx))
     state, x = model_state(model.module), samples()
     flat = x.flatten(1)
 
@@ -189,13 +191,13 @@ def test_forward_by_hand():
 @pytest.mark.parametrize("merge", ["sum", "mean"])
 def test_k_1_is_isolated_training(merge):
     """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
-    fused = finish(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
-    ensemble = finish(Ensemble(rule="logits").run(context()))
+    fused = finished(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
+    ensemble = finished(Ensemble(rule="logits").run(context()))
     x = samples()
     torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
     features = ensemble.clients.features(x).sum(0)
     torch.testing.assert_close(fused.features(x), features if merge == "sum" else features / 3)
-    average = finish(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[0]
+    average = finished(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[0]
     weights = torch.stack([ensemble.clients.module(k).classifier.weight for k in range(3)])
     torch.testing.assert_close(average.weight, weights.mean(0))  # not weighted by samples
 
@@ -218,7 +220,7 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
 
     monkeypatch.setattr(module, "train_clients", record)
     method, ctx = FuseFL(blocks=3, head="own", fused_rate=0.5), context(model="cnn", width=6, epochs=epochs)
-    finish(method.run(ctx))
+    finished(method.run(ctx))
     assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
     assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
     assert seen[0][2] == "batches"  # K = 1 is the shared local training
@@ -226,14 +228,14 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
 
 def test_calibration_at_the_clients_rate():
     ctx = context()
-    same, own = (finish(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
+    same, own = (finished(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
                  for o in ({"client_rate": True, "rate": 9.0}, {"rate": ctx.recipe.lr}))  # fmt: skip
     assert torch.equal(same, own) and FuseFL().rate != ctx.recipe.lr
 
 
 def test_calibration_leaves_the_trunk_alone():
-    plain = finish(FuseFL(head="average").run(context())).module
-    calibrated = finish(FuseFL(virtual=50).run(context())).module
+    plain = finished(FuseFL(head="average").run(context())).module
+    calibrated = finished(FuseFL(virtual=50).run(context())).module
     assert_same(model_state(plain.stages), model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
@@ -271,7 +273,7 @@ def test_residual_networks_of_three_depths_agree_at_the_borders():
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):
     ctx = context(model=models, width=6, epochs=2)
-    model = finish(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
+    model = finished(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
     assert model.logits(samples()).shape == (20, 10)
     first, second = (branch for branch in model.module.stages[0].branches[:2])
     assert model_state(first).keys() != model_state(second).keys() or [type(a) for a in first.modules()] == [
@@ -293,27 +295,21 @@ def test_what_does_not_fit_is_refused_before_any_work():
 
 def test_own_first_weights_are_not_sent():
     ctx = context(init="different", epochs=1)
-    finish(FuseFL(virtual=5, passes=1).run(ctx))
+    finished(FuseFL(virtual=5, passes=1).run(ctx))
     assert "initial model" not in ctx.link.ledger.by_phase()
 
 
 def test_nothing_is_drawn_from_the_global_stream():
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
-    first = finish(FuseFL(virtual=10).run(context()))
+    first = finished(FuseFL(virtual=10).run(context()))
     assert torch.equal(before, torch.random.get_rng_state())
-    again = finish(FuseFL(virtual=10).run(context()))
+    again = finished(FuseFL(virtual=10).run(context()))
     assert_same(model_state(first.module), model_state(again.module))
 
 
 def test_progress_can_be_watched():
-    steps = []
-    run = FuseFL(virtual=10, passes=3).run(context(epochs=4))
-    while True:
-        try:
-            steps.append(next(run))
-        except StopIteration:
-            break
+    _, steps = watched(FuseFL(virtual=10, passes=3).run(context(epochs=4)))
     assert all(step.total == 7 for step in steps)
     assert [s.done for s in steps] == sorted(s.done for s in steps)
     curve = [s for s in steps if s.model is not None]
@@ -321,7 +317,7 @@ def test_progress_can_be_watched():
 
 
 def test_numbers_for_the_lesson():
-    report = finish(FuseFL(head="own").run(context())).report
+    report = finished(FuseFL(head="own").run(context())).report
     assert report.widths == [9, 9, 9]  # 16 / sqrt(3)
     second = 27 * 9 + 9 + 9 * 4 + 4 + 4 * 10 + 10  # adaptor, second layer, classifier
     assert report.trainable == [64 * 9 + 9 + 9 * 4 + 4 + 4 * 10 + 10, second]

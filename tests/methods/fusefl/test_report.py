@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from fusefl_fixtures import context, finish, samples, spy
+from fusefl_fixtures import context, samples, spy
 
 from fedlab_nb.comm import size
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.fusefl import model as fused_model
 from fedlab_nb.methods.fusefl.method import FuseFL
 from fedlab_nb.methods.fusefl.report import FuseFLReport
+from fedlab_nb.study.experiment import finished
 
 
 # ------------------------------------------------------------------------------------------------------- clients ----
 def test_clients_after_each_round_at_home_and_outside():
     ctx = context(clients=3, epochs=16)
-    model = finish(FuseFL(virtual=10).run(ctx))
+    model = finished(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
     report = model.measured(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
@@ -33,8 +34,8 @@ def test_clients_after_each_round_at_home_and_outside():
 
 def test_round_one_is_kept_as_it_was():
     """Later rounds train on from the same layers, but the models of round 1 must not move with them."""
-    one = finish(FuseFL(blocks=1, head="own").run(context(epochs=3)))
-    two = finish(FuseFL(blocks=2, head="own").run(context(epochs=6)))
+    one = finished(FuseFL(blocks=1, head="own").run(context(epochs=3)))
+    two = finished(FuseFL(blocks=2, head="own").run(context(epochs=6)))
     x = samples()
     torch.testing.assert_close(two.rounds[0].logits(x), one.rounds[0].logits(x))
     assert not torch.equal(two.rounds[0].logits(x), two.rounds[1].logits(x))
@@ -42,19 +43,19 @@ def test_round_one_is_kept_as_it_was():
 
 @pytest.mark.parametrize("head", ["ccvr", "average", "own"])
 def test_classifiers_side_by_side(head):
-    model = finish(FuseFL(head=head, virtual=20).run(context()))
+    model = finished(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
     heads = model.measured(x, y).heads
     assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
     assert heads[head] == model.accuracy(x, y)
     torch.testing.assert_close(NetworkModel(model.module.under(model.heads[head])).logits(x), model.logits(x))
-    other = finish(FuseFL(head="average").run(context()))
+    other = finished(FuseFL(head="average").run(context()))
     torch.testing.assert_close(NetworkModel(model.module.under(model.heads["average"])).logits(x), other.logits(x))
 
 
 def test_large_networks_keep_no_clients(monkeypatch):
     monkeypatch.setattr(fused_model, "MOST_NUMBERS", 100)
-    model = finish(FuseFL(head="own").run(context(epochs=1)))
+    model = finished(FuseFL(head="own").run(context(epochs=1)))
     report = model.measured(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None and report.trainable
 
@@ -62,7 +63,7 @@ def test_large_networks_keep_no_clients(monkeypatch):
 def test_sizes_are_what_was_sent():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
-    report = finish(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
+    report = finished(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
     for k in range(3):
         for m in range(3):
             own = report.block_numbers[k][m] + report.adaptor_numbers[k][m]

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.methods.base import Progress
 from fedlab_nb.methods.parts.images import Pool, intended_labels, random_crop, search
@@ -18,16 +19,6 @@ def stream(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def finish(generator):
-    count = 0
-    while True:
-        try:
-            next(generator)
-            count += 1
-        except StopIteration as stop:
-            return stop.value, count
-
-
 def test_search_returns_the_best_batch_not_the_last():
     """With a rate this large Adam overshoots the minimum at 0: neither the first nor the last is the best."""
     u = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
@@ -37,10 +28,10 @@ def test_search_returns_the_best_batch_not_the_last():
         seen.append(x.detach().clone())
         return (x**2).sum()
 
-    best, count = finish(search(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
+    best, passes = watched(search(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
     values = [float(x**2) for x in seen]
     lowest = values.index(min(values))
-    assert count == 7 and 0 < lowest < 6
+    assert len(passes) == 7 and 0 < lowest < 6
     assert torch.equal(best, seen[lowest]) and not torch.equal(best, u.detach())
     assert not best.requires_grad
 
@@ -48,7 +39,7 @@ def test_search_returns_the_best_batch_not_the_last():
 def test_search_is_adam_with_clipped_gradients_and_a_projection():
     start = torch.tensor([3.0, -2.0], dtype=torch.float64)
     u = start.clone().requires_grad_()
-    finish(
+    watched(
         search(
             lambda: u,
             [u],
@@ -74,7 +65,7 @@ def test_search_is_adam_with_clipped_gradients_and_a_projection():
 def test_search_clips_the_generator_alone_or_with_z(clipped):
     """Two steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
     u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
-    finish(
+    watched(
         search(
             lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=2, lr=0.5, clip=1.0, clipped=clipped, progress=STEP
         )
@@ -94,7 +85,7 @@ def test_search_moves_no_network_inside_the_loss():
     student = build("mlp", (1, 8, 8), 4, generator=stream())
     before = copy.deepcopy(student.state_dict())
     u = torch.rand(3, 1, 8, 8, generator=stream()).requires_grad_()
-    finish(search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP))
+    watched(search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP))
     assert all(p.grad is None for p in student.parameters())
     assert all(torch.equal(t, before[name]) for name, t in student.state_dict().items())
 

@@ -1,0 +1,11 @@
+"""A generator run to its end in a test that looks at its steps too; `study.experiment.finished` gives the end alone."""
+
+
+def watched(work):
+    """What `work` returns, and everything that it yields."""
+    steps = []
+    while True:
+        try:
+            steps.append(next(work))
+        except StopIteration as end:
+            return end.value, steps
