@@ -21,6 +21,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -95,10 +96,21 @@ def png(picture: Picture | Figure) -> bytes:
 
 def svg(picture: Picture) -> bytes:
     """The picture as SVG, its letters as text, for slides and papers."""
-    out = io.BytesIO()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
         settle(picture.figure)
-        picture.figure.savefig(out, format="svg", facecolor="white")
+        return written(picture.figure, "white").encode()
+
+
+def written(figure: Figure, facecolor: str, **metadata: Any) -> str:
+    """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
+    out, canvas, dpi, colour = io.StringIO(), figure.canvas, figure.dpi, figure.get_facecolor()
+    try:
+        figure.set_facecolor(facecolor)
+        FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
+    finally:
+        figure.set_canvas(canvas)
+        figure.set_dpi(dpi)
+        figure.set_facecolor(colour)
     return out.getvalue()
 
 

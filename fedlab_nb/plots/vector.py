@@ -7,7 +7,6 @@ derives the second one from the first: greys turn round, colours keep their hue 
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from .style import LOCK, fit, settle
+from .style import LOCK, fit, settle, written
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
 LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
@@ -52,15 +51,13 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
 
 def drawn(figure: Figure) -> Drawn:
     """The figure as an SVG that fills its frame."""
-    out = io.StringIO()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}):
         fit(figure)
         for ax in figure.axes:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
         settle(figure)
-        figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
+        text = written(figure, "none", Date=None, Creator=None)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", text, count=1)
