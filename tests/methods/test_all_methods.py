@@ -30,6 +30,11 @@ CHEAP = {
     "samples": 200,
     "distil_steps": 20,
     "one_shot_steps": 20,
+    "server_steps": 20,
+    "server_epochs": 5,
+    "generator_steps": 4,
+    "passes": 4,
+    "virtual": 100,
 }
 NO_SERVER = {"local", "centralized"}
 STUDY = {"clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}

@@ -1,6 +1,5 @@
 """Studies as a person runs them: interrupted, killed, failing, refused, estimated; on this machine and through Dask."""
 
-import functools
 import json
 import os
 import shutil
@@ -170,26 +169,20 @@ def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ processes
-GRID = {"alpha": [0.05, 0.1, 0.5, 1, 10], "clients": 5, "epochs": 2}
-MANY = Study.declare(["fedavg", "ensemble", "local", "fisher_merge"], seeds=10, **GRID)
+GRID = {"methods": ["fedavg", "ensemble", "local", "regmean"], "alpha": [0.05, 0.1, 0.5, 1, 10], **QUICK}
+MANY, FEW = {"seeds": 10, **GRID}, {"seeds": 3, **GRID}  # 200 and 60 cells
 SCRIPT = """
-import sys
+import json, sys
 from fedlab_nb.study.engine import study
-study(["fedavg", "ensemble", "local", "fisher_merge"], seeds=10, alpha=[0.05, 0.1, 0.5, 1, 10], clients=5, epochs=2,
-      out=sys.argv[1], progress=False)
+study(**json.loads(sys.argv[2]), out=sys.argv[1], progress=False)
 """
 
 
-@functools.cache
-def undisturbed() -> list[tuple]:
-    """The 200 cells, computed in this process, one after the other."""
-    return exact(study(MANY))
-
-
-def started(store: Path, out: Path) -> subprocess.Popen:
+def started(grid: dict, store: Path, out: Path) -> subprocess.Popen:
     root = str(Path(__file__).parents[2])
     env = {**os.environ, "FEDLAB_NB_STORE": str(store), "PYTHONPATH": root}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(out)], env=env, cwd=root, stderr=subprocess.PIPE)
+    call = [sys.executable, "-c", SCRIPT, str(out), json.dumps(grid)]
+    return subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.PIPE)
 
 
 def stored_runs(store: Path) -> int:
@@ -197,22 +190,26 @@ def stored_runs(store: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
-def test_200_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, monkeypatch, how):
+@pytest.mark.parametrize(
+    ("how", "grid", "cells"),
+    [(signal.SIGKILL, MANY, 200), (signal.SIGINT, FEW, 60)],
+    ids=["200 cells killed", "60 cells interrupted"],
+)
+def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, how, grid, cells):
     store, out = tmp_path / "other", tmp_path / "out"
-    process = started(store, out)
+    process = started(grid, store, out)
     limit = time.monotonic() + 120
-    while stored_runs(store) < 70 and process.poll() is None and time.monotonic() < limit:
+    while stored_runs(store) < cells // 3 and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.01)
     process.send_signal(how)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0 and 70 <= stored_runs(store) < 200
+    process.communicate(timeout=60)
+    assert process.returncode != 0 and cells // 3 <= stored_runs(store) < cells
     if how == signal.SIGINT:
-        assert 0 < len(Results.load(out)) < 200
-    assert started(store, out).wait(timeout=300) == 0
+        assert 0 < len(Results.load(out)) < cells
+    assert started(grid, store, out).wait(timeout=300) == 0
     again = Results.load(out)
-    assert len(again) == 200 and not again.failed
-    assert exact(again) == undisturbed()
+    assert len(again) == cells and not again.failed
+    assert exact(again) == exact(study(**grid))  # in this process, with another store
 
 
 # ------------------------------------------------------------------------------------------------ Dask
@@ -250,20 +247,20 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, monkeypat
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
-    for done in distributed(MANY.groups(), workers=1, scheduler=address, client=None, cache=True):
+    for done in distributed(Study.declare(**FEW).groups(), workers=1, scheduler=address, client=None, cache=True):
         rows[id(done[0])] = engine.row_of(*done)
-        if len(rows) == 60:
+        if len(rows) == 15:
             first.kill()
-    assert len(rows) == 200 and not any(row["error"] for row in rows.values())
-    assert stored_runs(tmp_path / "store") == 200  # what the workers computed was sent back into our own store
+    assert len(rows) == 60 and not any(row["error"] for row in rows.values())
+    assert stored_runs(tmp_path / "store") == 60  # what the workers computed was sent back into our own store
     theirs = sorted(exact(Results(rows.values())), key=str)
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "third"))
-    assert theirs == sorted(undisturbed(), key=str)
+    assert theirs == sorted(exact(study(**FEW)), key=str)
 
 
 @pytest.mark.slow
 def test_workers_on_this_machine_give_the_same_table(tmp_path, monkeypatch, capsys):
-    grid = {"alpha": [0.1, 1], "seeds": 3, **QUICK}
+    grid = {"alpha": [0.1, 1], "seeds": 3, **QUICK, "fedavg_multi.rounds": 3, "fens.rounds": 5}
     theirs = exact(study(["fedavg", "fens", "fedavg_multi"], workers=2, **grid))
     assert "Dask's dashboard: http" in capsys.readouterr().err
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "third"))

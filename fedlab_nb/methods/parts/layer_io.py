@@ -3,7 +3,6 @@
 The raw material of Kronecker factors (FedLPA, RegMean) and of the diagonal Fisher (Fisher merging).
 """
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
@@ -11,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import UsageError
+from ...models.state import copied
 
 
 def inputs_and_gradients(
@@ -24,7 +24,7 @@ def inputs_and_gradients(
     count = len(x) if y is None else len(y)
     if len(x) == 0 or len(x) != count:
         raise UsageError(f"The factor pass got {len(x)} samples and {count} labels; it needs one label a sample.")
-    probe = copy.deepcopy(module).eval().requires_grad_(False)
+    probe = copied(module).eval().requires_grad_(False)
     seen: dict[str, tuple[Tensor, Tensor]] = {}
 
     def watch(name):

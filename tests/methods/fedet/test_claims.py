@@ -2,7 +2,7 @@
 
 The set-up: digits cut 60/20/20 at random into training, public and test part; 10 clients, Dirichlet, at least 4
 samples each; clients' networks in turn a perceptron of 16, a CNN and a perceptron of 64; standardised inputs; 200
-steps of SGD, batch 32, rate 0.05, momentum 0.9. The student is a perceptron of 256, 600 steps at the same rate.
+steps of SGD, batch 32, rate 0.05, momentum 0.9. The student is a perceptron of 256, 300 steps at the same rate.
 """
 
 import functools
@@ -87,7 +87,7 @@ def mean(values):
 
 
 @functools.cache
-def student(seed, alpha, labels="consensus", steps=600, samples=359, noise=False):
+def student(seed, alpha, labels="consensus", steps=300, samples=359, noise=False):
     """Test accuracy of a perceptron taught by the ensemble, or by the true labels, on held-out images or on noise."""
     data, truth = digits(seed)
     x, logits = data.x_public, teachers(seed, alpha)[0]
