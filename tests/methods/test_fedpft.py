@@ -9,8 +9,8 @@ from fedlab_nb import run
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedpft import FedPFT
 from fedlab_nb.methods.parts.mixtures import COVARIANCES
+from fedlab_nb.study.experiment import finished
 
-from .test_fisher_merge import finish
 from .test_gauss import EXACT, context, digits
 
 QUICK = {"epochs": 3}
@@ -20,7 +20,7 @@ QUICK = {"epochs": 3}
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes(covariance, components, smallest):
     ctx = context(dtype=torch.float32)
-    finish(FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx))
+    finished(FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx))
     for k, (up, down) in ctx.link.ledger.by_client().items():
         counts = torch.bincount(ctx.private.train(k)[1])
         sent = [min(components, n) for n in counts.tolist() if n >= smallest]
@@ -70,19 +70,19 @@ def test_without_variance_only_the_means_count():
 
 def test_small_classes_are_left_out_and_too_small_ones_are_refused():
     ctx = context()
-    report = finish(FedPFT(smallest=20, **QUICK).run(ctx)).report
+    report = finished(FedPFT(smallest=20, **QUICK).run(ctx)).report
     for k in range(4):
         counts = torch.bincount(ctx.private.train(k)[1], minlength=10)
         assert report.counts[k].tolist() == torch.where(counts >= 20, counts, 0).tolist()
     with pytest.raises(UsageError, match="smallest"):
-        finish(FedPFT(smallest=10_000).run(context()))
+        finished(FedPFT(smallest=10_000).run(context()))
 
 
 def test_the_head_is_a_linear_one_and_learns():
     ctx = context()
-    start = finish(FedPFT(lr=1e-6, epochs=1).run(ctx))
+    start = finished(FedPFT(lr=1e-6, epochs=1).run(ctx))
     x = digits()
-    model = finish(FedPFT(epochs=20).run(context()))
+    model = finished(FedPFT(epochs=20).run(context()))
     slopes = model.head.weight
     torch.testing.assert_close(model.logits(x), x.flatten(1) @ slopes.T + model.head.bias)
     assert model.parameters == 650 and start.head.weight.abs().max() < 1e-3 < slopes.abs().max()
@@ -92,7 +92,7 @@ def test_the_head_is_a_linear_one_and_learns():
 
 def test_the_report_is_what_was_sent():
     ctx = context()
-    report = finish(FedPFT(components=2, covariance="spherical", **QUICK).run(ctx)).report
+    report = finished(FedPFT(components=2, covariance="spherical", **QUICK).run(ctx)).report
     assert report.means.shape == report.spreads.shape == (len(report.owners), 64)
     first = (report.owners == 2) & (report.labels == report.labels[report.owners == 2][0])
     assert report.shares[first].sum() == pytest.approx(1, abs=1e-6)

@@ -12,10 +12,10 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts.class_statistics import class_sums
 from fedlab_nb.methods.parts.gaussian_heads import HEADS, scores
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 from .test_all_methods import rows_of_features
-from .test_fisher_merge import finish
 
 EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
@@ -39,7 +39,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
     pooled = class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
     expected = scores(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
-        model = finish(Gauss(head=head, shrinkage=0.1).run(context(clients, alpha, seed)))
+        model = finished(Gauss(head=head, shrinkage=0.1).run(context(clients, alpha, seed)))
         torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
         assert torch.equal(model.features(x), x.flatten(1))
 
@@ -48,7 +48,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
 @pytest.mark.parametrize("dtype", [torch.float32, EXACT])
 def test_bytes(head, dtype):
     ctx = context(dtype=dtype)
-    finish(Gauss(head=head).run(ctx))
+    finished(Gauss(head=head).run(ctx))
     held = [len(ctx.private.train(k)[1].unique()) for k in range(4)]
     assert min(held) < 10
     expected = {k: byte_formulas.gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
@@ -67,14 +67,14 @@ def test_what_travels_is_what_is_counted(monkeypatch):
     ctx, weighed = context(dtype=torch.float32), {}
     up = ctx.link.up
     monkeypatch.setattr(ctx.link, "up", lambda k, p, **o: (weighed.update({k: len(serialise(p))}), up(k, p, **o))[1])
-    finish(Gauss(features="relu", size=20).run(ctx))
+    finished(Gauss(features="relu", size=20).run(ctx))
     assert ctx.link.ledger.by_client() == {k: (count, 8) for k, count in weighed.items()}
 
 
 def test_float32_on_the_wire_is_as_good():
     x = digits()
-    exact = finish(Gauss().run(context())).predict(x)
-    narrow = finish(Gauss().run(context(dtype=torch.float32))).predict(x.float())
+    exact = finished(Gauss().run(context())).predict(x)
+    narrow = finished(Gauss().run(context(dtype=torch.float32))).predict(x.float())
     assert (exact == narrow).double().mean() > 0.97
 
 
@@ -83,7 +83,7 @@ def test_one_sample_one_class_and_fewer_samples_than_features(head):
     federation = rows_of_features()
     few = torch.tensor([0, 3, 6, 9]), torch.tensor([1])  # classes 0 and 1; nobody has class 2
     object.__setattr__(federation, "shards", few)
-    model = finish(Gauss(head=head).run(context(federation=federation)))
+    model = finished(Gauss(head=head).run(context(federation=federation)))
     scored = model.logits(torch.randn(5, 7, dtype=EXACT))
     assert (scored[:, 2] == -torch.inf).all() and scored[:, :2].isfinite().all()
     assert model.report.counts.tolist() == [[4, 0, 0], [0, 1, 0]]
@@ -99,7 +99,7 @@ def test_two_classes_point_where_least_squares_does():
     ]
     ctx.private._train = keep
     frozen = {"features": "relu", "size": 12}
-    model = finish(Gauss(head="lda", shrinkage=0.0, **frozen).run(ctx))
+    model = finished(Gauss(head="lda", shrinkage=0.0, **frozen).run(ctx))
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
     features = torch.cat([model.features(x), torch.ones(len(x), 1, dtype=EXACT)], 1)
     squares = torch.linalg.lstsq(features, torch.nn.functional.one_hot(y).double()).solution[:-1]
@@ -112,7 +112,7 @@ def test_two_classes_point_where_least_squares_does():
 @pytest.mark.parametrize("head", HEADS)
 def test_the_report_is_what_the_server_has(head):
     ctx = context()
-    report = finish(Gauss(head=head).run(ctx)).report
+    report = finished(Gauss(head=head).run(ctx)).report
     x, y = ctx.private.train(1)
     assert report.counts[1].tolist() == torch.bincount(y, minlength=10).tolist()
     c = int(y[0])
@@ -137,7 +137,7 @@ def test_nothing_is_trained_but_the_network_of_client_features():
     assert Gauss().local_passes(recipe, [10, 10]) == 0
     assert Gauss(features="client").local_passes(recipe, [10, 10]) == 4
     ctx = context(dtype=torch.float32)
-    assert finish(Gauss(features="client").run(ctx)).features(digits().float()).shape == (40, 32)
+    assert finished(Gauss(features="client").run(ctx)).features(digits().float()).shape == (40, 32)
 
 
 # ------------------------------------------------------------------------------------------------ claims over seeds

@@ -11,11 +11,11 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.training import Recipe
 
 from .test_all_methods import cheap, in_study
-from .test_fisher_merge import finish
 
 MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
@@ -64,10 +64,10 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
 @pytest.mark.parametrize(("poison", "factor"), [("sign:2", -1), ("scaled:2", 10), ("scaled:2:0.5", 0.5)])
 def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(poison, factor):
     honest, kept = [], []
-    finish(context(remembered=honest).local_training())
+    finished(context(remembered=honest).local_training())
     ctx = context(poison, remembered=kept)
-    first = finish(ctx.local_training())
-    again = finish(context(poison, remembered=kept).local_training())  # from what is remembered
+    first = finished(ctx.local_training())
+    again = finished(context(poison, remembered=kept).local_training())  # from what is remembered
     start = model_state(ctx.initial_model())
     for k in range(4):
         expected = honest[0][k]
@@ -81,8 +81,8 @@ def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(po
 def test_batch_norms_statistics_are_left():
     ctx = context("sign:4", model="resnet8")
     honest = []
-    finish(context(model="resnet8", remembered=honest).local_training())
-    for k, state in enumerate(finish(ctx.local_training()).states()):
+    finished(context(model="resnet8", remembered=honest).local_training())
+    for k, state in enumerate(finished(ctx.local_training()).states()):
         for name in state:
             if "running" in name:
                 assert torch.equal(state[name], honest[0][k][name])
@@ -91,7 +91,7 @@ def test_batch_norms_statistics_are_left():
 def test_in_rounds_the_change_is_of_each_round():
     """One round, all clients turned: θ_0 - (θ̄ - θ_0)."""
     method = METHODS["fedavg_multi"](rounds=1, local_epochs=2)
-    honest, turned = (finish(method.run(context(poison))) for poison in ("none", "sign:4"))
+    honest, turned = (finished(method.run(context(poison))) for poison in ("none", "sign:4"))
     start = model_state(context().initial_model())
     for name, value in model_state(turned.module).items():
         torch.testing.assert_close(value, 2 * start[name] - model_state(honest.module)[name], rtol=1e-4, atol=1e-6)
@@ -103,7 +103,7 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
     ctx, method = context(poison), cheap(name)
     if name in MODELS:
         method.check_poison(ctx)
-        changed, same = finish(method.run(ctx)), finish(method.run(context()))
+        changed, same = finished(method.run(ctx)), finished(method.run(context()))
         x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
         assert not torch.equal(changed.logits(x), same.logits(x))
     else:
@@ -139,9 +139,9 @@ def test_a_run_with_none_poisoned_is_the_run_without_the_setting_and_others_are_
 def test_robust_averages_in_a_run():
     """Honest clients that are all alike: whatever one poisoned client sends, the median leaves it out."""
     ctx, kept = context("scaled:1:1000"), []
-    finish(METHODS["fedavg"](average="median").run(ctx))
-    clients = finish(context("scaled:1:1000", remembered=kept).local_training())
-    model = finish(METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=kept)))
+    finished(METHODS["fedavg"](average="median").run(ctx))
+    clients = finished(context("scaled:1:1000", remembered=kept).local_training())
+    model = finished(METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=kept)))
     stack = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
     np.testing.assert_allclose(model_state(model.module)["classifier.weight"], np.median(stack, 0), rtol=1e-5)
     with pytest.raises(UsageError, match="needs 5 clients"):
@@ -150,5 +150,5 @@ def test_robust_averages_in_a_run():
     one = METHODS["fedavg"](average="trimmed", assumed=1)
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        finish(rounds.run(context("sign:1"))).logits(x), finish(one.run(context("sign:1"))).logits(x)
+        finished(rounds.run(context("sign:1"))).logits(x), finished(one.run(context("sign:1"))).logits(x)
     )

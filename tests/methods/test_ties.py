@@ -11,8 +11,9 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ties import Ties, conflicts, elected_mean, plain_mean, trimmed
 from fedlab_nb.models import model_state
+from fedlab_nb.study.experiment import finished
 
-from .test_fisher_merge import EXACT, context, finish
+from .test_fisher_merge import EXACT, context
 
 HALVES = torch.tensor([0.5, 0.5])
 
@@ -23,7 +24,7 @@ def result(method, clients=3, seed=None, **options):
     ctx = context(clients, remembered=remembered, **options)
     if seed is not None:
         ctx.seed = seed
-    return model_state(finish(method.run(ctx)).module), remembered[0], ctx
+    return model_state(finished(method.run(ctx)).module), remembered[0], ctx
 
 
 def close(one, other, **limits):
@@ -156,7 +157,7 @@ def test_what_a_trimmed_upload_says_is_what_trimming_leaves():
 def test_the_report_counts_conflicts():
     remembered = []
     ctx = context(remembered=remembered)
-    model = finish(Ties(keep=0.3).run(ctx))
+    model = finished(Ties(keep=0.3).run(ctx))
     start = model_state(ctx.initial_model())
     signs = [torch.cat([(s[n] - start[n]).flatten() for n in start]).sign() for s in remembered[0]]
     both = sum(1 for column in zip(*(s.tolist() for s in signs), strict=True) if {1.0, -1.0} <= set(column))

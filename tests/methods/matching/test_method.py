@@ -10,7 +10,8 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching.method import RULES, Matching
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, model_state
-from tests.methods.test_fisher_merge import context, finish
+from fedlab_nb.study.experiment import finished
+from tests.methods.test_fisher_merge import context
 
 EXACT = torch.float64
 ORDERS = [rule for rule in RULES if rule != "pfnm"]
@@ -39,7 +40,7 @@ def test_permuted_copies_average_to_the_network_itself(rule):
     stream = torch.Generator().manual_seed(1)
     copies = [permuted(state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units]) for _ in range(3)]
     x = torch.rand(20, 1, 8, 8, dtype=EXACT, generator=stream)
-    model = finish(Matching(rule=rule).run(in_context(copies)))
+    model = finished(Matching(rule=rule).run(in_context(copies)))
     one = model.clients.module(0)
     assert (model.logits(x) - one(x)).abs().max() < 1e-10
     assert (model.average.logits(x) - one(x)).abs().max() > 0.01
@@ -48,7 +49,7 @@ def test_permuted_copies_average_to_the_network_itself(rule):
 @pytest.mark.parametrize("rule", ORDERS)
 def test_equal_networks_stay_as_they_are(rule):
     """One start and no training: every order is 0, 1, 2, …"""
-    model = finish(Matching(rule=rule).run(in_context([initial()] * 3)))
+    model = finished(Matching(rule=rule).run(in_context([initial()] * 3)))
     report = model.report
     assert np.array_equal(report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1)))
     assert report.moved == [0.0] * 3 and report.distances == [[0.0, 0.0]] * 3
@@ -59,7 +60,7 @@ def test_equal_networks_stay_as_they_are(rule):
 @pytest.mark.parametrize("rule", ORDERS)
 def test_one_client_is_left_alone(rule):
     remembered = []
-    model = finish(Matching(rule=rule).run(context(1, remembered=remembered)))
+    model = finished(Matching(rule=rule).run(context(1, remembered=remembered)))
     assert all(torch.equal(t, remembered[0][0][name]) for name, t in model_state(model.module).items())
 
 
@@ -67,7 +68,7 @@ def test_one_client_of_pfnm_is_itself_but_for_the_prior():
     """σ0 → ∞: no shrinking, and the classes that the client has keep their weights."""
     remembered = []
     ctx = context(1, model="mlp1", remembered=remembered)
-    model = finish(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
+    model = finished(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
     held_classes = torch.bincount(ctx.private.train(0)[1], minlength=10) > 0
     state = model_state(model.module)
     for name, tensor in remembered[0][0].items():
@@ -81,7 +82,7 @@ def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
     remembered = []
     ctx = context(4, remembered=remembered)
     ctx.init = "different"
-    model = finish(Matching(rule=rule, weights=weights).run(ctx))
+    model = finished(Matching(rule=rule, weights=weights).run(ctx))
     report, wiring = model.report, wiring_of(model.module)
     orders = [torch.as_tensor(own).split(report.units) for own in report.orders]
     states = [permuted(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
@@ -97,7 +98,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
     remembered = []
     ctx = context(4, remembered=remembered)
     ctx.init = "different"
-    report = finish(Matching(sweeps=0).run(ctx)).report
+    report = finished(Matching(sweeps=0).run(ctx)).report
     assert report.moved[report.reference] == 0 and all(
         m > 0 for k, m in enumerate(report.moved) if k != report.reference
     )
@@ -114,14 +115,14 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
 def test_bytes(rule, model, init):
     ctx = context(3, model=model, dtype=torch.float32)
     ctx.init = init
-    out = finish(Matching(rule=rule).run(ctx))
+    out = finished(Matching(rule=rule).run(ctx))
     d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
     up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}
 
 
 def test_measured_adds_the_plain_average():
-    model = finish(Matching().run(context(3)))
+    model = finished(Matching().run(context(3)))
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
     report = model.measured(x, y)
     assert report.others() == {"plain average": model.average.accuracy(x, y)}
