@@ -10,7 +10,7 @@ from ..errors import parsed
 
 LARGEST = 1e30  # infinite and undefined numbers are no answers
 PER_CENT = ("%", "percent", "per cent")
-TYPED = re.compile(r"[=≈~ ]*(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number, and a unit or none
+TYPED = re.compile(r"(?:[^\W\d_]+ *(?==))?[=≈~>≥ ]*(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
 GROUPED = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?")  # 16,040 or 1 234 567.8
 

@@ -20,6 +20,7 @@ from .claims import CLEAR, SHORT, Gap, still
 from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, LOGITS, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
+from .soft_labels import SOFT
 from .view import Card, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
@@ -112,4 +113,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha, **LOGITS))
 
 
-q1, q2, q3 = exercises(__name__, q3=(no_student_above, solution_runs))
+q1, q2, q3, q4 = exercises(__name__, q3=(no_student_above, solution_runs), q4=SOFT)

@@ -5,8 +5,11 @@
 Wrong solutions that people often write are functions too: an answer that returns what one of them returns gets the
 text that the exercise's TOML table `slips` has under its name. So feedback names the mistake, and any solution that
 returns the right values is right, however it is written. Nothing here raises: a learner's error becomes a sentence.
+A mistake in an axis stops most functions. To name it, give hidden inputs in which these axes are equally long: there
+it returns numbers, and a slip that does the same, and stops where the answer stops, is the one.
 """
 
+import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +41,12 @@ class Build:
 
 
 def close(returned: Any, wanted: Any, arguments: tuple = ()) -> bool:
-    """Whether two values are arrays of the same shape and, to 1e-6, the same numbers."""
+    """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of such arrays."""
+    if isinstance(wanted, Mapping):
+        same = isinstance(returned, Mapping) and returned.keys() == wanted.keys()
+        return same and all(close(returned[key], wanted[key]) for key in wanted)
     one, other = numbers(returned), numbers(wanted)
-    return one is not None and other is not None and one.shape == other.shape and np.allclose(one, other, 1e-6, 1e-8)
+    return one is not None and other is not None and one.shape == other.shape and np.allclose(one, other, 1e-5, 1e-6)
 
 
 def numbers(value: Any) -> np.ndarray | None:
@@ -52,8 +58,9 @@ def numbers(value: Any) -> np.ndarray | None:
 
 
 def untouched(value: Any) -> bool:
-    """Whether `value` is what an untouched stub is or returns."""
-    return value is None or value is ...
+    """Whether `value` is what an untouched stub is or returns: nothing, dots, or a dict with nothing or dots in it."""
+    inside = value.values() if isinstance(value, Mapping) else ()
+    return value is None or value is ... or any(map(untouched, inside))
 
 
 @dataclass(frozen=True)
@@ -74,27 +81,47 @@ class BuildProblem(Problem):
     def judge(self, answer: Any) -> Verdict:
         if not callable(answer):
             return Verdict("wrong", f"The answer is the function {self.name}, not {type(answer).__name__}.")
-        fitting = list(self.slips)
-        first = ""
+        fitting, first, stopped = list(self.slips), "", ""
         for arguments in self.inputs():
-            try:
-                returned = answer(*copied(arguments))
-            except Exception as error:
-                text = " ".join(str(error).split())
-                return Verdict("wrong", f"{self.name} stopped with {type(error).__name__}: {text}")
+            returned = tried(answer, arguments)
             if untouched(returned):
                 return Verdict("unattempted", f"{self.name} returns nothing yet.")
+            fitting = [slip for slip in fitting if alike(returned, tried(slip[0], arguments))]
+            if isinstance(returned, Exception):
+                text = " ".join(str(returned).split())
+                stopped = stopped or f"{self.name} stopped with {type(returned).__name__}: {text}"
+                continue
             wanted = self.right_answer(*copied(arguments))
-            fitting = [slip for slip in fitting if close(returned, slip[0](*copied(arguments)))]
             if not first and not self.accepts(returned, wanted, arguments):
                 first = difference(self.name, returned, wanted)
-        if not first:
+        if not first and not stopped:
             return Verdict("right", "Yes: right for all hidden inputs.")
-        return Verdict("wrong", fitting[0][1] if fitting else first)
+        return Verdict("wrong", fitting[0][1] if first and fitting else stopped or first)
+
+
+def tried(function: Function, arguments: tuple) -> Any:
+    """What the function returns, or the error that stops it."""
+    try:
+        return function(*copied(arguments))
+    except Exception as error:
+        return error
+
+
+def alike(returned: Any, other: Any) -> bool:
+    """Whether both are errors, or the same numbers. A wrong axis is an error only where two lengths differ."""
+    if isinstance(returned, Exception) or isinstance(other, Exception):
+        return isinstance(returned, Exception) and isinstance(other, Exception)
+    return close(returned, other)
 
 
 def difference(name: str, returned: Any, wanted: Any) -> str:
     """What is wrong with a value, where no known mistake explains it."""
+    if isinstance(wanted, Mapping):
+        keys = ", ".join(map(repr, wanted))
+        if not isinstance(returned, Mapping) or returned.keys() != wanted.keys():
+            return f"{name} does not return a dict with the keys {keys}."
+        key = next(key for key in wanted if not close(returned[key], wanted[key]))
+        return difference(f"{name}, in the entry {key!r},", returned[key], wanted[key])
     one, other = numbers(returned), numbers(wanted)
     if one is None:
         return f"{name} returns {type(returned).__name__}; return numbers."
@@ -105,4 +132,4 @@ def difference(name: str, returned: Any, wanted: Any) -> str:
 
 def copied(arguments: tuple) -> tuple:
     """The arguments anew, so that an answer that writes into them spoils nothing."""
-    return tuple(np.array(part, copy=True) if isinstance(part, np.ndarray) else part for part in arguments)
+    return copy.deepcopy(arguments)

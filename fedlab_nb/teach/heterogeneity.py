@@ -1,4 +1,4 @@
-"""Lesson 01, label skew: its worked numbers and its two exercises.
+"""Lesson 01, label skew: its worked numbers and its three exercises.
 
 Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
 ten clients, the classroom preset); nothing is written into the text by hand.
@@ -18,6 +18,7 @@ from .exercises import exercises
 from .problem import Verdict
 from .runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs, said
 from .view import Card, Sheet, worked
+from .weighted_mean import FEDAVG
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
 
@@ -103,7 +104,8 @@ def reality() -> Card:
         rules = ", ".join(f"mean of {rule} {accuracy:.0f} %" for rule, accuracy in means.items())
         lines.append(f"α = {alpha:g}: {rules}, {said(runs(tuple(others), alpha), others)}")
     everything = percent(runs("centralized", 0.1), "centralized")
-    return worked(*lines, f"all data in one place, which nobody may do: {everything:.0f} % (means of {SEEDS} seeds)")
+    pooled = f"all data in one place, for comparison: {everything:.0f} % (means of {SEEDS} seeds)"
+    return worked(*lines, pooled)
 
 
 # ------------------------------------------------------------------------------------------------------ exercises
@@ -122,4 +124,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS))
 
 
-q1, q2 = exercises(__name__, q2=(two_settings, solution_runs))
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=FEDAVG)

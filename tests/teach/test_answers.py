@@ -19,6 +19,10 @@ from fedlab_nb.teach.answers import readings
         ("-1", -1),
         ("−1", -1),
         ("≈ 0.19", 0.19),
+        ("= 0.19", 0.19),
+        ("> 1.25", 1.25),
+        ("λ = 1.25", 1.25),
+        ("T=8", 8),
         ("1e-3", 0.001),
         ("9/4", 2.25),
         ("9 / 4", 2.25),
@@ -62,7 +66,7 @@ def test_a_comma_or_point_before_three_digits_has_two_readings():
     [
         None, ..., True, [2], "", " ", "half", "2 or 3", "two 2", "2..5", "1/0", "1/2/3", "nan", "inf", "1e999",
         "9" * 400, 10**400, "1e29/1e-29", "12,34,5", "16 04", float("nan"), float("inf"), "%", "-", "2 1/", "/2",
-        "400 bits",
+        "400 bits", "x = y", "λ 8", "< 8",
     ],
 )  # fmt: skip
 def test_no_number(answer):

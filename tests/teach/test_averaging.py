@@ -1,10 +1,13 @@
 """Lesson 02: exercises in three states, worked numbers against another derivation."""
 
+import numpy as np
 import pytest
 import torch
 from toy_outcomes import toy
 
+from fedlab_nb.declared import declared
 from fedlab_nb.teach import averaging as lesson
+from fedlab_nb.teach import soft_labels
 
 
 def record(alpha, gaps, method="feddf", first=0, **other):
@@ -18,7 +21,16 @@ def record(alpha, gaps, method="feddf", first=0, **other):
 
 @pytest.mark.parametrize(
     ("answer", "state"),
-    [(None, "unattempted"), (0.193, "right"), (0.1927, "right"), (0.223, "wrong"), (0.376, "wrong"), (0.278, "wrong")],
+    [
+        (None, "unattempted"),
+        (0.193, "right"),
+        (0.1927, "right"),
+        ("0.19", "right"),  # the lesson prints two decimals
+        ("0,193 nats", "right"),
+        (0.223, "wrong"),
+        (0.376, "wrong"),
+        (0.278, "wrong"),
+    ],
 )
 def test_exercise_1(answer, state):
     assert lesson.q1.problem.check(answer).state == state
@@ -33,7 +45,17 @@ def test_exercise_1_is_torch_s_divergence():
 
 
 @pytest.mark.parametrize(
-    ("answer", "state"), [(None, "unattempted"), (0.731, "right"), (0.98, "wrong"), (0.245, "wrong"), (0.269, "wrong")]
+    ("answer", "state"),
+    [
+        (None, "unattempted"),
+        (0.731, "right"),
+        ("0.73", "right"),
+        ("73 %", "right"),
+        ("73.1 percent", "right"),
+        (0.98, "wrong"),
+        (0.245, "wrong"),
+        (0.269, "wrong"),
+    ],
 )
 def test_exercise_2(answer, state):
     assert lesson.q2.problem.check(answer).state == state
@@ -63,6 +85,67 @@ def test_exercise_2_is_torch_s_softmax():
 def test_exercise_3(runs, state, words):
     verdict = lesson.q3.problem.check(runs)
     assert verdict.state == state and words in verdict.message
+
+
+# ------------------------------------------------------------------------------------------------ to build
+def by_loop(logits, temperature):
+    clients, images, classes = logits.shape
+    rows = []
+    for i in range(images):
+        mean = [sum(logits[k, i, c] for k in range(clients)) / clients for c in range(classes)]
+        powers = [np.e ** (value / temperature) for value in mean]
+        rows.append([power / sum(powers) for power in powers])
+    return rows
+
+
+def by_torch(logits, temperature):
+    return (torch.tensor(logits, dtype=torch.float32).mean(0) / temperature).softmax(-1)
+
+
+def without_keepdims(logits, temperature):
+    powers = np.exp(logits.mean(0) / temperature)
+    return powers / powers.sum(axis=1)
+
+
+def of(z):
+    return torch.as_tensor(z).softmax(-1).numpy()
+
+
+@pytest.mark.parametrize(("answer", "state", "words"), [
+    (by_loop, "right", "hidden inputs"),
+    (by_torch, "right", "hidden inputs"),
+    (None, "unattempted", ""),
+    (lambda logits, temperature: ..., "unattempted", ""),
+    (lambda logits, temperature: None, "unattempted", ""),
+    (lambda z, t: torch.as_tensor(z.mean(0) / t).softmax(0), "wrong", "Your columns add up to one"),
+    (lambda z, t: of(z / t).mean(0), "wrong", "Take the mean of the logits first"),
+    (without_keepdims, "wrong", "Keep the axis"),
+    (lambda z, t: of(z.mean(1) / t), "wrong", "mean over the clients: axis 0"),
+    (lambda z, t: of(z.sum(0) / t), "wrong", "their mean: divide"),
+    (lambda z, t: of(t * z.mean(0)), "wrong", "You multiply by τ"),
+    (lambda z, t: of(z.mean(0)) / t, "wrong", "You divide the probabilities"),
+    (lambda z, t: by_torch(z, t).T, "wrong", "one row for each image"),
+    (lambda z, t: np.exp(z) / T, "wrong", "soft_labels stopped with NameError"),  # noqa: F821
+])  # fmt: skip
+def test_exercise_4(answer, state, words):
+    verdict = lesson.q4.problem.check(answer)
+    assert verdict.state == state and words in verdict.message
+
+
+def test_exercise_4_gives_the_student_what_the_methods_loss_compares_with():
+    """Where the student says what `soft_labels` returns, the loss of distillation is zero."""
+    from fedlab_nb.training.distill import kl_each
+
+    for logits, tau in soft_labels.hidden_inputs():
+        student = tau * torch.from_numpy(np.log(soft_labels.right(logits, tau)))
+        assert kl_each(torch.from_numpy(logits).mean(0), student, tau).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("slip", soft_labels.SOFT.slips)
+def test_exercise_4_names_each_mistake(slip):
+    verdict = lesson.q4.problem.check(soft_labels.SOFT.slips[slip])
+    text = declared("teach/averaging.toml")["q4"]["slips"][slip]
+    assert (verdict.state, verdict.message) == ("wrong", text)
 
 
 def test_hints_and_solutions_speak():

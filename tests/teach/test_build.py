@@ -91,6 +91,32 @@ def test_a_mistake_that_shows_on_some_inputs_only_is_named(made):
     assert made.check(sometimes).message == "Each client counts the same."
 
 
+def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
+    """The weights meet the columns: that runs where rows and columns are as many, and stops elsewhere."""
+    square = lambda: [(np.random.default_rng(1).normal(size=(4, 4)), np.arange(1.0, 5)), *inputs()]  # noqa: E731
+    columns = lambda values, weights: (values * weights).sum(0) / weights.sum()  # noqa: E731
+    words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
+    judged = Build("mean", weighted_mean, square, {**BUILD.slips, "columns": columns})
+    made = problem("q4", TABLE | {"slips": words}, "mine.toml", judged)
+    assert made.check(lambda v, w: np.einsum("ij,j->j", v, w) / w.sum()).message == "The weights belong to the rows."
+    assert made.check(lambda v, w: v @ u).message.startswith("mean stopped with NameError")  # noqa: F821
+    assert made.check(weighted_mean).state == "right"
+
+
+def test_dicts_of_arrays_are_judged_entry_by_entry():
+    both = lambda values, weights: {"sum": values.sum(0), "mean": weighted_mean(values, weights)}  # noqa: E731
+    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build("both", both, inputs))
+    assert made.check(both).state == "right"
+    assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
+    assert (
+        made.check(lambda v, w: {"mean": v.sum(0)}).message
+        == "both does not return a dict with the keys 'sum', 'mean'."
+    )
+    assert made.check(weighted_mean).message == "both does not return a dict with the keys 'sum', 'mean'."
+    wrong = lambda v, w: {"sum": v.sum(0), "mean": v.mean(0)[:2]}  # noqa: E731
+    assert "both, in the entry 'mean', returns the shape (2,)" in made.check(wrong).message
+
+
 def test_the_solution_shows_a_function_of_the_exercises_name(made):
     text = made.solution()
     assert text.startswith("For example:\ndef mean(values, weights):") and "weights.sum()" in text

@@ -1,10 +1,14 @@
 """Lesson 01: exercises in three states, worked numbers against another derivation, statements against real runs."""
 
+import numpy as np
 import pytest
+import torch
 from toy_outcomes import toy
 
 from fedlab_nb.data import federate
+from fedlab_nb.declared import declared
 from fedlab_nb.teach import heterogeneity as lesson
+from fedlab_nb.teach import weighted_mean
 
 
 def run(method, alpha, seed, accuracy, **other):
@@ -28,6 +32,10 @@ CLEAR, NOISE = pairs(0.1, [27, 21, 24]), pairs(0.03, [-4, 4, -4])
         (None, "unattempted"),
         (2.83, "right"),
         (8**0.5, "right"),
+        ("2.8", "right"),  # as the lesson rounds such numbers
+        ("2,83 classes", "right"),
+        ("≈ 2.83 effective classes", "right"),
+        ("", "unattempted"),
         (3, "wrong"),
         (1.04, "wrong"),
         (1.5, "wrong"),
@@ -78,6 +86,94 @@ def test_exercise_2_counts_a_repeated_seed_once():
 def test_exercise_2_solution_supports_the_claim():
     assert lesson.q2.problem.check(lesson.solution_runs()).state == "right"
     assert "Supported by your runs" in repr(lesson.q2.solution())
+
+
+# ------------------------------------------------------------------------------------------------ to build
+def by_loop(networks, counts):
+    """Adds into arrays of the input, with plain loops."""
+    for network, n in zip(networks, counts, strict=True):
+        for values in network.values():
+            values *= n
+    for network in networks[1:]:
+        for layer in network:
+            networks[0][layer] += network[layer]
+    return {layer: (values / sum(counts)).tolist() for layer, values in networks[0].items()}
+
+
+def by_numpy(networks, counts):
+    return {layer: np.average([n[layer] for n in networks], axis=0, weights=counts) for layer in networks[0]}
+
+
+def by_torch(networks, counts):
+    shares = torch.tensor(counts / counts.sum(), dtype=torch.float32)
+    stacks = {layer: torch.stack([torch.tensor(n[layer]).float() for n in networks]) for layer in networks[0]}
+    return {layer: torch.tensordot(shares, values, 1) for layer, values in stacks.items()}
+
+
+def stub(networks, counts):
+    average = {}
+    for layer in networks[0]:
+        average[layer] = ...
+    return average
+
+
+def overwritten(networks, counts):
+    average = {}
+    for network, n in zip(networks, counts, strict=True):
+        for layer in network:
+            average[layer] = n / sum(counts) * network[layer]
+    return average
+
+
+def whole_numbers(networks, counts):
+    return {layer: sum(n // sum(counts) * w[layer] for w, n in zip(networks, counts)) for layer in networks[0]}  # noqa: B905
+
+
+def begins_at_1(networks, counts):
+    ours = range(1, len(networks))
+    return {layer: sum(counts[k] / sum(counts) * networks[k][layer] for k in ours) for layer in networks[0]}
+
+
+@pytest.mark.parametrize(("answer", "state", "words"), [
+    (by_loop, "right", "hidden inputs"),
+    (by_numpy, "right", "hidden inputs"),
+    (by_torch, "right", "hidden inputs"),
+    (None, "unattempted", ""),
+    (stub, "unattempted", ""),
+    (lambda networks, counts: None, "unattempted", ""),
+    (lambda w, n: {layer: np.mean([k[layer] for k in w], axis=0) for layer in w[0]}, "wrong", "counts the same"),
+    (overwritten, "wrong", "Only the last client is left"),
+    (begins_at_1, "wrong", "The first client is missing"),
+    (lambda w, n: by_numpy(w, n[::-1].copy()), "wrong", ""),
+    (lambda w, n: by_numpy(w, np.sort(n)), "wrong", "order of size"),
+    (lambda w, n: {layer: by_numpy(w, n)[layer].T for layer in w[0]}, "wrong", "rows and columns"),
+    (lambda w, n: list(by_numpy(w, n).values()), "wrong", "dict with the keys 'hidden', 'bias', 'output'"),
+    (lambda w, n: {**by_numpy(w, n), "bias": w[0]["bias"]}, "wrong", "fedavg, in the entry 'bias', has the right"),
+    (lambda w, n: w[0]["input"], "wrong", "fedavg stopped with KeyError"),
+])  # fmt: skip
+def test_exercise_3(answer, state, words):
+    verdict = lesson.q3.problem.check(answer)
+    assert verdict.state == state and words in verdict.message
+
+
+def test_exercise_3_names_a_division_of_whole_numbers():
+    assert "n // N is a whole number" in lesson.q3.problem.check(whole_numbers).message
+
+
+@pytest.mark.parametrize("slip", weighted_mean.FEDAVG.slips)
+def test_exercise_3_names_each_mistake(slip):
+    verdict = lesson.q3.problem.check(weighted_mean.FEDAVG.slips[slip])
+    text = declared("teach/heterogeneity.toml")["q3"]["slips"][slip]
+    assert (verdict.state, verdict.message) == ("wrong", text)
+
+
+def test_exercise_3_is_what_the_method_does():
+    from fedlab_nb.methods.base import weighted_mean as of_the_method
+
+    for networks, counts in weighted_mean.hidden_inputs():
+        states = [{layer: torch.from_numpy(values) for layer, values in network.items()} for network in networks]
+        average, wanted = of_the_method(states, counts.tolist()), weighted_mean.right(networks, counts)
+        assert lesson.q3.problem.accepts({layer: average[layer] for layer in wanted}, wanted, ())
 
 
 def test_two_units_by_hand():

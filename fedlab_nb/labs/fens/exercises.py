@@ -1,6 +1,6 @@
-"""Lesson 03, FENS: its three exercises. One by hand, one on bytes, one on the learner's own record of runs.
+"""Lesson 03, FENS: its four exercises. By hand, on bytes, on the learner's own record of runs, and one to build.
 
-Their texts are in `exercises.toml`; here is what judges the record.
+Their texts are in `exercises.toml`; here is what judges the record, in `build.py` what judges the function.
 """
 
 from collections.abc import Hashable, Sequence
@@ -11,6 +11,7 @@ from ...teach.claims import BELOW, NOISE, Gap, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
+from .build import FENS
 
 
 def by_rule(outcome: Outcome) -> tuple[Hashable, str] | None:
@@ -38,4 +39,4 @@ def solution_runs() -> list[Outcome]:
     return [o for alpha in (0.05, 1) for rule in rules for o in runs(["fens"], alpha, seeds=MANY, **rule)]
 
 
-q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))
+q1, q2, q3, q4 = exercises(__name__, q3=(two_skews, solution_runs), q4=FENS)

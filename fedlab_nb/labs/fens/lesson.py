@@ -17,10 +17,10 @@ from ...teach.runs import MANY, SEEDS, apart, runs
 from ...teach.runs import percent as accuracy
 from ...teach.view import Card, worked
 from .by_hand import first, identity, sum_for_one
-from .exercises import q1, q2, q3
+from .exercises import q1, q2, q3, q4
 from .numbers import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, Forgotten, bytes_by_part, likeness
 
-__all__ = ["accuracy", "identity", "q1", "q2", "q3", "sum_for_one"]  # used by the notebook, made elsewhere
+__all__ = ["accuracy", "identity", "q1", "q2", "q3", "q4", "sum_for_one"]  # used by the notebook, made elsewhere
 
 FATES = tuple(declared("labs/fens/words.toml")["fates"])
 

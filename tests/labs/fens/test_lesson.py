@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from toy_outcomes import toy
 
+from fedlab_nb.declared import declared
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.fens import lesson
+from fedlab_nb.labs.fens import build, lesson
 
 
 def run(rule, alpha, seed, accuracy, **other):
@@ -26,7 +28,17 @@ CLEAR, NOISE, WORSE = pairs(0.1, [18, 24, 15]), pairs(1, [-4, 0, 2]), pairs(10, 
 
 @pytest.mark.parametrize(
     ("answer", "state"),
-    [(None, "unattempted"), (1.25, "right"), (5 / 4, "right"), (2.5, "wrong"), (0.5, "wrong"), ("one", "wrong")],
+    [
+        (None, "unattempted"),
+        (1.25, "right"),
+        ("5/4", "right"),
+        ("1 1/4", "right"),
+        ("> 1,25", "right"),
+        ("λ = 1.25", "right"),
+        (2.5, "wrong"),
+        (0.5, "wrong"),
+        ("one", "wrong"),
+    ],
 )
 def test_exercise_1(answer, state):
     assert lesson.q1.problem.check(answer).state == state
@@ -41,7 +53,16 @@ def test_exercise_1_by_trying_it():
 
 @pytest.mark.parametrize(
     ("answer", "state"),
-    [(None, "unattempted"), (8, "right"), (8.0, "right"), (7, "wrong"), (7.25, "wrong"), (26, "wrong")],
+    [
+        (None, "unattempted"),
+        (8, "right"),
+        ("8.0", "right"),
+        ("8 rounds", "right"),
+        ("T = 8", "right"),
+        (7, "wrong"),
+        (7.25, "wrong"),
+        (26, "wrong"),
+    ],
 )
 def test_exercise_2(answer, state):
     assert lesson.q2.problem.check(answer).state == state
@@ -74,6 +95,60 @@ def test_exercise_3(record, state, words):
     verdict = lesson.q3.problem.check(record)
     assert verdict.state == state
     assert words in verdict.message
+
+
+# ------------------------------------------------------------------------------------------------ to build
+def by_loop(logits, weights):
+    total = np.zeros(logits.shape[1:])
+    for client, own in zip(logits, weights, strict=True):
+        for i, row in enumerate(client):
+            total[i] += own * row
+    return total
+
+
+def by_torch(logits, weights):
+    return torch.einsum("mnc,mc->nc", torch.tensor(logits).float(), torch.tensor(weights).float())
+
+
+@pytest.mark.parametrize(("answer", "state", "words"), [
+    (by_loop, "right", "hidden inputs"),
+    (by_torch, "right", "hidden inputs"),
+    (None, "unattempted", ""),
+    (lambda logits, weights: ..., "unattempted", ""),
+    (lambda logits, weights: None, "unattempted", ""),
+    (lambda z, w: (z * w).sum(0), "wrong", "Give λ an axis for the images"),
+    (lambda z, w: np.einsum("mnc,cm->nc", z, w), "wrong", "λ is turned round"),
+    (lambda z, w: np.mean([k * own for k, own in zip(z, w, strict=True)], axis=0), "wrong", "no 1/M in its sum"),
+    (lambda z, w: np.average(z, axis=0), "wrong", "That is the plain average"),
+    (lambda z, w: by_loop(z, w) / w.sum(axis=0), "wrong", "some are below zero"),
+    (lambda z, w: np.einsum("mnc,mc->nm", z, w), "wrong", "You add over the classes"),
+    (lambda z, w: by_loop(z[1:], w[1:]), "wrong", "The first client is missing"),
+    (lambda z, w: by_torch(z, w).softmax(1), "wrong", "softmax at the end"),
+    (lambda z, w: by_torch(z, w).argmax(1), "wrong", "digit with the largest sum"),
+    (lambda z, w: by_loop(z, w).T, "wrong", "one row for each image"),
+    (lambda z, w: z @ w, "wrong", ""),
+    (lambda z, w: z * lam, "wrong", "weighted_sum stopped with NameError"),  # noqa: F821
+])  # fmt: skip
+def test_exercise_4(answer, state, words):
+    verdict = lesson.q4.problem.check(answer)
+    assert verdict.state == state and words in verdict.message
+
+
+@pytest.mark.parametrize("slip", build.FENS.slips)
+def test_exercise_4_names_each_mistake(slip):
+    verdict = lesson.q4.problem.check(build.FENS.slips[slip])
+    text = declared("labs/fens/exercises.toml")["q4"]["slips"][slip]
+    assert (verdict.state, verdict.message) == ("wrong", text)
+
+
+def test_exercise_4_is_what_the_aggregator_computes():
+    from fedlab_nb.methods.fens.aggregators import per_class
+
+    for logits, weights in build.hidden_inputs():
+        rule = per_class(*weights.shape).double()
+        rule.table.data = torch.from_numpy(weights)
+        answer = rule(torch.from_numpy(logits).transpose(0, 1)).detach().numpy()
+        assert lesson.q4.problem.accepts(answer, build.right(logits, weights), ())
 
 
 @pytest.fixture(scope="module")
