@@ -1,4 +1,5 @@
-"""A panel as a page of its own, for a classroom screen: `fedlab-nb voila`, `fedlab-nb voila fens --theme dark`.
+"""A panel as a page of its own, for a classroom screen: `fedlab-nb voila`, `fedlab-nb voila compare`,
+`fedlab-nb voila fens --theme dark`.
 
 Voilà serves a notebook of one cell, which is made here and thrown away afterwards. Like the course's server it binds to
 127.0.0.1 with a token. The page loads nothing from elsewhere, see the template in `server_files/voila`.
@@ -22,12 +23,13 @@ from .jupyter import free_port, has_browser, serve, server_environment
 
 THEMES = ("light", "dark")
 PLAYGROUND = "playground"
+PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}  # the functions that make them
 
 
 def open_page(
     panel: str = PLAYGROUND, theme: str = "light", browser: bool = True, settings: Mapping[str, Any] | None = None
 ) -> int:
-    """Serve `panel` (the playground, or the lab of a method) until Ctrl-C; returns the server's exit code.
+    """Serve `panel` (playground, compare, race, or the lab of a method) until Ctrl-C; returns the server's exit code.
 
     settings: starting values of the panel. RunError if Voilà is not installed, UsageError for a wrong name or theme.
     """
@@ -54,10 +56,11 @@ def source(panel: str, settings: Mapping[str, Any]) -> str:
         from . import labs, panels
         from .methods import METHODS
 
-        choose("panel", panel, (PLAYGROUND, *METHODS))
-        tried = panels.playground(**settings) if panel == PLAYGROUND else labs.lab(panel, **settings)
+        choose("panel", panel, (*PANELS, *METHODS))
+        known = panel in PANELS
+        tried = getattr(panels, PANELS[panel])(**settings) if known else labs.lab(panel, **settings)
         tried.close()
-    name = "playground(" if panel == PLAYGROUND else f"lab({panel!r}, "
+    name = f"{PANELS[panel]}(" if panel in PANELS else f"lab({panel!r}, "
     return f"import os\nos.chdir({os.getcwd()!r})\nimport fedlab_nb as fl\nfl.{name}**{dict(settings)!r})"
 
 

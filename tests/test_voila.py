@@ -63,6 +63,12 @@ def test_the_lab_of_a_method(served):
     assert served["notebook"].cells[0].source.endswith("fl.lab('fedov', **{})")
 
 
+@pytest.mark.parametrize(("panel", "call"), [("compare", "fl.comparison("), ("race", "fl.race(")])
+def test_compare_and_race(served, panel, call):
+    voila.open_page(panel, settings={"alpha": 0.5})
+    assert served["notebook"].cells[0].source.endswith(call + "**{'alpha': 0.5})")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

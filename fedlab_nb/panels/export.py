@@ -1,4 +1,6 @@
-"""What a panel gives away: a folder with runs.csv, runs.json, each picture as PNG and SVG; and the Python lines."""
+"""What a panel gives away: a folder with runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; and the Python
+lines.
+"""
 
 import csv
 import json
@@ -26,7 +28,8 @@ def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code:
             writer.writeheader()
             writer.writerows(rows)
         (place / "runs.json").write_text(json.dumps(details(runs), indent=1, default=plain), encoding="utf-8")
-        (place / "reproduce.py").write_text(code + "\n", encoding="utf-8")
+        again = script(runs) if runs.outcomes else code
+        (place / "reproduce.py").write_text(again + "\n", encoding="utf-8")
         for name, picture in pictures.items():
             if picture.figure is not None:
                 picture.save(place / f"{name}.png")
@@ -63,22 +66,55 @@ def plain(value: Any) -> Any:
 
 def code(methods: Sequence[str], settings: Mapping[str, Any], runs: Runs) -> str:
     """The Python lines that do what Run would do now, and what the pinned runs were."""
-    name = settings.get("dataset", "")
-    memory = f"# {name!r} is in this session's memory: elsewhere, fl.add_dataset({name!r}, ...) first"
-    lines = [
-        "import fedlab_nb as fl",
-        memory if in_memory(name) is not None else "",
-        f"outs = {python(methods, settings)}",
-    ]
+    lines = ["import fedlab_nb as fl", *remarks([settings]), f"outs = {python(methods, settings)}"]
     for run in dict.fromkeys(row.run for row in runs.rows if row.pinned):
         rows = [row for row in runs.rows if row.pinned and row.run == run]
         lines.append(f"run_{run} = {python([row.method for row in rows], rows[0].settings)}")
     return "\n".join([*lines, "outs.table()"])
 
 
-def python(methods: Sequence[str], settings: Mapping[str, Any]) -> str:
-    """The Python line that does what Run does."""
-    given = ", ".join(f"{key}={value!r}" for key, value in settings.items() if "." not in key)
+SCRIPT = Path(__file__).with_name("reproduce.txt").read_text(encoding="utf-8")
+
+
+def script(runs: Runs) -> str:
+    """A Python file that computes every result of runs.csv again and prints it beside the exported one."""
+    calls = []
+    for run in dict.fromkeys(row.run for row in runs.rows):
+        rows = [row for row in runs.rows if row.run == run]
+        for seeds in dict.fromkeys(tuple(row.outcomes) for row in rows if row.outcomes):
+            methods = [row.method for row in rows if tuple(row.outcomes) == seeds]
+            for first, count in stretches(seeds):
+                settings = {**rows[0].settings, "seed": first, "seeds": count}
+                calls.append(f"results += [({run}, o) for o in {python(methods, settings, cache='CACHE')}]")
+    notes = remarks([row.settings for row in runs.rows])
+    return SCRIPT.replace("# RUNS", "\n".join([*notes, *calls])).strip()
+
+
+def stretches(seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """Seeds as (first, how many) without gaps: (0, 1, 2, 5) -> [(0, 3), (5, 1)]; a stopped run can have gaps."""
+    found: list[tuple[int, int]] = []
+    for seed in sorted(seeds):
+        if found and sum(found[-1]) == seed:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((seed, 1))
+    return found
+
+
+def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to be done first, elsewhere: data sets of this session's memory are not in the package."""
+    names = dict.fromkeys(str(each.get("dataset", "")) for each in settings)
+    return [
+        f"# {name!r} is in this session's memory: elsewhere, fl.add_dataset({name!r}, ...) first"
+        for name in names
+        if in_memory(name) is not None
+    ]
+
+
+def python(methods: Sequence[str], settings: Mapping[str, Any], **more: str) -> str:
+    """The Python line that does what Run does; `more`: further arguments, as code."""
+    given = [f"{key}={value!r}" for key, value in settings.items() if "." not in key and key not in more]
+    given += [f"{key}={value}" for key, value in more.items()]
     dotted = {key: value for key, value in settings.items() if "." in key}
-    given += f", **{dotted!r}" if dotted else ""
-    return f"fl.compare({list(methods)!r}, {given})"
+    given += [f"**{dotted!r}"] if dotted else []
+    return f"fl.compare({', '.join([repr(list(methods)), *given])})"

@@ -6,6 +6,7 @@ from statistics import mean
 from typing import Any
 
 from ..study.statistics import Band
+from ..study.table import data_size as data_size
 
 
 def percent(share: float) -> str:
@@ -27,15 +28,6 @@ def marked_words(client: int | None, klass: int | None) -> str:
     """What an alt text adds about a client and a class that are looked at: ' Client 3 is marked.'"""
     text = "" if client is None else f" Client {client} is marked."
     return text + ("" if klass is None else f" Class number {klass} is marked.")
-
-
-def data_size(count: float) -> str:
-    """Bytes in decimal units: 26280 -> '26.3 kB'."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
 
 
 def listed(words: Sequence[str]) -> str:

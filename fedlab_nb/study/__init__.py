@@ -9,13 +9,14 @@ from typing import Any
 
 from . import engine
 from .engine import sweep
-from .experiment import Event, Outcomes, compare, job, run
+from .experiment import Event, compare, job, run
 from .grid import Study
 from .outcome import Outcome
 from .overview import Overview, plan
 from .results import Results
 from .settings import Plan, Settings
 from .store import Store, StoreWarning, store_folder
+from .table import Outcomes, Table
 
 
 class _Room(types.ModuleType):

@@ -30,6 +30,7 @@ from .outcome import Outcome
 from .seed_batching import SEEDS, Party, companions, train_parties
 from .settings import Plan, Settings, plans_for
 from .store import Store
+from .table import Outcomes
 from .validation import validation_samples
 
 TEST_POINTS = 500
@@ -338,21 +339,6 @@ def events(plans: Sequence[Sequence[Plan]], cache: bool, whole: bool = False) ->
             except Exception as error:
                 yield Event(work.name, work.settings.seed, "failed", error=error)
     return outcomes
-
-
-class Outcomes(list):
-    """Outcomes of a comparison, with their table."""
-
-    def table(self) -> list[dict[str, Any]]:
-        """One row an outcome: the keys that the command line prints."""
-        return [outcome.to_json() for outcome in self]
-
-    def mean(self, method: str) -> float:
-        """Mean test accuracy of `method` over the seeds."""
-        values = [outcome.accuracy for outcome in self if outcome.method == method]
-        if not values:
-            raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
-        return sum(values) / len(values)
 
 
 def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:

@@ -3,6 +3,7 @@
 import base64
 import csv
 import json
+import runpy
 import threading
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import playground, saved
+from fedlab_nb.panels import export, playground, saved
 from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
@@ -163,6 +164,35 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
     panel.runs_panel.folder.value = str(tmp_path / "file" / "below")
     panel.runs_panel.export.click()
     assert "choose another folder" in panel.controls.error.value
+
+
+def test_the_exported_script_computes_every_run_again(tmp_path, capsys):
+    panel = playground(methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
+    try:
+        panel.run(wait=True, timeout=60)
+        panel.controls.alpha.value, panel.controls.seeds.value = 1, 1
+        panel.run(wait=True, timeout=60)
+        place = panel.export(tmp_path / "mine")
+    finally:
+        panel.close()
+    assert (place / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 2
+    runpy.run_path(str(place / "reproduce.py"))
+    head, *lines, end = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        *(["1", method, seed] for seed in "01" for method in ("local", "fedavg")),
+        *(["2", method, "0"] for method in ("local", "fedavg")),
+    ]
+    assert all(line.split()[3] == line.split()[5] for line in lines), lines
+    assert end.startswith("All 6 results")
+    rows = (place / "runs.csv").read_text(encoding="utf-8")
+    accuracy = next(csv.DictReader(rows.splitlines()))["accuracy"]
+    (place / "runs.csv").write_text(rows.replace(f",{accuracy},", ",0.123,", 1), encoding="utf-8")
+    runpy.run_path(str(place / "reproduce.py"))
+    assert "1 of 6 results differ" in capsys.readouterr().out
+
+
+def test_a_stopped_run_is_computed_again_as_far_as_it_came():
+    assert export.stretches((0, 1, 2, 5)) == [(0, 3), (5, 1)] and export.stretches(()) == []
 
 
 def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
