@@ -1,6 +1,6 @@
-"""Lesson 05, Co-Boosting: its three exercises. The third is judged on the learner's own runs.
+"""Lesson 05, Co-Boosting: its four exercises: two by hand, one on the learner's own runs, one to build.
 
-Their texts are in `exercises.toml`; here is what judges the record.
+Their texts are in `exercises.toml`; here is what judges the record. `build` judges the function.
 """
 
 from collections import defaultdict
@@ -12,6 +12,7 @@ from ...teach.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import LOGITS, alike, runs
+from .build import STEP
 
 
 # ------------------------------------------------------------------------------------------------------ exercise 3
@@ -49,4 +50,4 @@ def solution_runs() -> Outcomes:
     return Outcomes(o for alpha in (0.3, 3) for o in runs(methods, alpha, seeds=5, **LOGITS))
 
 
-q1, q2, q3 = exercises(__name__, q3=(two_settings, solution_runs))
+q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=STEP)

@@ -24,12 +24,12 @@ from ...teach.runs import LOGITS, MANY, accuracies, by_seed
 from ...teach.runs import runs as lesson_runs
 from ...teach.view import Card, worked
 from ..runs import where
-from .exercises import q1, q2, q3, solution_runs
+from .exercises import q1, q2, q3, q4, solution_runs
 from .numbers import FROM_REAL, NAMES, by_class, client_logits, correct, halves, last_of_ensemble, server_points
 from .plots.curves import against, curves
 from .plots.weights import trajectories
 
-__all__ = ["q1", "q2", "q3", "solution_runs"]
+__all__ = ["q1", "q2", "q3", "q4", "solution_runs"]
 
 
 # ------------------------------------------------------------------------------------------------------ runs

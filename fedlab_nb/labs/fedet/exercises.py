@@ -1,6 +1,6 @@
-"""Lesson 04, Fed-ET: its three exercises.
+"""Lesson 04, Fed-ET: its four exercises: two by hand, one on the learner's own record of runs, one to build.
 
-Their texts are in `exercises.toml`; here is what judges the record.
+Their texts are in `exercises.toml`; here is what judges the record. `build` judges the function.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from ...teach.claims import CLEAR, SHORT, Gap, still
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike
+from .build import CONSENSUS
 from .numbers import runs
 
 GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
@@ -48,4 +49,4 @@ def solution_runs() -> list[Any]:
     return [*runs(alpha=GOOD, seeds=MANY), *runs(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"})]
 
 
-q1, q2, q3 = exercises(__name__, q3=(public_data_decide, solution_runs))
+q1, q2, q3, q4 = exercises(__name__, q3=(public_data_decide, solution_runs), q4=CONSENSUS)

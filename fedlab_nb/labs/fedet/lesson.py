@@ -19,13 +19,13 @@ from ...teach.runs import MANY, SEEDS, accuracies, apart, by_seed
 from ...teach.runs import percent as mean_accuracy
 from ...teach.view import Card, worked
 from .bound import brier, label_distance, theorem_1
-from .exercises import q1, q2, q3
+from .exercises import q1, q2, q3, q4
 from .lab_runs import traffic_lines
-from .numbers import SIZES, by_dissent, first_reached, runs, share_right, votes, votes_on_test
+from .numbers import SIZES, by_dissent, first_reached, rule_of, runs, share_right, votes, votes_on_test
 from .numbers import thirds as thirds_of
 from .plots.bound import bound as bound_picture
 
-__all__ = ["SIZES", "q1", "q2", "q3"]  # used by the notebook, made elsewhere
+__all__ = ["SIZES", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
 
 LOUD, SAVINGS = (tuple(declared("labs/fedet/words.toml")[name]) for name in ("loud", "savings"))
 
@@ -42,13 +42,15 @@ def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
 
 # ------------------------------------------------------------------------------------ sums that can be followed by hand
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
-    """σ² and ω of a few clients for one test sample, with the numbers filled in."""
-    said, truth = votes_on_test(first(panel))
+    """σ² and ω of a few clients for one test sample, with the numbers filled in, at the run's temperature τ."""
+    weighting, heat = rule_of(first(panel).options)
+    said, truth = votes_on_test(first(panel), weighting, heat)
     p, weights = said.outputs[:, sample].double(), said.weights[:, sample]
-    spread = p.var(1, correction=0)
+    softer = (torch.as_tensor(first(panel).report.test_logits)[:, sample].double() / heat).softmax(-1)
+    spread = softer.var(1, correction=0)
     total, lines = float(spread.sum()), []
     for k in clients:
-        squares = float(p[k].square().sum())
+        squares = float(softer[k].square().sum())
         lines.append(
             f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
             f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
@@ -58,7 +60,7 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
         f"all {len(p)} together say “{label}” with {percent(float(said.distribution[sample, label]))}; {agree} of them "
         f"say so themselves, ρ = {float(said.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
     )
-    return worked(f"Test sample {sample}, seed {first(panel).settings.seed}:", *lines)
+    return worked(f"Test sample {sample}, seed {first(panel).settings.seed}, σ² with τ = {heat:g}:", *lines)
 
 
 def loud() -> str:
@@ -73,7 +75,7 @@ def ignorance(panel: Any) -> Card:
     """How much a client counts for a picture whose digit it has trained on, hardly, or never; the panel's seeds."""
     rows = []
     for outcome in panel.state("expert").outcomes.values():
-        said, truth = votes_on_test(outcome)
+        said, truth = votes_on_test(outcome, *rule_of(outcome.options))
         never = torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0  # [m, B]
         certain = (said.outputs.max(-1).values > 0.99)[never]
         parts = (never, certain, said.weights[~never], said.weights[never])
@@ -90,7 +92,7 @@ def ignorance(panel: Any) -> Card:
 def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -> Card:
     """The soft label of one public sample, with the numbers filled in; `strength`: λ_div, unless given the run's."""
     strength = first(panel).options["diversity"] if strength is None else strength
-    said = votes(first(panel).report.logits)
+    said = votes(first(panel).report.logits, *rule_of(first(panel).options))
     rho, y = float(said.mass[sample]), int(said.labels[sample])
     scale, against = 1 + strength * rho, said.diversity[sample]
     other = int(against.argmax())
@@ -170,9 +172,13 @@ def beside(shares: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def rules(outcomes: Mapping[int, Any]) -> str:
-    """How right the consensus of these {seed: outcome} is with three rules for the weights."""
-    names = {"softmax": "softmax", "equal weights": "uniform", "raw logits": "logit-variance"}
-    return beside({n: {s: share_right(*votes_on_test(o, r)) for s, o in outcomes.items()} for n, r in names.items()})
+    """How right the consensus of these {seed: outcome} is with the paper's weights, the run's own, and two others."""
+    heat = rule_of(next(iter(outcomes.values())).options)[1]
+    rules = {"the paper's weights (τ = 1)": ("softmax", 1.0), f"τ = {heat:g}": ("softmax", heat)}
+    rules |= {"equal weights": ("uniform", 1.0), "variance of raw logits": ("logit-variance", 1.0)}
+    return beside(
+        {name: {s: share_right(*votes_on_test(o, *rule)) for s, o in outcomes.items()} for name, rule in rules.items()}
+    )
 
 
 def feedback(panel: Any) -> Card:

@@ -1,8 +1,9 @@
-"""Lesson 06, FuseFL: its three exercises; their texts are in `exercises.toml`.
+"""Lesson 06, FuseFL: its four exercises; their texts are in `exercises.toml`.
 
 q1: FuseFL's traffic and storage. How many numbers are in the adaptor that a client sends with its block?
 q2: the two halves of FuseFL, fusing and calibrating, each measured in the learner's own runs.
 q3: what clients with a spurious cue cost the ensemble, and FuseFL, in the learner's own runs.
+q4: one fused block, which the learner builds; `build` judges it.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ from ...teach.claims import CLEAR, SHORT, Gap, still
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike
+from .build import FUSED
 from .plots.halves import change
 from .run import runs
 
@@ -117,4 +119,4 @@ def cue_runs() -> Outcomes:
     return Outcomes(o for cues in ("", "0,1") for o in runs(both, 0.5, seeds=MANY, spurious=cues))
 
 
-q1, q2, q3 = exercises(__name__, q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs))
+q1, q2, q3, q4 = exercises(__name__, q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs), q4=FUSED)

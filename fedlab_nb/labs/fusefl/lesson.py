@@ -15,13 +15,13 @@ from ...study import Outcome
 from ...study.statistics import difference
 from ...teach.runs import MANY, SEEDS, accuracies, percent
 from ...teach.view import Card, worked
-from .exercises import q1, q2, q3
+from .exercises import q1, q2, q3, q4
 from .plots.halves import change
 from .run import CLIENTS, runs, with_and_without_cue
 from .traffic import PAPER, TABLE_4, bill
 from .two_cues import cue_over_clients, two_cues
 
-__all__ = ["q1", "q2", "q3"]
+__all__ = ["q1", "q2", "q3", "q4"]
 
 
 # ------------------------------------------------------------------------------------------------------ the shortcut

@@ -35,6 +35,16 @@ def test_exercise_1(answer, state):
     assert lesson.q1.problem.check(answer).state == state
 
 
+@pytest.mark.parametrize("answer", ["0.5", "0,5", ".5", "1/2", "½", "50 %", "50%", "0.50", "0.4/0.8", "50 percent"])
+def test_exercise_1_in_every_sensible_format(answer):
+    assert lesson.q1.problem.check(answer).state == "right"
+
+
+@pytest.mark.parametrize("answer", ["8", "8.0", "8 times", "8x", "8 ×", "8×", "≈ 8", "64/8", "= 8"])
+def test_exercise_2_in_every_sensible_format(answer):
+    assert lesson.q2.problem.check(answer).state == "right"
+
+
 def test_exercise_1_is_what_the_method_does():
     w = sign_step(torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1)
     assert lesson.q1.problem.check(float(w[1] / w.sum())).state == "right"

@@ -40,6 +40,18 @@ def test_exercise_1(answer, state):
     assert lesson.q1.problem.check(answer).state == state
 
 
+@pytest.mark.parametrize("answer", ["0.94", "0,94", ".94", "16/17", "94 %", "94%", "94 percent", "0.941", "≈ 0.94"])
+def test_exercise_1_in_every_sensible_format(answer):
+    assert lesson.q1.problem.check(answer).state == "right"
+
+
+@pytest.mark.parametrize(
+    "answer", ["23", "23 %", "23.08%", "23,1 %", "3/13", "0.3/1.3", "0.23", "23 per cent", "30/130"]
+)
+def test_exercise_2_in_every_sensible_format(answer):
+    assert lesson.q2.problem.check(answer).state == "right"
+
+
 def test_exercise_1_is_what_the_weights_say():
     said = consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
     assert lesson.q1.problem.check(said.weights[0, 0].item()).state == "right"
@@ -126,12 +138,13 @@ def looped():
 def test_weights_for_one_with_plain_loops(panel):
     text = repr(lesson.weights_for_one(panel, sample=7, clients=(1, 2)))
     z = panel.state("expert").report.test_logits[:, 7].astype(float)
-    p = np.exp(z - z.max(1, keepdims=True))
-    p /= p.sum(1, keepdims=True)
-    spread = p.var(1)
+    p, softer = (np.exp((z - z.max(1, keepdims=True)) / heat) for heat in (1, 3))
+    p, softer = p / p.sum(1, keepdims=True), softer / softer.sum(1, keepdims=True)
+    spread = softer.var(1)
+    assert "with τ = 3:" in text
     for k in (1, 2):
         assert f"client {k} says “{p[k].argmax()}”" in text
-        assert f"σ² = ({(p[k] ** 2).sum():.3f} − 0.1) / 10 = {spread[k]:.4f}" in text
+        assert f"σ² = ({(softer[k] ** 2).sum():.3f} − 0.1) / 10 = {spread[k]:.4f}" in text
         assert f"= {spread[k] / spread.sum():.3f}" in text
     top = (spread[:, None] * p).sum(0).argmax()
     assert f"all 4 together say “{top}”" in text and f"{(p.argmax(1) == top).sum()} of them" in text
@@ -152,7 +165,7 @@ def test_ignorance_counts_pairs(panel):
 
 def test_target_for_one_is_the_soft_label(panel):
     text = repr(lesson.target_for_one(panel, sample=3, strength=0.5))
-    said = consensus(torch.as_tensor(panel.state("expert").report.logits))
+    said = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
     q = soft_label(said.labels, said.diversity, 0.5)[3]
     y, rho = int(said.labels[3]), float(said.mass[3])
     assert f"y = “{y}”, ρ = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text

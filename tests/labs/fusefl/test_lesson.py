@@ -58,6 +58,14 @@ def test_exercise_1(answer, state, words):
     assert verdict.state == state and words in verdict.message
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["16040", "16,040", "16 040", "16.040", "16'040", "16_040", "16040 numbers", "16,040 parameters", "16040.0"],
+)
+def test_exercise_1_in_every_sensible_format(answer):
+    assert lesson.q1.problem.check(answer).state == "right"
+
+
 def test_exercise_1_is_the_layer_itself():
     import torch
 
