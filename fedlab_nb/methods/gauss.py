@@ -18,6 +18,9 @@ Link, up only: 4 C bytes of counts and, with h classes held and d features, 4 h 
 Departures: frozen random features, or pixels, instead of a network that was trained on ImageNet. FedCGS has no
 shrinkage, and divides by zero where nobody holds a class; here such a class is never named. No variance is below a
 millionth of the mean one. GH-OFL's heads that are trained on drawn features are left out.
+
+On the digits (alpha = 0.1, M = 10) every head is far ahead of the ensemble by probabilities. How far depends on the
+federation: on seed 103 `means` is less than 20 points ahead, so the test asks for 15.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,9 @@
 
     poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"
 
-- `labels`: its labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security 2020);
+- `labels`: its labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security 2020). This
+  includes what it holds out: where validation images are the clients' held-out ones, the validation accuracy of a
+  poisoned run is measured on flipped labels, too. The test labels are right;
 - `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
 - `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
   et al., AISTATS 2020, have f = M/η).

@@ -10,6 +10,7 @@ from ..errors import parsed
 
 LARGEST = 1e30  # infinite and undefined numbers are no answers
 PER_CENT = ("%", "percent", "per cent")
+BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
 TYPED = re.compile(r"(?:[^\W\d_]+ *(?==))?[=≈~>≥ ]*(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
 GROUPED = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?")  # 16,040 or 1 234 567.8
@@ -19,7 +20,7 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
     """All numbers that `answer` may mean; [] if it is none.
 
     units: what may stand behind the number, in the singular or plural; with "%" the answer counts in per cent, and a
-    number without a unit may be a share. Else "%" divides by 100.
+    number without a unit may be a share. Else "%" divides by 100. With "bytes" kB, KiB, MB and MiB are understood.
 
     >>> readings("9/4"), readings("2½"), readings("87 %"), readings("6.25x", ["x"]), readings("6.25x")
     ([2.25], [2.5], [0.87], [6.25], [])
@@ -38,6 +39,8 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
         values += [100 * value for value in values if unit is None]
     elif unit in PER_CENT:
         return [value / 100 for value in values]
+    elif "bytes" in units and (unit or "").lower() in BYTES:
+        return [value * BYTES[str(unit).lower()] for value in values]
     known = {name.removesuffix("s") for name in (*units, *(PER_CENT if "%" in units else ()))}
     return values if unit is None or {unit.removesuffix("s"), unit.lower().removesuffix("s")} & known else []
 

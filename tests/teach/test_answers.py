@@ -79,6 +79,8 @@ def test_units_are_those_of_the_question():
     for text in ("1 round", "1 rounds", "1 Rounds"):
         assert readings(text, ("rounds",)) == [1]
     assert readings("400 b", ("bytes", "B")) == [] and readings("400 B", ("bytes", "B")) == [400]
+    assert [readings(text, ("bytes", "B")) for text in ("56.3 kB", "2 KiB", "1,5 MB")] == [[56300], [2048], [1.5e6]]
+    assert readings("2 kB") == []
 
 
 def test_per_cent_asked():
@@ -87,6 +89,7 @@ def test_per_cent_asked():
     assert readings("23", ("%",)) == [23, 2300] and readings(0.25, ("%",)) == [0.25, 25]
 
 
+AFL, MATCH, IMAGES = (f"labs.{x}.lesson" for x in ("afl", "matching", "distilled"))
 FENS, FEDET, BOOST, FUSE, LPA = (f"labs.{x}.lesson" for x in ("fens", "fedet", "coboosting", "fusefl", "fedlpa"))
 
 
@@ -105,10 +108,16 @@ FENS, FEDET, BOOST, FUSE, LPA = (f"labs.{x}.lesson" for x in ("fens", "fedet", "
         (FUSE, "q1", ["16,040", "16 040", "16040", "16.040", "16040 numbers"], ["16,000", "16 %", "160,400", "1640"]),
         (LPA, "q1", ["3", "27/9", "3.0"], ["3.5", "4", "27"]),
         (LPA, "q2", ["496", "496 numbers"], ["210", "751", "500"]),
-        ("teach.comparison", "q1", ["4", "4x", "4 times"], ["2", "8", "4 %"]),
+        ("teach.comparison", "q1", ["4", "4x", "4 times", "4-fold"], ["2", "8", "4 %"]),
         ("teach.comparison", "q2", ["9/4", "2.25", "2¼", "2,25", "2 1/4 rounds"], ["4.5", "2", "3", "6"]),
-        ("teach.your_own", "q1", ["400", "400 bytes", "400 B"], ["40", "3200 bits", "400 bits", "100"]),
+        ("teach.your_own", "q1", ["400", "400 bytes", "400 B", "0.4 kB"], ["40", "3200 bits", "400 bits", "4 kB"]),
         ("teach.your_own", "q2", ["0.9", "9/10", "90 %"], ["90", "3/4", "0.5"]),
+        (AFL, "q1", ["6050", "6,050", "6 050 numbers", "6.050"], ["11,000", "5950", "6050 bytes", "24,200"]),
+        (AFL, "q2", ["2.2", "11/5", "2 1/5", "2,2", "2.20"], ["3.25", "13/4", "22 %", "11"]),
+        (MATCH, "q1", ["144", "144 orders", "144.0"], ["5,040", "30", "24"]),
+        (MATCH, "q2", ["11", "11.0", "22/2"], ["13", "10", "11 %"]),
+        (IMAGES, "q1", ["31,400", "31 400 bytes", "31.4 kB", "31400 B"], ["31.4", "31,360", "7850", "31.4 MB"]),
+        (IMAGES, "q2", ["6", "6 images"], ["9", "3", "6 bytes"]),
     ],
 )
 def test_lessons_questions(lesson, exercise, right, wrong):

@@ -1,4 +1,4 @@
-"""Lesson 07, FedLPA: its four exercises, two by hand and two on the learner's own record of runs.
+"""Lesson 07, FedLPA: its exercises, two by hand, two on the learner's own record of runs, one to build.
 
 Their texts are in `exercises.toml`; here is what judges the record.
 """
@@ -11,6 +11,7 @@ from ...teach.claims import ENOUGH, Gap, still, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
 from ...teach.runs import MANY, alike, runs
+from .build import PRODUCT
 
 
 # ------------------------------------------------------------------------------------------------ on the record
@@ -73,4 +74,4 @@ def both_starts() -> Outcomes:
     return Outcomes(o for init in ("same", "different") for o in runs(["fedavg", "fedlpa"], init=init))
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(two_dampings, dampings), q4=(different_starts, both_starts))
+q1, q2, q3, q4, q5 = exercises(__name__, q3=(two_dampings, dampings), q4=(different_starts, both_starts), q5=PRODUCT)

@@ -22,12 +22,12 @@ from ...teach.low_rank import low_rank  # noqa: F401
 from ...teach.runs import DATASET, MANY, SEEDS, accuracies, apart, percent, runs, versus
 from ...teach.view import Card, Sheet, worked
 from . import numbers
-from .exercises import q1, q2, q3, q4
+from .exercises import q1, q2, q3, q4, q5
 from .plots.plane import Plane
 from .plots.solver import solver
 from .two_weights import MEANS, two_weights
 
-__all__ = ["percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
+__all__ = ["percent", "q1", "q2", "q3", "q4", "q5"]  # used by the notebook, made elsewhere
 
 PLACES, SHARES, STEPS = (tuple(declared("labs/fedlpa/words.toml")[name]) for name in ("places", "shares", "steps"))
 

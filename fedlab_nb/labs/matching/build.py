@@ -77,6 +77,16 @@ def as_they_stand(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.arange(len(a))
 
 
+def columns(a: np.ndarray, b: np.ndarray) -> list[int]:
+    """Columns matched in place of rows."""
+    return right(a.T, b.T)
+
+
+def from_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The right order, counted from 1."""
+    return np.array(right(a, b)) + 1
+
+
 MATCH = Build(
     "match_units",
     right=right,
@@ -87,6 +97,8 @@ MATCH = Build(
         "inverse": inverse,
         "farthest": farthest,
         "first_come": first_come,
+        "columns": columns,
+        "from_one": from_one,
     },
     accepts=accepted,
 )

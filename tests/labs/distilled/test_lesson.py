@@ -15,7 +15,7 @@ from fedlab_nb.methods.distilled.kernel import tangent_kernel
     [
         (None, "unattempted", "No answer"),
         (31400, "right", "Yes"),
-        ("31.4 kB", "wrong", "a number"),
+        ("31.4 kB", "right", "Yes"),
         ("31,400 bytes", "right", "Yes"),
         (31360, "wrong", "labels"),
         (7850, "wrong", "4 bytes"),

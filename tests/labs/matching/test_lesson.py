@@ -108,8 +108,8 @@ def columns(a, b):
     (build.inverse, "wrong", "seen from b"),
     (build.farthest, "wrong", "largest sum"),
     (build.as_they_stand, "wrong", "as they stand"),
-    (columns, "wrong", ""),
-    (lambda a, b: [p + 1 for p in build.right(a, b)], "wrong", ""),
+    (columns, "wrong", "matched the columns"),
+    (lambda a, b: [p + 1 for p in build.right(a, b)], "wrong", "count from 1"),
     (lambda a, b: a @ b, "wrong", "stopped with ValueError"),
 ])  # fmt: skip
 def test_exercise_4(answer, state, words):
