@@ -25,3 +25,16 @@ def test_as_pytorch_has_it(shape, dtype, layout):
 
 def test_both_ways_are_covered_above():
     assert 2 * 2 * 8 * 8 < WORTHWHILE < 40 * 6 * 24 * 24
+
+
+def test_before_relu_or_after_it():
+    """Networks pool first, papers say ReLU first: the same numbers and gradients, where values are equal too."""
+    x = torch.randn(40, 6, 24, 24, generator=torch.Generator().manual_seed(0))
+    x[0], x[1] = 0.3, -0.3
+    slope = torch.randn(40, 6, 12, 12, generator=torch.Generator().manual_seed(1))
+    results = []
+    for layers in ((MaxPool2x2(), torch.nn.ReLU()), (torch.nn.ReLU(), MaxPool2x2())):
+        images = x.clone().requires_grad_()
+        y = torch.nn.Sequential(*layers)(images)
+        results.append((y, torch.autograd.grad(y, images, slope)[0]))
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))

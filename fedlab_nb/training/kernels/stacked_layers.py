@@ -38,7 +38,7 @@ class StackedLinear(Twin):
 class StackedConv2d(Twin):
     """One grouped convolution, or one matrix product where `small_maps` says so.
 
-    `pool`: a 2x2 max-pooling which it does as well, and the ReLU before that (`_swap` finds such triples).
+    `pool`: a 2x2 max-pooling which it does as well, and the ReLU beside it (`_swap` finds such triples).
     """
 
     names = ("weight", "bias")
@@ -67,14 +67,14 @@ class StackedConv2d(Twin):
             groups=1 if alike else m,
         )
         out = y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
-        return out if pool is None else pool(out.relu())
+        return out if pool is None else pool(out).relu()
 
 
 def pooled(layers: nn.Module) -> nn.MaxPool2d | None:
-    """The pooling, if `layers` is convolution, ReLU, 2x2 max-pooling."""
+    """The pooling, if `layers` is convolution, then 2x2 max-pooling and ReLU in either order."""
     if not isinstance(layers, nn.Sequential) or len(layers) != 3:
         return None
-    conv, relu, pool = layers
+    conv, pool, relu = layers if isinstance(layers[2], nn.ReLU) else (layers[0], layers[2], layers[1])
     if not (isinstance(conv, nn.Conv2d) and isinstance(relu, nn.ReLU) and isinstance(pool, nn.MaxPool2d)):
         return None
     halves = (pool.kernel_size, pool.stride, pool.padding, pool.dilation) == (2, 2, 0, 1) and not pool.ceil_mode
