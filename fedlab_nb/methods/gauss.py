@@ -130,6 +130,6 @@ def seen(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
         group = whole.covariances() if head == "qda" else (whole.within() if head == "lda" else whole.total())[None]
         made["covariances"] = group
         made["deviations"] = group.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
-    kept = {name: part for name, part in made.items() if part.numel() <= SHOWN}
-    narrow = {name: part.float() if part.is_floating_point() else part for name, part in kept.items()}
+    small = {name: part for name, part in made.items() if part.numel() <= SHOWN}
+    narrow = {name: part.float() if part.is_floating_point() else part for name, part in small.items()}
     return GaussReport(**{name: part.cpu().numpy() for name, part in narrow.items()})

@@ -65,8 +65,8 @@ class Declared:
 
     def columns(self, runs: str, method: str) -> set[str]:
         """What the figures read of a method in these runs beside accuracy, bytes and parameters."""
-        found = [SERIES.fullmatch(text) for text in self.figures.values()]
-        read = {m["column"] for m in found if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
+        series = [SERIES.fullmatch(text) for text in self.figures.values()]
+        read = {m["column"] for m in series if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
         return read - set(PLAIN)
 
     def run(self, seeds: Sequence[int] | None = None, *, workers: int = 1, only: Sequence[str] | None = None) -> Rows:
@@ -126,16 +126,16 @@ class Declared:
             raise ValueError(f"{self.path.name} has no figure {text!r}; it has {', '.join(self.figures)}.")
         at = [part.split("=") for part in (match["at"] or "").replace(" ", "").split(",") if part]
         column = match["column"] or "accuracy"
-        found = {}
+        by_seed = {}
         for row in rows:
             fits = all(str(row["at"].get(k, row["at"].get(f"{row['method']}.{k}"))) == v for k, v in at)
             if (row["runs"], row["method"]) == (match["runs"], match["method"]) and fits:
-                if row["seed"] in found:
+                if row["seed"] in by_seed:
                     raise ValueError(f"{self.path.name}: {text!r} fits more than one run; name its axes in brackets.")
-                found[row["seed"]] = row[column] if column in PLAIN else row["more"][column]
-        if not found:
+                by_seed[row["seed"]] = row[column] if column in PLAIN else row["more"][column]
+        if not by_seed:
             raise ValueError(f"{self.path.name}: no run fits {text!r}.")
-        return found
+        return by_seed
 
     def judge(self, claim: str, rows: Rows) -> Verdict:
         """Whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole band)."""
@@ -160,8 +160,8 @@ class Declared:
                 elif match := SERIES.fullmatch(part):
                     yield match["runs"]
 
-        found = {name for claim in self.claims.values() for name in runs(claim)}
-        return [name for name in self.runs if name in found]
+        needed = {name for claim in self.claims.values() for name in runs(claim)}
+        return [name for name in self.runs if name in needed]
 
 
 def load(path: Path) -> Declared:
@@ -205,10 +205,10 @@ def column_of(column: str, cell: Cell, outcome: Any) -> float | None:
         return at(outcome, [name, *path])
     store = Store("measures")
     key = content_key({"run": cell.plan.run_key(), "measure": name, "code": measures.code()})
-    if (kept := store.get(key)) is None:
-        kept = getattr(measures, name)(outcome), {}
-        store.put(key, *kept)
-    return at(kept[0], path)
+    if (stored := store.get(key)) is None:
+        stored = getattr(measures, name)(outcome), {}
+        store.put(key, *stored)
+    return at(stored[0], path)
 
 
 def at(value: Any, path: Sequence[str]) -> float | None:

@@ -148,8 +148,8 @@ def shares(seed: int) -> Iterator[Row]:
     """Of a run of 40 epochs, from the seconds of its ledger: 4 epochs are trained and counted ten times."""
     data = load("glyphs", n_train=1000, n_test=250, n_public=250)
     for method, model in (("fens", "resnet8:8"), ("fusefl", "resnet18:8")):
-        found = run(method, dataset=data, model=model, clients=5, epochs=4, seed=seed, cache=False)
-        seconds = dict(found.seconds)
+        outcome = run(method, dataset=data, model=model, clients=5, epochs=4, seed=seed, cache=False)
+        seconds = dict(outcome.seconds)
         phase = "local training" if "local training" in seconds else "blocks"
         seconds[phase] *= 10
         seconds["live curve"] *= 3  # 12 points instead of 4

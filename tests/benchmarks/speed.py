@@ -79,8 +79,8 @@ def table(options: argparse.Namespace, device: str):
     for work in WORKLOADS:
         if options.only not in work.name or (options.quick and work.alpha != 0.1):
             continue
-        found = measure(work, seed=options.seed, rounds=rounds, samples=options.samples, device=device)
-        yield say(row(work, found))
+        measured = measure(work, seed=options.seed, rounds=rounds, samples=options.samples, device=device)
+        yield say(row(work, measured))
     if not options.only:
         yield say("\n## Peak memory of a process that trains once\n")
         yield say("| workload | " + " | ".join(VARIANTS) + " |\n|---|" + "---|" * len(VARIANTS))
@@ -96,17 +96,17 @@ def table(options: argparse.Namespace, device: str):
             yield say(line)
 
 
-def row(work, found: dict) -> str:
-    times, auto = found["ratios"], found["ratios"]["auto"]
+def row(work, measured: dict) -> str:
+    times, auto = measured["ratios"], measured["ratios"]["auto"]
     if work.size:
-        met = auto >= LARGE and found["against_loop"] >= 0.97
+        met = auto >= LARGE and measured["against_loop"] >= 0.97
         target = f"≥ {LARGE}×, not below loop: {'yes' if met else 'no'}"
     else:
         wanted = TARGETS.get((work.dataset, work.clients))
         target = "" if wanted is None else f"≥ {wanted:g}×: {'yes' if auto >= wanted else 'no'}"
     cells = [
-        work.name, str(found["epochs"]), f"{found['seconds']['plain']:.2f} s", f"{times['loop']:.1f}×",
-        f"{times['stacked']:.1f}×", f"**{auto:.1f}×**", found["chosen"], f"{found['against_loop']:.2f}×", target,
+        work.name, str(measured["epochs"]), f"{measured['seconds']['plain']:.2f} s", f"{times['loop']:.1f}×",
+        f"{times['stacked']:.1f}×", f"**{auto:.1f}×**", measured["chosen"], f"{measured['against_loop']:.2f}×", target,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 

@@ -28,20 +28,20 @@ class Skew(View, name="skew"):
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL, Gaussian heads, the ensemble and FedAvg with five α, all else as it is set"""
-        found: dict[str, dict[float, dict[int, float]]] = {}
+        by_method: dict[str, dict[float, dict[int, float]]] = {}
         for name in BESIDE:
             choices = {f"{name}, α = {alpha:g}": {"alpha": alpha, "partition": "dirichlet"} for alpha in ALPHAS}
             runs = yield from tries(name, state.settings, choices)
             accuracies = [{s: o.accuracy for s, o in of.items()} for of in runs.values()]
-            found[METHODS[name].info.title] = dict(zip(ALPHAS, accuracies, strict=True))
-        return found, dict(state.settings)
+            by_method[METHODS[name].info.title] = dict(zip(ALPHAS, accuracies, strict=True))
+        return by_method, dict(state.settings)
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
             text = f"Press “{self.work_label}”: four methods are run with five α, from strong skew to nearly none."
             return blank(text, setting=state.setting)
-        found, then = state.worked
-        return against_alpha(found, setting=words(then), chance=1 / len(state.class_names))
+        by_method, then = state.worked
+        return against_alpha(by_method, setting=words(then), chance=1 / len(state.class_names))
 
 
 class Forget(View, name="forget"):
@@ -56,16 +56,16 @@ class Forget(View, name="forget"):
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
         yield 0, 2, "taking its sums off"
-        found = numbers.forget(state.outcome, self.who.value)
+        forgotten_one = numbers.forget(state.outcome, self.who.value)
         yield 2, 2, "done"
-        return found
+        return forgotten_one
 
     def draw(self, state: PanelState) -> Picture:
-        found = state.worked
-        if found is None or found.outcome is not state.outcome:
+        forgotten_one = state.worked
+        if forgotten_one is None or forgotten_one.outcome is not state.outcome:
             text = f"Choose a client and press “{self.work_label}”: the server takes its sums off the total."
             return blank(text, setting=where(state))
-        return forgotten(found, state.class_names, setting=where(state), klass=state.klass)
+        return forgotten(forgotten_one, state.class_names, setting=where(state), klass=state.klass)
 
 
 class Image(View, name="image"):
@@ -79,9 +79,9 @@ class Image(View, name="image"):
         if features != "pixels":
             text = f"With {features} features a class sum is no image. Set the features to pixels, and run again."
             return blank(text, setting=where(state))
-        found = numbers.class_means(state.outcome)
-        at = state.client if state.client is not None and state.client < len(found) else numbers.first_single(found)
-        return class_means(found[at], state.class_names, setting=where(state), klass=state.klass)
+        means = numbers.class_means(state.outcome)
+        at = state.client if state.client is not None and state.client < len(means) else numbers.first_single(means)
+        return class_means(means[at], state.class_names, setting=where(state), klass=state.klass)
 
 
 class Budget(View, name="budget"):
@@ -89,21 +89,21 @@ class Budget(View, name="budget"):
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
-        found = {}
+        by_budget = {}
         for label, change in lines(state.knobs).items():
             off = {"off": {"afl.epsilon": 0.0, **change}}
             choices = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for e in BUDGETS} | off
             runs = yield from tries("afl", state.settings, choices)
             accuracies = [{s: o.accuracy for s, o in of.items()} for of in runs.values()]
-            found[label] = dict(zip((*BUDGETS, None), accuracies, strict=True))
-        return found, dict(state.settings), state.knobs["delta"]
+            by_budget[label] = dict(zip((*BUDGETS, None), accuracies, strict=True))
+        return by_budget, dict(state.settings), state.knobs["delta"]
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
             text = f"Press “{self.work_label}”: AFL is run with less and less noise, and without any."
             return blank(text, setting=state.setting)
-        found, then, delta = state.worked
-        return budgets(found, self.epsilon.value, delta, setting=words(then))
+        by_budget, then, delta = state.worked
+        return budgets(by_budget, self.epsilon.value, delta, setting=words(then))
 
 
 class Size(View, name="size"):
@@ -111,21 +111,21 @@ class Size(View, name="size"):
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with 16 to 1024 random features of both kinds"""
-        found = {}
+        by_kind = {}
         kinds = ("relu", "conv") if state.federation.dataset.x_train.dim() == 4 else ("relu",)
         for kind in kinds:
             choices = {f"{kind}, d = {d}": {"afl.features": kind, "afl.size": d} for d in SIZES}
             runs = yield from tries("afl", state.settings, choices)
-            found[kind] = numbers.by_size(SIZES, runs.values())
+            by_kind[kind] = numbers.by_size(SIZES, runs.values())
         pixels = yield from tries("afl", state.settings, {"pixels": {"afl.features": "pixels"}})
-        return found, numbers.by_size((0,), pixels.values())[0], dict(state.settings)
+        return by_kind, numbers.by_size((0,), pixels.values())[0], dict(state.settings)
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
             text = f"Press “{self.work_label}”: AFL is run with more and more random features."
             return blank(text, setting=state.setting)
-        found, pixels, then = state.worked
-        return sizes(found, pixels, setting=words(then))
+        by_kind, pixels, then = state.worked
+        return sizes(by_kind, pixels, setting=words(then))
 
 
 def lines(knobs: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

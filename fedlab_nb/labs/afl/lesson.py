@@ -46,12 +46,12 @@ def by_hand() -> Card:
 
 def skew() -> Picture:
     """Accuracy against α of AFL, the ensemble and FedAvg."""
-    found: dict[str, dict[float, dict[int, float]]] = {title(name): {} for name in BESIDE}
+    by_method: dict[str, dict[float, dict[int, float]]] = {title(name): {} for name in BESIDE}
     for alpha in ALPHAS:
         outcomes = runs(BESIDE, alpha)
         for name in BESIDE:
-            found[title(name)][alpha] = accuracies(outcomes, name)
-    return against_alpha(found, setting=f"digits, 10 clients, seeds 0–{SEEDS - 1}", chance=0.1)
+            by_method[title(name)][alpha] = accuracies(outcomes, name)
+    return against_alpha(by_method, setting=f"digits, 10 clients, seeds 0–{SEEDS - 1}", chance=0.1)
 
 
 def better_at() -> str:
@@ -141,12 +141,12 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
 # ------------------------------------------------------------------------------------------------ what leaks
 def single_images(outcomes: Iterable[Outcome]) -> Card:
     """How many of the (client, class) pairs of the first run have one image, and how many of these the sums show."""
-    found = class_means(first(outcomes))
-    pairs = sum(len(of.counts) for of in found)
-    single = sum(int((of.counts == 1).sum()) for of in found)
-    leaked = sum(int((of.leaked & (of.counts == 1)).sum()) for of in found)
+    means = class_means(first(outcomes))
+    pairs = sum(len(of.counts) for of in means)
+    single = sum(int((of.counts == 1).sum()) for of in means)
+    leaked = sum(int((of.leaked & (of.counts == 1)).sum()) for of in means)
     return worked(
-        f"The {len(found)} clients hold {pairs} classes in all, counted for each client. Of {single} of these a client "
+        f"The {len(means)} clients hold {pairs} classes in all, counted for each client. Of {single} of these a client "
         f"has one image alone. The class sum is that image in {leaked} of {single} cases."
     )
 

@@ -78,11 +78,11 @@ class ClassMeans:
 def class_means(outcome: Outcome) -> list[ClassMeans]:
     """For each client of a run with pixels as features."""
     federation, report = outcome.federation(), outcome.report
-    found = []
+    means = []
     for k, (rows, _) in enumerate(federation.split(outcome.plan.holdout)):
         x = federation.dataset.x_train[rows].numpy()
-        found.append(means_of(report, k, x))
-    return found
+        means.append(means_of(report, k, x))
+    return means
 
 
 def means_of(report: AflReport, k: int, x: np.ndarray) -> ClassMeans:
@@ -96,9 +96,9 @@ def means_of(report: AflReport, k: int, x: np.ndarray) -> ClassMeans:
     return ClassMeans(k, held, counts[held], means.reshape(-1, *x.shape[1:]), x[at], far.min(1))
 
 
-def first_single(found: Sequence[ClassMeans]) -> int:
+def first_single(means: Sequence[ClassMeans]) -> int:
     """The first client that has a class with one image, or 0."""
-    return next((k for k, of in enumerate(found) if (of.counts == 1).any()), 0)
+    return next((k for k, of in enumerate(means) if (of.counts == 1).any()), 0)
 
 
 # ------------------------------------------------------------------------------------------------ numbers of features

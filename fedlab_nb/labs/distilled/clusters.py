@@ -141,6 +141,6 @@ def mean_of_projectors(bases: Sequence[np.ndarray], r: int) -> np.ndarray:
     return leading(np.mean([u @ u.T for u in bases], 0), r)
 
 
-def kept(basis: np.ndarray, of: np.ndarray) -> float:
+def spanned(basis: np.ndarray, of: np.ndarray) -> float:
     """Share of the subspace `of [d, r]` that lies in that of `basis [d, r]`: tr(P Q) / r, 1 where they are the same."""
     return float(np.square(basis.T @ of).sum() / of.shape[1])

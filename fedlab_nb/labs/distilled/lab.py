@@ -29,8 +29,8 @@ class Sent(View, name="sent"):
         return numbers.attack(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        found, at = state.prepared, state.client
-        of = found[at if at is not None and at < len(found) else 0]
+        prepared, at = state.prepared, state.client
+        of = prepared[at if at is not None and at < len(prepared) else 0]
         way = WAYS[state.outcome.options["images"]]
         return pairs(of, state.class_names, setting=where(state), way=way, klass=state.klass)
 

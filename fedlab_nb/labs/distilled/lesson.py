@@ -113,9 +113,9 @@ def leaks() -> Card:
     """Of each way of choosing images, how many are own images, and how many are nearer than own images are."""
     lines = []
     for way, words in WAYS.items():
-        found = [of for outcome in way_runs(way)["kernel"] for of in attack(outcome)]
-        sent = sum(len(of.labels) for of in found)
-        copies, near = sum(int(of.copies.sum()) for of in found), sum(of.closer for of in found)
+        attacks = [of for outcome in way_runs(way)["kernel"] for of in attack(outcome)]
+        sent = sum(len(of.labels) for of in attacks)
+        copies, near = sum(int(of.copies.sum()) for of in attacks), sum(of.closer for of in attacks)
         lines.append(
             f"{words}: {share_words(copies / sent)} are the client's own, pixel by pixel; {share_words(near / sent)} "
             "are nearer to one of its own than its own images are to each other"
@@ -185,7 +185,7 @@ def principal(r: int = 5, seed: int = 0, alpha: float = 0.1) -> Card:
     pooled = components(np.concatenate(parts), r)
     exact = clusters.from_scatter([clusters.scatter(p) for p in parts], r)
     cheap = clusters.mean_of_projectors([components(p, r) for p in parts], r)
-    same, near = (clusters.kept(basis, pooled) for basis in (exact, cheap))
+    same, near = (clusters.spanned(basis, pooled) for basis in (exact, cheap))
     d = x.shape[1]
     return worked(
         f"sums of scatter matrices, {d * (d + 1) // 2 + d + 1} numbers a client: {share_words(same)} of the pooled "

@@ -20,8 +20,8 @@ TARGETS = 1000  # KIP looks at no more of a client's samples than this
 def rows_by_class(labels: Tensor, classes: int) -> list[Tensor]:
     """For each class that occurs in `labels [n]`, the places where it does, on the CPU."""
     labels = labels.cpu()
-    found = [(labels == c).nonzero()[:, 0] for c in range(classes)]
-    return [rows for rows in found if len(rows)]
+    by_class = [(labels == c).nonzero()[:, 0] for c in range(classes)]
+    return [rows for rows in by_class if len(rows)]
 
 
 def random_rows(groups: Sequence[Tensor], m: int, stream: torch.Generator) -> Tensor:

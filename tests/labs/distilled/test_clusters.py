@@ -82,7 +82,7 @@ def test_summed_scatter_gives_the_pooled_components():
     exact = clusters.from_scatter([clusters.scatter(part) for part in parts], 3)
     pooled = clusters.components(np.concatenate(parts), 3)
     assert np.abs(projector(exact) - projector(pooled)).max() < 1e-9
-    assert clusters.kept(exact, pooled) == pytest.approx(1, abs=1e-9)
+    assert clusters.spanned(exact, pooled) == pytest.approx(1, abs=1e-9)
 
 
 def test_the_mean_of_equal_projectors_is_the_subspace():
@@ -93,5 +93,5 @@ def test_the_mean_of_equal_projectors_is_the_subspace():
 
 def test_other_subspaces_keep_less():
     first, second = np.eye(4)[:, :2], np.eye(4)[:, 2:]
-    assert clusters.kept(first, second) == 0 and clusters.kept(first, np.eye(4)[:, 1:3]) == 0.5
+    assert clusters.spanned(first, second) == 0 and clusters.spanned(first, np.eye(4)[:, 1:3]) == 0.5
     assert clusters.components(np.ones((1, 4)), 3).shape == (4, 0)  # one point has no direction

@@ -13,14 +13,14 @@ from ..numbers import Sized
 Budgets = Mapping[float | None, Mapping[int, float]]
 
 
-def budgets(found: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
+def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
     """Lines of test accuracy against ε for each kind of features, `{label: {ε: {seed: share}}}` (None: no noise); the
     promise of the `chosen` ε in words."""
     hues = (look("afl").colour, SERIES[1])
-    epsilons = sorted(e for e in next(iter(found.values())) if e is not None)
+    epsilons = sorted(e for e in next(iter(by_kind.values())) if e is not None)
     with drawing() as (figure, ax):
         dress(ax, title="Less privacy, less noise", x="ε (smaller: more private)", y="test accuracy", grid="y")
-        for (label, of), hue, marker in zip(found.items(), hues, "os", strict=False):
+        for (label, of), hue, marker in zip(by_kind.items(), hues, "os", strict=False):
             runs = {s: [(e, of[e][s]) for e in epsilons] for s in of[epsilons[0]]}
             seed_lines(ax, runs, hue, marker, label=label)
             level_line(ax, mean(of[None].values()), colour=hue)
@@ -29,9 +29,9 @@ def budgets(found: Mapping[str, Budgets], chosen: float, delta: float, *, settin
         percent_axis(ax, "y", 1.04, ticks=FIFTHS)
         legend(ax, loc="lower right", title="dotted: without noise")
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
-    first = next(iter(found))
+    first = next(iter(by_kind))
     said = ", ".join(
-        f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in found.items()
+        f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
     )
     text = (
         f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {said}. Promised: one sample more or "
@@ -41,11 +41,11 @@ def budgets(found: Mapping[str, Budgets], chosen: float, delta: float, *, settin
     )
     rows = [
         (label, "off" if e is None else f"{e:g}", mean_percent(of[e]))
-        for label, of in found.items()
+        for label, of in by_kind.items()
         for e in (*epsilons, None)
     ]
     values = "; ".join(f"{label} at ε {e}: {share}" for label, e, share in rows)
-    alt = f"Test accuracy against ε ({setting}, {seeds_of(found[first][chosen])}, δ = {delta:g}): {values}."
+    alt = f"Test accuracy against ε ({setting}, {seeds_of(by_kind[first][chosen])}, δ = {delta:g}): {values}."
     return Picture(figure, alt, text, tabled("features | ε | accuracy", rows))
 
 
@@ -55,16 +55,16 @@ def factor(epsilon: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:.0e}"
 
 
-def sizes(found: Mapping[str, Sequence[Sized]], pixels: Sized, *, setting: str) -> Picture:
+def sizes(by_kind: Mapping[str, Sequence[Sized]], pixels: Sized, *, setting: str) -> Picture:
     """Lines of test accuracy against the bytes of one client, one point for each number of features."""
     hues = (look("afl").colour, SERIES[1])
     with drawing() as (figure, ax):
         dress(ax, title="More random features", x="bytes that one client sends", y="test accuracy", grid="both")
-        for (kind, points), hue, marker in zip(found.items(), hues, "os", strict=False):
+        for (kind, points), hue, marker in zip(by_kind.items(), hues, "os", strict=False):
             runs = {s: [(p.bytes, p.accuracies[s]) for p in points] for s in points[0].accuracies}
             x, y = seed_lines(ax, runs, hue, marker, label=kind)
             for place, share, p in zip(x, y, points, strict=True):
-                up = kind == next(iter(found))
+                up = kind == next(iter(by_kind))
                 ax.annotate(f"{p.size}", (place, share), (0, -14 if up else 7), textcoords="offset points", ha="center",
                             fontsize=8.5, color=INK)  # fmt: skip
         ax.plot([pixels.bytes], [mean(pixels.accuracies.values())], "D", ms=8, color=ACCENT, label="pixels")
@@ -72,7 +72,7 @@ def sizes(found: Mapping[str, Sequence[Sized]], pixels: Sized, *, setting: str) 
         percent_axis(ax, "y", 1.04, ticks=FIFTHS)
         legend(ax, loc="lower right")
     parts = []
-    for kind, points in found.items():
+    for kind, points in by_kind.items():
         few, many = points[0], points[-1]
         parts.append(
             f"{few.size} {kind} features {mean_percent(few.accuracies)}, {many.size} of them "
@@ -82,7 +82,9 @@ def sizes(found: Mapping[str, Sequence[Sized]], pixels: Sized, *, setting: str) 
         f"{'; '.join(parts)}. The pixels themselves: {mean_percent(pixels.accuracies)} for {data_size(pixels.bytes)}."
     )
     rows = [
-        (kind, p.size, p.bytes, percent(mean(p.accuracies.values()))) for kind, points in found.items() for p in points
+        (kind, p.size, p.bytes, percent(mean(p.accuracies.values())))
+        for kind, points in by_kind.items()
+        for p in points
     ]
     rows.append(("pixels", "", pixels.bytes, mean_percent(pixels.accuracies)))
     values = "; ".join(f"{kind} {size}: {data_size(count)}, {share}" for kind, size, count, share in rows)
