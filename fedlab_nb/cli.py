@@ -195,6 +195,23 @@ def page_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def slides_command(options: argparse.Namespace) -> int:
+    from .slides import write
+
+    folder, slides = write(options.lesson, options.out, options.format)
+    answers = sum(slide.answer for slide in slides)
+    print(f"{len(slides)} pictures written to {folder}, {answers} of them behind a guess; see index.html there.")
+    return 0
+
+
+def leaderboard_command(options: argparse.Namespace) -> int:
+    from .study.results import FORM
+    from .teach.capstone import leaderboard
+
+    print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORM)))
+    return 0
+
+
 def voila_command(options: argparse.Namespace) -> int:
     from .voila import open_page
 
@@ -277,6 +294,8 @@ NAMED = (
     list_command,
     voila_command,
     page_command,
+    slides_command,
+    leaderboard_command,
 )
 COMMANDS = {command.__name__.partition("_")[0]: command for command in NAMED}
 

@@ -21,6 +21,7 @@ from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
 
 FIRST = "00_start_here.ipynb"
+SHIPPED = "_course"  # the folder of an installed wheel
 READ = {".ipynb", ".md", ".png", ".svg"}
 
 
@@ -100,13 +101,9 @@ def course_folder(folder: str | Path | None = None) -> Path:
 
     Missing files are copied into it; a file that is already there is the reader's own and is never touched.
     """
-    shipped = Path(__file__).parent / "_course"
-    checkout = Path(__file__).parent.parent / "notebooks"
-    source = shipped if shipped.is_dir() else checkout
-    if not (source / FIRST).is_file():
-        raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
-    if folder is None and source == checkout:
-        return checkout
+    source = course_source()
+    if folder is None and source.name != SHIPPED:
+        return source
     target = Path("fedlab_nb_course" if folder is None else folder).absolute()
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
@@ -116,6 +113,16 @@ def course_folder(folder: str | Path | None = None) -> Path:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / part, copy)
     return target
+
+
+def course_source() -> Path:
+    """Where the package has its notebooks: in an installed wheel its own folder, else the checkout's. RunError if they
+    are missing."""
+    shipped = Path(__file__).parent / SHIPPED
+    source = shipped if shipped.is_dir() else Path(__file__).parent.parent / "notebooks"
+    if not (source / FIRST).is_file():
+        raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
+    return source
 
 
 def course_parts(source: Path) -> list[Path]:

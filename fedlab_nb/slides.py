@@ -1,0 +1,191 @@
+"""The pictures of one lesson as files, for slides: `fedlab-nb slides 03`.
+
+PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. SVG files need the code of
+the lesson: its cells are run once, in order, and finished runs come from the store. Beside the files stand
+`contents.md` and `index.html`: each picture with its section, its sentence and its alt text. A picture that the lesson
+folds behind a guess is marked, so that a teacher shows it after the class has guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import html
+import json
+import linecache
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .errors import RunError, choose, reason, sentence
+from .jupyter import course_source
+
+FORMATS = ("png", "svg")
+WIDGET = "application/vnd.jupyter.widget-view+json"
+FOLDED = "Guess first, then read: "
+IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/png;base64,([^"]+)"')
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "body{color:#1f2328;background:#fff}"
+    "figure{margin:2em 0}img{max-width:100%;border:1px solid #d5d9de}code{background:#eceff2}"
+)
+ANSWER = "Shows an answer: open it after the guess."
+
+
+@dataclass(frozen=True)
+class Slide:
+    """One picture of a lesson. `section`: the heading above it; `answer`: whether the lesson folds it behind a guess;
+    `data`: the bytes of its file."""
+
+    name: str
+    section: str
+    sentence: str
+    alt: str
+    answer: bool
+    data: bytes
+
+
+def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tuple[Path, list[Slide]]:
+    """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
+
+    lesson: its number or name, such as "03", "03_fens" or "fens";   form: "png" or "svg".   Returns the folder and the
+    slides. Raises UsageError for an unknown lesson or form, RunError for a lesson without pictures, a cell that fails,
+    or a folder that cannot be written to. Files of the same name are replaced.
+    """
+    choose("format", form, FORMATS)
+    path = notebook_of(lesson)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    pictures = stored(cells) if form == "png" else drawn(cells, path.stem)
+    slides: list[Slide] = []
+    for slide in pictures:
+        if slide.data not in [other.data for other in slides]:
+            slides.append(replace(slide, name=f"{path.stem}_{len(slides) + 1:02d}.{form}"))
+    if not slides:
+        raise RunError(sentence("slides.none", lesson=path.stem))
+    folder = Path(f"slides_{path.stem}" if out is None else out)
+    title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for slide in slides:
+            (folder / slide.name).write_bytes(slide.data)
+        (folder / "contents.md").write_text(contents(title, slides), encoding="utf-8")
+        (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
+    except OSError as error:
+        raise RunError(sentence("slides.not_written", folder=folder, why=error.strerror or error)) from None
+    return folder, slides
+
+
+def notebook_of(lesson: str) -> Path:
+    """The notebook of a lesson that is named by its number, its name or the name without the number."""
+    names = [path.stem for path in sorted(course_source().glob("*.ipynb"))]
+    number = lesson.strip().removesuffix(".ipynb")
+    found = [n for n in names if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))]
+    found = found or [n for n in names if n.partition("_")[2] == number]
+    return course_source() / f"{found[0] if len(found) == 1 else choose('lesson', number, names)}.ipynb"
+
+
+# -------------------------------------------------------------------------------------------------------- the pictures
+def sections(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each code cell with the last heading above it."""
+    heading = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            headings = re.findall(r"^#+ +(.+)$", "".join(cell["source"]), re.MULTILINE)
+            heading = headings[-1] if headings else heading
+        elif cell["cell_type"] == "code":
+            yield heading, cell
+
+
+def stored(cells: Sequence[Mapping[str, Any]]) -> Iterator[Slide]:
+    """The PNG pictures among the outputs of a notebook."""
+    for section, cell in sections(cells):
+        for output in cell["outputs"]:
+            data = {kind: "".join(value) for kind, value in output.get("data", {}).items() if kind != WIDGET}
+            words = data.get("text/plain", "")
+            for alt, image in IMAGE.findall(data.get("text/html", "")):
+                said = words.removeprefix(FOLDED)
+                yield Slide("", section, said, html.unescape(alt), words != said, base64.b64decode(image))
+            if "image/png" in data:
+                alt = output.get("metadata", {}).get("image/png", {}).get("alt", words)
+                yield Slide("", section, words, alt, False, base64.b64decode(data["image/png"]))
+
+
+def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
+    """The pictures of a lesson as SVG: its cells are run here, and what the last line of each gives is drawn."""
+    from .plots import svg
+
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, (section, cell) in enumerate(sections(cells)):
+        try:
+            value = carried_out("".join(cell["source"]), names, f"<{lesson}, cell {number}>")
+        except Exception as error:
+            if "raises-exception" in cell.get("metadata", {}).get("tags", []):
+                continue
+            raise RunError(sentence("slides.cell", number=number + 1, lesson=lesson, why=reason(error))) from error
+        answer = not getattr(value, "settled", True) and hasattr(value, "after")
+        for picture in pictures_of(value):
+            yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))
+
+
+def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
+    """Run a cell's code with these names; what its last line gives, if that is an expression."""
+    lines = code.splitlines(keepends=True)
+    linecache.cache[where] = (len(code), None, lines, where)  # a method of a lesson's own is known by its source
+    tree = ast.parse(code, where)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, where, "exec"), names)
+    return None if last is None else eval(compile(ast.Expression(last.value), where, "eval"), names)
+
+
+def pictures_of(value: Any) -> list[Any]:
+    """The pictures that a cell shows: of a panel, a snapshot, a sheet of several, or a picture itself."""
+    value = value._summary() if hasattr(value, "_summary") else getattr(value, "shown", value)
+    found = value.pictures.values() if isinstance(getattr(value, "pictures", None), Mapping) else [value]
+    return [picture for picture in found if getattr(picture, "figure", None) is not None]
+
+
+# -------------------------------------------------------------------------------------------------------- the contents
+def contents(title: str, slides: Sequence[Slide]) -> str:
+    """The list of the pictures in Markdown."""
+    lines = [f"# {title}", ""]
+    for section, slide in headed(slides):
+        lines += [f"## {section}", ""] if section else []
+        lines += [f"**{slide.name}**" + (f" ({ANSWER})" if slide.answer else ""), ""]
+        lines += [f"![{bracketed(slide.alt)}]({slide.name})", "", one_line(slide.sentence), ""]
+        lines += [f"*Alt text:* {one_line(slide.alt)}", ""]
+    return "\n".join(lines)
+
+
+def index(title: str, slides: Sequence[Slide]) -> str:
+    """The same as a page that opens in any browser."""
+    lines = []
+    for section, slide in headed(slides):
+        lines += [f"<h2>{html.escape(section)}</h2>"] if section else []
+        name, alt = html.escape(slide.name), html.escape(slide.alt)
+        image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
+        image = f"<details><summary>{ANSWER}</summary>{image}</details>" if slide.answer else image
+        about = f"<p><code>{name}</code></p><p>{html.escape(slide.sentence)}</p><p><small>Alt text: {alt}</small></p>"
+        about = f"<details><summary>What it shows</summary>{about}</details>" if slide.answer else about
+        lines.append(f"<figure>{image}<figcaption>{about}</figcaption></figure>")
+    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+    body = "\n".join(lines)
+    return f"{head}<style>{STYLE}</style></head>\n<body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
+
+
+def headed(slides: Sequence[Slide]) -> Iterator[tuple[str, Slide]]:
+    """Each slide with its section where a new one begins, else with ""."""
+    before = ""
+    for slide in slides:
+        yield ("" if slide.section == before else slide.section), slide
+        before = slide.section
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def bracketed(text: str) -> str:
+    """An alt text that a Markdown image can hold."""
+    return one_line(text).replace("[", "(").replace("]", ")")
