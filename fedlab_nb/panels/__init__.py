@@ -22,12 +22,13 @@ def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
     """The playground panel.
 
     methods:  ticked at the start
-    options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device; a dataset in every
-    way that `study.run` takes it), and any other
-    setting of `study.run` (partition, model, lr, fens.rounds, …), which then holds for every run; and
+    options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison; a dataset
+    in every way that `study.run` takes it), and any other setting of `study.run` (partition, lr, fens.rounds, …),
+    which then holds for every run; and
     hide, fixed: teacher mode; controls to leave out, and values that cannot be changed
     inline:   work in the calling thread, for notebooks that do not show what threads do (Colab, found out by itself);
     Stop cannot act then
+    projector: True begins with larger controls and letters; the button "Larger" under the picture does the same
     job:      another source of events than `study.job`
 
     Raises UsageError for a name or value that no control takes.

@@ -9,42 +9,84 @@ function name(root) {
     const label = widget.querySelector(".widget-label")?.textContent.trim();
     const readout = widget.querySelector(".widget-readout");
     for (const handle of widget.querySelectorAll(".noUi-handle")) {
-      const value = `${label ?? ""} ${readout?.textContent.trim() ?? ""}`.trim();
+      const value = [label?.replace(/ \(.*\)$/, ""), readout?.textContent.trim()].filter(Boolean).join(" = "); // α = 0.22
       if (label && handle.ariaLabel !== label) handle.ariaLabel = label;
       if (handle.ariaValueText !== value) handle.ariaValueText = value;
     }
     if (readout && label && readout.ariaLabel !== label) readout.ariaLabel = label;
     for (const field of widget.querySelectorAll(FIELDS)) {
-      const said = label || field.title || widget.title;
-      if (!field.labels?.length && !field.ariaLabel && said) field.ariaLabel = said;
+      const said = label || field.title || field.placeholder || widget.title;
+      const labelled = [...(field.labels ?? [])].some((one) => one.offsetParent && one.textContent.trim());
+      if (!labelled && said && field.ariaLabel !== said) field.ariaLabel = said;
     }
   }
 }
 
-/** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
+/** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. What has no room is in a menu. */
 function tabs(root) {
   for (const row of root.querySelectorAll(".fl-tabs")) {
     const buttons = [...row.querySelectorAll("button")];
-    row.setAttribute("role", "tablist");
-    for (const group of row.querySelectorAll(".widget-toggle-buttons, .widget-inline-hbox, div")) if (group.querySelector("button")) group.setAttribute("role", "presentation");
+    const list = buttons[0]?.parentElement;
+    if (!list) continue;
+    if (list.getAttribute("role") !== "tablist") list.setAttribute("role", "tablist");
     for (const button of buttons) {
       const on = button.classList.contains("mod-active");
       if (button.getAttribute("role") !== "tab") button.setAttribute("role", "tab");
       if (button.ariaSelected !== String(on)) button.ariaSelected = String(on);
       if (button.tabIndex !== (on ? 0 : -1)) button.tabIndex = on ? 0 : -1;
-      button.dataset.text = button.textContent.trim(); // keeps room for its bold form (theme.css)
+      if (!button.dataset.text) button.dataset.text = button.textContent.trim(); // keeps room for its bold form (theme.css)
     }
+    fold(row, list, buttons);
   }
 }
+
+/** Put the tabs that do not fit into the line into a menu at its end; the chosen one always stays. */
+function fold(row, list, buttons) {
+  const key = `${row.clientWidth} ${buttons.findIndex((one) => one.classList.contains("mod-active"))} ${buttons.length}`;
+  if (!row.clientWidth || row.dataset.folded === key) return;
+  row.dataset.folded = key;
+  let menu = row.querySelector(".fl-more-tabs");
+  if (!menu) {
+    menu = document.createElement("select");
+    menu.className = "fl-more-tabs";
+    menu.ariaLabel = "More views";
+    menu.addEventListener("change", () => { buttonsOf(row)[Number(menu.value)]?.click(); menu.selectedIndex = 0; });
+    row.append(menu);
+  }
+  for (const button of buttons) button.hidden = false;
+  menu.hidden = true;
+  const width = (one) => one.getBoundingClientRect().width + parseFloat(getComputedStyle(one).marginRight);
+  const zoom = row.getBoundingClientRect().width / row.clientWidth || 1; // rectangles are zoomed, clientWidth is not
+  const widths = buttons.map((one) => width(one) / zoom);
+  const sum = (some) => some.reduce((total, one) => total + one, 0);
+  if (sum(widths) <= row.clientWidth + 8) return;
+  menu.hidden = false;
+  const chosen = Math.max(0, buttons.findIndex((one) => one.classList.contains("mod-active")));
+  let room = row.clientWidth - menu.offsetWidth - 8 - widths[chosen];
+  const folded = [];
+  let full = false;
+  widths.forEach((wide, i) => {
+    if (i === chosen) return;
+    full ||= wide > room;
+    if (full) folded.push(i);
+    else room -= wide;
+  });
+  for (const i of folded) buttons[i].hidden = true;
+  const option = (text, value) => Object.assign(document.createElement("option"), { textContent: text, value });
+  menu.replaceChildren(option(`More (${folded.length})`, ""), ...folded.map((i) => option(buttons[i].dataset.text, String(i))));
+}
+const buttonsOf = (row) => [...row.querySelectorAll("button")];
+
 function arrows(event) {
   const button = event.target.closest?.(".fl-tabs button");
   if (!button) return;
-  const all = [...button.closest(".fl-tabs").querySelectorAll("button")];
+  const all = buttonsOf(button.closest(".fl-tabs"));
   const at = all.indexOf(button);
   const to = { ArrowRight: (at + 1) % all.length, ArrowLeft: (at - 1 + all.length) % all.length, Home: 0, End: all.length - 1 }[event.key];
   if (to === undefined) return;
   event.preventDefault();
   event.stopPropagation();
+  all[to].hidden = false; // one of the menu: it stays in the line as long as it is chosen
   all[to].focus();
   all[to].click();
 }
@@ -53,6 +95,7 @@ function render({ el }) {
   el.hidden = true;
   let root = null;
   let watch = null;
+  let sizes = null;
   let due = false;
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
@@ -73,12 +116,15 @@ function render({ el }) {
       if (!due) requestAnimationFrame(bring);
       due = true;
     });
+    sizes = new ResizeObserver(() => bring());
+    for (const row of root.querySelectorAll(".fl-tabs")) sizes.observe(row);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();
   };
   start();
   return () => {
     watch?.disconnect();
+    sizes?.disconnect();
     root?.removeEventListener("keydown", arrows, true);
     root?.removeEventListener("focusin", focused);
   };

@@ -1,6 +1,6 @@
 """The controls of a playground: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -12,44 +12,18 @@ from ..study.settings import classroom_epochs
 from .guess import Guess
 from .knobs import KnobBox
 from .lab_view import LabSpec
+from .method_box import MethodBox
+from .poisoned import NOBODY, PoisonRow
 from .theme import made, named
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-NAMES = (*SETTINGS, "methods", "guess")
+ROWS = ("methods", "guess", "poison")  # controls of several widgets
+NAMES = (*SETTINGS, *ROWS)
 
 
 def heading(text: str) -> widgets.HTML:
     return widgets.HTML(f'<span class="fl-heading">{text}</span>')
-
-
-class MethodBox:
-    """One checkbox a method. `value` is the tuple of those that are ticked."""
-
-    def __init__(self) -> None:
-        self.boxes = {
-            name: widgets.Checkbox(False, description=cls.info.title, indent=False, tooltip=tip(cls.info))
-            for name, cls in METHODS.items()
-        }
-        self.widget = made(widgets.VBox, "fl-methods", children=list(self.boxes.values()))
-
-    @property
-    def value(self) -> tuple[str, ...]:
-        return tuple(name for name, box in self.boxes.items() if box.value)
-
-    @value.setter
-    def value(self, names: Iterable[str]) -> None:
-        names = [choose("method", name, self.boxes) for name in ([names] if isinstance(names, str) else names)]
-        for name, box in self.boxes.items():
-            box.value = name in names
-
-    def ticked_first(self) -> None:
-        """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
-        self.widget.children = sorted(self.boxes.values(), key=lambda box: not box.value)
-
-
-def tip(info: Any) -> str:
-    return f"{info.help} ({info.paper}; {info.rounds})"
 
 
 class Controls:
@@ -67,7 +41,7 @@ class Controls:
             )
             for extra in spec.extras
         }  # fmt: skip
-        self.guess = Guess()
+        self.guess, self.poison = Guess(), PoisonRow()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
         self.dataset = named("dataset", options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits")
         self.path, self.alpha, self.ends, self.clients = map(named, ("path", "alpha", "ends", "clients"))
@@ -79,6 +53,7 @@ class Controls:
         self._fixed: set[str] = set()
         ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
         self.dealing = named("dealing", options=ways, layout={"display": "none"})
+        self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
         for menu in filter(None, (self.dealing, self.extras.get("partition"))):
             menu.observe(lambda _: self._deal(), "value")
 
@@ -86,15 +61,16 @@ class Controls:
         own: list[widgets.Widget] = list(self.extras.values())
         if self.knobs:
             own = [heading(METHODS[self.method].info.title), *own, self.knobs.widget]
-            self.methods.boxes[self.method].layout.display = "none"
+            self.methods.leave_out(self.method)
             self.methods.widget.add_class("fl-few")
         grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
-        start = [buttons, self.progress, self.phase, self.error]
-        above, below = ([], start) if not self.method else (start, [])  # with knobs Run would slip off a small screen
+        start = made(widgets.VBox, "fl-start", children=[buttons, self.progress, self.phase, self.error])
+        title = heading("Beside it" if self.method else "Methods")
         column = [
-            self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, *above, self.facts, *own,
-            heading("Beside it" if self.method else "Methods"), self.methods.widget, grid, self.guess.row, *below,
+            self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
+            made(widgets.HBox, "fl-over", children=[title, self.methods.filter]), self.methods.widget,
+            grid, self.poison.row, self.guess.row,
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
 
@@ -110,6 +86,8 @@ class Controls:
             self.device,
             self.epochs,
             self.guess.method,
+            self.poison.kind,
+            self.poison.count,
         ]
         knobs = self.knobs.controls.values() if self.knobs else ()
         return [*plain, *self.methods.boxes.values(), *self.extras.values(), *knobs]
@@ -145,6 +123,8 @@ class Controls:
             chosen["epochs"] = self.epochs.value
         if self.device.value != "auto":
             chosen["device"] = self.device.value
+        if self.poison.value != NOBODY:
+            chosen["poison"] = self.poison.value
         for name, widget in self.extras.items():
             if widget.value != widget.options[0][1]:
                 chosen[name] = widget.value
@@ -197,12 +177,12 @@ class Controls:
         self._fixed.add(name)
         self.put(name, value)
         widget = self._control(name)
-        for part in widget.children if name in ("methods", "guess") else (widget,):
+        for part in widget.children if name in ROWS else (widget,):
             part.disabled = True
 
     def takes(self, name: str) -> bool:
         """Whether the setting `name` has a control."""
-        return name in SETTINGS or name in self.extras or bool(self.knobs and self.knobs.has(name))
+        return name in (*SETTINGS, "poison") or name in self.extras or bool(self.knobs and self.knobs.has(name))
 
     def put(self, name: str, value: Any) -> None:
         """Set a control by the name of its setting."""
@@ -210,6 +190,8 @@ class Controls:
             self.data = value
         elif name == "methods":
             self.methods.value = value
+        elif name == "poison":
+            self.poison.put(value, self.clients.value)
         elif name not in NAMES and name not in self.extras and self.knobs and self.knobs.has(name):
             self.knobs.put(name, value)  # plain `epochs` are the local ones
         else:
@@ -224,8 +206,8 @@ class Controls:
         if name not in NAMES and self.knobs and self.knobs.has(name):
             return self.knobs[name]
         choose("control", name, (*NAMES, *self.extras, *(self.knobs.knobs if self.knobs else ())))
-        if name == "guess":
-            return self.guess.row
+        if name in ("guess", "poison"):
+            return getattr(self, name).row
         return self.methods.widget if name == "methods" else self.extras.get(name) or getattr(self, name)
 
 

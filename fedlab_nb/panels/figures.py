@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import plots
 from ..plots.embed import POINTS
+from ..plots.style import narrow
 from ..plots.words import data_size
 from .guess import reveal
 from .lab_view import LabView
@@ -31,7 +32,7 @@ class WhoHoldsWhat(LabView):
         self._picture, self._stored = plots.Partition(), StoredResults()
 
     def draw(self, state: PanelState) -> plots.Picture:
-        stored = self._stored.bars(*state.stored) if state.stored else None
+        stored = self._stored.bars(*state.stored) if state.stored and not narrow() else None
         words = {"setting": where(state), "client": state.client, "klass": state.klass}
         return self._picture.show(state.federation, stored=stored, **words)
 

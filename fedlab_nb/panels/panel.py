@@ -45,6 +45,7 @@ class Panel(saved.Saved):
         hide: Iterable[str] = (),
         fixed: Mapping[str, Any] | None = None,
         inline: bool | None = None,
+        projector: bool = False,
         job: Callable[..., Generator] | None = None,
         **settings: Any,
     ) -> None:
@@ -59,6 +60,7 @@ class Panel(saved.Saved):
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common])
+        self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
@@ -103,7 +105,7 @@ class Panel(saved.Saved):
             on(view.controls, self._moved, name)
             if (button := self.views[name].button) is not None:
                 button.on_click(lambda _, name=name: self._work_clicked(name))
-        c.run.on_click(lambda _: self._start())
+        c.run.on_click(lambda _: self._start(True))
         c.stop.on_click(lambda _: self.stop())
         self.runs_panel.clear.on_click(lambda _: self._clear())
         self.runs_panel.export.on_click(lambda _: self._export_clicked())
@@ -319,7 +321,7 @@ class Panel(saved.Saved):
         )
 
     @guarded
-    def _start(self) -> None:
+    def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
         demand(self.methods, "panel.no_method")
         without = self._state.federation is None
@@ -331,7 +333,7 @@ class Panel(saved.Saved):
         self._status.run_started(len(state.methods) * state.settings["seeds"])
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
-        self._work(lambda: steps, self._heard, self._ended)
+        self._work(lambda: steps, self._heard, lambda how, error: self._ended(how, error, by_hand))
         if self.views.visible == "partition":
             self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
         else:
@@ -346,9 +348,11 @@ class Panel(saved.Saved):
                 draw = (ended or event.curve is not None) and self._redraw.rested
                 self._go(draw=draw, **changes)
 
-    def _ended(self, how: str, error: Exception | None) -> None:
+    def _ended(self, how: str, error: Exception | None, by_hand: bool) -> None:
         self._status.run_ended(how, error, self._state.runs)
         self._go(runs=self._state.runs.ended())
+        if by_hand:  # what a cell starts changes no output but its own
+            self._renew()
 
     @guarded
     def _work_clicked(self, name: str) -> None:

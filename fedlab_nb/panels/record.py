@@ -90,8 +90,12 @@ class Runs:
         return replace(self, rows=tuple(replace(r, pinned=pin) if r.key == key else r for r in self.rows))
 
     def ended(self) -> Runs:
-        """The present run is over: without the rows that came to nothing."""
-        return replace(self, rows=tuple(replace(r, live={}) if r.live else r for r in self._with_results))
+        """The present run is over: without the rows that came to nothing. If all of them did, the run before it is the
+        present one again.
+        """
+        rows = tuple(replace(r, live={}) if r.live else r for r in self._with_results)
+        last = max((row.run for row in rows), default=self.number)
+        return Runs(rows, last)
 
     def cleared(self, keep_current: bool) -> Runs:
         """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""

@@ -2,7 +2,7 @@
 
 JupyterLab shows a saved widget as "Error displaying widget" once a notebook is trusted, even if its output also holds
 a picture. So a panel displays itself as three outputs: the widget with its sentence, its picture, and a style that
-shows one of the two.
+shows one of the two. After each run that a person starts the picture is that run's.
 """
 
 import base64
@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -25,8 +25,18 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 class Saved(widgets.VBox):
     """A widget that stays readable where no kernel runs; a subclass gives its picture, `_summary()`."""
 
+    _stills: Sequence[Any] = ()  # handles of the pictures that were displayed beside the widget
+
     def _summary(self) -> Picture:
         raise NotImplementedError
+
+    def _renew(self) -> None:
+        """Put the present picture where the first one was displayed: a notebook that is saved now keeps this one."""
+        if stills := [still for still in self._stills if still is not None]:
+            data, metadata = self._repr_mimebundle_()
+            data.pop(WIDGET, None)
+            for still in stills:
+                still.update(data, metadata=metadata, raw=True)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
@@ -45,7 +55,8 @@ class Saved(widgets.VBox):
             display(data, raw=True)
             if "google.colab" in sys.modules:
                 return
-        display({"image/png": image, "text/plain": data["text/plain"]}, metadata=metadata, raw=True)
+        still = {"image/png": image, "text/plain": data["text/plain"]}
+        self._stills = [*self._stills, display(still, metadata=metadata, raw=True, display_id=True)]
         if WIDGET in data:
             display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
 

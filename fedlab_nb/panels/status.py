@@ -13,6 +13,7 @@ from .theme import paragraph
 
 ENDS = {"done": "Done", "stopped": "Stopped", "error": "Ended"}
 QUICK = 0.1  # seconds between two words on progress, at least
+EARLY = 2.0, 0.03  # seconds and share of a run before which nobody can tell how long it takes
 
 
 def guarded(method: Callable) -> Callable:
@@ -40,7 +41,7 @@ class Status:
     def __init__(self, controls: Controls, turn: Callable[[str, str], None]) -> None:
         self._controls, self._turn = controls, turn
         self.status, self.traceback = "", ""
-        self._results, self._finished, self._said = 1, 0, 0.0
+        self._results, self._finished, self._said, self._began = 1, 0, 0.0, 0.0
         self.set("idle")
 
     def set(self, status: str) -> None:
@@ -90,7 +91,7 @@ class Status:
 
     def run_started(self, results: int) -> None:
         """A run begins that will give so many results; `run_event` and `run_ended` follow its job."""
-        self._results, self._finished = results, 0
+        self._results, self._finished, self._began = results, 0, time.monotonic()
         self.start()
 
     def run_event(self, event: Any, title: str) -> bool:
@@ -102,11 +103,12 @@ class Status:
         now = time.monotonic()
         if ended or now - self._said > QUICK:
             self._said = now
-            share = 0 if ended else event.done / max(event.total, 1)
-            self.progress((self._finished + share) / self._results)
+            share = (self._finished + (0 if ended else event.done / max(event.total, 1))) / self._results
+            self.progress(share)
             steps = "" if event.total <= 1 else f" {event.done}/{event.total}"
             results = f"{self._finished} of {self._results} results"
-            self.phase(f"{title}, {event.phase}{steps}, seed {event.seed} ({results})")
+            left = time_left(now - self._began, share)
+            self.phase(f"{title}, {event.phase}{steps}, seed {event.seed} ({results}{left})")
         return ended
 
     def run_ended(self, how: str, error: Exception | None, runs: Runs) -> None:
@@ -116,3 +118,18 @@ class Status:
         if how == "done":
             self.progress(1)
         self.end("error" if failed else how, error, words)
+
+
+def time_left(seconds: float, share: float) -> str:
+    """What is left of a run of which `share` took so many seconds: ", about 40 s left"; nothing as long as nobody can
+    tell.
+
+    >>> time_left(30, 0.6), time_left(600, 0.5), time_left(0.5, 0.5)
+    (', about 20 s left', ', about 10 min left', '')
+    """
+    if seconds < EARLY[0] or not EARLY[1] < share < 1:
+        return ""
+    left = seconds * (1 - share) / share
+    if left >= 90:
+        return f", about {left / 60:.0f} min left"
+    return f", about {max(1, round(left, -1) if left > 20 else round(left)):.0f} s left"

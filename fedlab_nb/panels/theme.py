@@ -9,12 +9,15 @@ import ipywidgets as widgets
 
 from ..declared import declared
 
-# Fixed, so that nothing jumps: a laptop screen of 720 lines gets 345 pixels, a projector of 1080 gets 518.
-PICTURE_HEIGHT = "clamp(330px, 48vh, 600px)"
+PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
 STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
-# What a saved notebook needs where no kernel runs: the picture alone. The output two before this style is the widget's:
-# without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
-SAVED_STYLE = f'<style class="fl-saved">\n{Path(__file__).with_name("saved.css").read_text(encoding="utf-8")}</style>'
+# What a saved notebook needs where no kernel runs: the picture, and how to wake the panel. The output two before this
+# style is the widget's: without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
+WAKE = "This panel sleeps: run its cell again to wake it. Above are its last results."
+SAVED_STYLE = (
+    f'<style class="fl-saved">\n{Path(__file__).with_name("saved.css").read_text(encoding="utf-8")}</style>'
+    f'<p class="fl-wake">{WAKE}</p>'
+)
 
 
 def paragraph(text: str, role: str = "") -> str:

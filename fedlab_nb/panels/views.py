@@ -14,8 +14,9 @@ from .frame import Frame
 from .lab_view import LabView
 from .theme import PICTURE_HEIGHT, made, named, offer, paragraph, show_only, table
 
-# Pixels of an inch of a picture: what 345 pixels of height show on a laptop, 518 on a projector are 4.15 inches.
-LEAST, MOST = 78, 125
+# Pixels of an inch of a picture: a laptop's frame shows 4.15 inches of height, a projector's the same ones larger. A
+# telephone's has fewer pixels, and there pictures put below each other what else stands side by side.
+LEAST, MOST = 72, 125
 NOBODY = -1
 NONE = ("none", NOBODY)
 
@@ -70,9 +71,9 @@ class Views:
     def __init__(self, kinds: Sequence[LabView]) -> None:
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
-        self.tables = named("tables")
+        self.tables, self.larger = named("tables"), named("larger")
         self.client, self.klass = named("client", options=[NONE]), named("klass", options=[NONE])
-        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass])
+        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.larger])
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
@@ -118,7 +119,7 @@ class Views:
         width, height = self.frame
         if not width or not height:
             return SIZE
-        inch = min(max(height / SIZE[1], LEAST), MOST)
+        inch = min(max(min(height / SIZE[1], width / SIZE[0]), LEAST), MOST)
         return width / inch, height / inch
 
     def on_frame(self, call: Callable) -> None:

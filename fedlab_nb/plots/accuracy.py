@@ -126,8 +126,10 @@ def verdict(series: Sequence[Series]) -> str:
     if others:
         second = others[0]
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
-        points, wide = f"{100 * ahead.mean:.0f}", f"{100 * ahead.half_width:.0f}"
-        behind = "is level with it" if points == "0" else f"follows {plural(int(points), 'point')} behind"
+        shown = round(100 * best.mean) - round(100 * second.mean)  # what a reader finds by subtracting
+        exact = shown != round(100 * ahead.mean) and best.accuracies.keys() == second.accuracies.keys()
+        points, wide = f"{100 * ahead.mean:.{int(exact)}f}", f"{100 * ahead.half_width:.0f}"
+        behind = "is level with it" if points == "0" else f"follows {points} point{'s' * (points != '1')} behind"
         text += significance(
             ahead,
             noise=f"; {second.name} is {points} ± {wide} points behind, which is within the noise",

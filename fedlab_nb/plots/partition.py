@@ -15,7 +15,7 @@ from ..data import Federation
 from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
 from .series import Series, finished
-from .style import ACCENT, FAINT, LOCK, Picture, class_colours, dress, heading, many_is_dark, new_figure
+from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
 from .vector import mark
 from .words import listed, marked_words, percent, plural, tabled
 
@@ -60,7 +60,8 @@ class Partition:
         columns = {"width_ratios": [1.35, 1]} if rows else {}
         grid = self.figure.add_gridspec(2, 1 + len(columns), height_ratios=[1, 4], **columns)
         axes = upper_and_lower(self.figure, grid)
-        self._artists = Artists(*axes, *shape, inches=(3.1 if rows else 5.9, 2.75))
+        wide = current_size()[0]
+        self._artists = Artists(*axes, *shape, inches=(wide * (0.46 if rows else 0.88), 2.75))
         if rows:
             right = self.figure.add_subplot(grid[:, 1])
             self._bars = Bars(right, rows, x="test accuracy, one dot a seed", ticks=HALVES)

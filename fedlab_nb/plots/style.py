@@ -31,6 +31,7 @@ from .identity import Look, look, looks  # noqa: F401
 
 LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
+NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
@@ -129,6 +130,12 @@ def current_size() -> tuple[float, float]:
     return _size.get()
 
 
+def narrow() -> bool:
+    """Whether new figures are too narrow for two axes side by side: those of a telephone, and of a window on end."""
+    width, height = _size.get()
+    return width < NARROW or (width < UPRIGHT and width < height)
+
+
 def settle(figure: Figure) -> None:
     """Compute the figure's layout, if that was not done before: it costs most of a frame."""
     if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
@@ -178,8 +185,11 @@ def drawing(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, fixed: bool = False, **grid: Any
 ):
     """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
-    they stay where `figure.add_axes` puts them.
+    they stay where `figure.add_axes` puts them. Two axes side by side stand below each other in a narrow frame.
     """
+    if (rows, columns) == (1, 2) and size is None and narrow():
+        rows, columns = columns, rows
+        grid = {("height_ratios" if name == "width_ratios" else name): value for name, value in grid.items()}
     with LOCK:
         figure = new_figure(size, fixed=fixed)
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)

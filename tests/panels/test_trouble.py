@@ -2,10 +2,12 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
 from fedlab_nb.errors import UsageError
+from fedlab_nb.panels.status import time_left
 from fedlab_nb.panels.worker import Worker
 
 
@@ -138,6 +140,40 @@ def test_stop_keeps_what_is_finished(make, job):
     job.gate.set()
     assert panel.wait(10) and panel.status == "stopped" and [o.method for o in panel.outcomes] == ["fedavg"]
     assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
+
+
+def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
+    """Stop before the first result leaves pictures, rows and captions of the run before; nothing says "press Run"."""
+    panel = make()
+    panel.run(wait=True)
+    panel.views.choose("communication")
+    view = panel.views["communication"]
+    before = view.frame.value
+    job.gate.clear()
+    panel.controls.alpha.value = 1
+    panel.run()
+    assert view.frame.value == before and "Run 2 has no result yet" in view.caption.value
+    panel.views.choose("accuracy")
+    assert view.frame.value.startswith("<svg") and "ress Run" not in panel.views["accuracy"].caption.value
+    panel.controls.stop.click()
+    job.gate.set()
+    assert panel.wait(10) and panel.status == "stopped" and len(panel.outcomes) == 4
+    for name in ("communication", "accuracy"):
+        panel.views.choose(name)
+        assert panel.views[name].frame.value.startswith("<svg") and "Run 1: " in panel.views[name].caption.value
+    panel.run(wait=True)
+    assert {row.run for row in panel.state("accuracy").runs.rows} == {1, 2} and not panel.error
+
+
+def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
+    said, clock = [], iter(range(0, 10_000, 3))
+    monkeypatch.setattr("fedlab_nb.panels.status.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    panel = make(seeds=1)
+    panel.controls.phase.observe(lambda change: said.append(change["new"]), "value")
+    panel.run(wait=True)
+    assert sum("s left)" in words for words in said) > 3 and "left" not in said[-1]
+    assert time_left(30, 0.6) == ", about 20 s left" and time_left(600, 0.5) == ", about 10 min left"
+    assert time_left(0.5, 0.5) == time_left(10, 0.001) == time_left(10, 1.0) == ""
 
 
 def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, job):
