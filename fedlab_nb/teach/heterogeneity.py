@@ -97,7 +97,7 @@ def after_restarting() -> str:
 
 
 def reality() -> Card:
-    """What averaging predictions still loses, under two rules; no method of a later lesson, which asks for its guess."""
+    """What averaging predictions still loses, under two rules. Methods of later lessons are guessed there."""
     lines = []
     for alpha in (0.032, 0.32):
         means = {rule: percent(runs("ensemble", alpha, rule=rule), "ensemble") for rule in ("logits", "probabilities")}
