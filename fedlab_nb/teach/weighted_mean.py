@@ -17,7 +17,9 @@ CLIENTS = (2, 3, 5)  # in the hidden inputs
 def right(networks, counts):
     average = {}
     for layer in networks[0]:
-        average[layer] = sum(n / sum(counts) * network[layer] for network, n in zip(networks, counts, strict=True))
+        average[layer] = 0
+        for k in range(len(networks)):
+            average[layer] = average[layer] + counts[k] / sum(counts) * networks[k][layer]
     return average
 
 
