@@ -1,4 +1,5 @@
 // The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
+// While a slider is dragged only what moves is sent (`moves`); when that rests, the kernel is told and draws the whole.
 const STYLE = `
   svg { display: block; width: 100%; height: 100%; }
   .mark { cursor: pointer; outline: none; }
@@ -10,22 +11,67 @@ const STYLE = `
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const NEAR = 7; // pixels from the pointer at which a mark still answers
+const REST = 250; // milliseconds without a move after which the whole picture is asked for
+
+const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
+const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs"));
+
+/** Put what `from` defines (letters, clips) with the definitions of `svg`, so that any group can be replaced. */
+function define(svg, from) {
+  const defs = svg.querySelector(":scope > defs");
+  const known = new Set([...defs.children].map(({ id }) => id));
+  for (const one of from.querySelectorAll("defs > [id]")) {
+    if (!known.has(one.id)) defs.append(one);
+    known.add(one.id);
+  }
+}
+
+/** The middle of a drawn circle, also of one without size or in a view that is not seen. */
+function centre(dot) {
+  if (dot.localName === "use") return [Number(dot.getAttribute("x")), Number(dot.getAttribute("y"))];
+  const numbers = dot.getAttribute("d").match(/-?[\d.]+/g).map(Number);
+  return [0, 1].map((axis) => {
+    const own = numbers.filter((_, i) => i % 2 === axis);
+    return (Math.min(...own) + Math.max(...own)) / 2;
+  });
+}
+
+/** Give the circles of a group, which stay where they are, these radii. */
+function resize(group, radii) {
+  members(group).forEach((dot, i) => {
+    dot.centre ??= centre(dot);
+    if (dot.localName === "use") { // circles that were all alike
+      const path = document.createElementNS(dot.namespaceURI, "path");
+      path.setAttribute("style", dot.getAttribute("style"));
+      path.centre = dot.centre;
+      dot.replaceWith(path);
+      dot = path;
+    }
+    const [r, [x, y]] = [radii[i] ?? 0, dot.centre];
+    dot.setAttribute("d", r ? `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z` : `M${x} ${y}`);
+  });
+}
+
+/** Give a bar these ends. */
+const stretch = (group, left, top, right, bottom) => members(group)[0].setAttribute("d", `M${left} ${top}H${right}V${bottom}H${left}z`);
 
 /** The marks of a drawing: an element, what it says, what it stands for. */
 function marksOf(svg, marks) {
   const made = [];
   for (const [id, about] of Object.entries(marks)) {
-    const group = svg.querySelector(`[id="${CSS.escape(id)}"]`);
+    const group = byId(svg, id);
     if (!group) continue;
     if (!Array.isArray(about.says)) {
       made.push({ element: group, ...about });
       continue;
     }
-    const members = [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs"));
-    if (members.length !== about.says.length) continue;
-    members.forEach((element, i) => {
+    const all = members(group);
+    if (all.length !== about.says.length) continue;
+    all.forEach((element, i) => {
       const own = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
       if (own.says) made.push({ element, ...own });
+      else if (element.classList.contains("mark")) for (const name of ["class", "role", "tabindex", "aria-label"]) element.removeAttribute(name);
     });
   }
   for (const { element, says, method, client, klass } of made) {
@@ -35,7 +81,7 @@ function marksOf(svg, marks) {
     element.setAttribute("aria-label", says.replaceAll("\n", "; "));
     for (const [name, value] of Object.entries({ method, client, klass })) if (value !== undefined) element.dataset[name] = value;
     for (const line of element.querySelectorAll("path")) {
-      if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs")) continue;
+      if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs") || line.nextSibling?.matches?.(".touch")) continue;
       const touch = line.cloneNode();
       touch.removeAttribute("style");
       touch.removeAttribute("id");
@@ -59,12 +105,13 @@ function render({ model, el }) {
   let made = [];
   let boxes = null;
   let hovered = null;
+  let resting = 0;
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
     const value = model.get("value");
     const drawing = value.startsWith("<svg");
-    const focused = made.findIndex(({ element }) => element === shadow.activeElement);
+    const focused = focusedAt();
     tip.hidden = true;
     words.hidden = drawing;
     picture.hidden = !drawing;
@@ -72,18 +119,45 @@ function render({ model, el }) {
     made = [];
     boxes = null;
     if (!drawing) return shadow.replaceChildren();
-    const svg = document.importNode(new DOMParser().parseFromString(value, "image/svg+xml").documentElement, true);
+    const svg = parsed(value);
+    define(svg, svg);
     const style = document.createElement("style");
     style.textContent = STYLE + (getComputedStyle(el).colorScheme.includes("dark") ? DARK_IMAGES : "");
     shadow.replaceChildren(style, svg);
     svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
-    made = marksOf(svg, model.get("marks"));
+    answer(svg, model.get("marks"), focused);
+    if (!made.length) svg.setAttribute("aria-hidden", "true");
+    move();
+  }
+  const focusedAt = () => made.findIndex(({ element }) => element === shadow.activeElement);
+  /** Let the marks of a new drawing, or of its new parts, answer; `focused`: which one had the focus. */
+  function answer(svg, marks, focused) {
+    made = marksOf(svg, marks);
+    boxes = null;
     picture.setAttribute("role", made.length ? "group" : "img");
     picture.setAttribute("aria-label", model.get("alt"));
-    if (!made.length) svg.setAttribute("aria-hidden", "true");
-    if (made.length) made[Math.max(0, focused)].element.setAttribute("tabindex", "0");
+    if (made.length) made[Math.max(0, Math.min(focused, made.length - 1))].element.setAttribute("tabindex", "0");
     if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
     emphasise();
+  }
+  /** Bring what has moved since the drawing to where it is now; once it rests, the whole is asked for. */
+  function move() {
+    const [moves, svg] = [model.get("moves"), shadow.querySelector("svg")];
+    if (!svg || !moves.marks) return;
+    const focused = focusedAt();
+    if (moves.svg) {
+      const parts = parsed(moves.svg);
+      define(svg, parts);
+      for (const part of parts.querySelectorAll(":scope > g[id]")) byId(svg, part.id)?.replaceWith(part);
+    }
+    for (const [id, radii] of Object.entries(moves.radii)) resize(byId(svg, id), radii);
+    for (const [id, box] of Object.entries(moves.bars)) stretch(byId(svg, id), ...box);
+    answer(svg, moves.marks, focused);
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+      model.set("rested", model.get("rested") + 1);
+      model.save_changes();
+    }, REST);
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
@@ -178,8 +252,9 @@ function render({ model, el }) {
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   model.on("change:value", show);
+  model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
-  return () => { watch.disconnect(); theme.disconnect(); };
+  return () => { watch.disconnect(); theme.disconnect(); clearTimeout(resting); };
 }
 export default { render };

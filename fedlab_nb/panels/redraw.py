@@ -72,6 +72,8 @@ class Redraw:
             self._views.show_table()
             self._drawn = time.monotonic()
             self._cost = self._drawn - start
+        with sized(self._views.inches):
+            self._views[name].rest()
 
     def _paint(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""

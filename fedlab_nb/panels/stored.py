@@ -32,6 +32,7 @@ class StoredResults:
     def __init__(self) -> None:
         self._picture = Stored()
         self._results: dict[tuple, dict] = {}
+        self._rows: dict[tuple, list[Series]] = {}
 
     def show(self, methods: Sequence[str], settings: Mapping[str, Any]) -> Picture | None:
         """settings: keyword arguments of `study.job`."""
@@ -58,8 +59,10 @@ class StoredResults:
             return None
         table, _, clients, results = answer
         alpha = table.grid.alphas[nearest(table.grid.alphas, float(settings.get("alpha", 0.1)))]
-        rows = [Series(title, accuracies=at[alpha]) for title, at in results.items()]
-        return rows, f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
+        key = (table.dataset, tuple(results), clients, alpha)
+        if key not in self._rows:
+            self._rows[key] = [Series(title, accuracies=at[alpha]) for title, at in results.items()]
+        return self._rows[key], f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
 
     def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, dict] | None:
         """(table, {method: title}, stored number of clients, {title: results}), or None where it says nothing."""

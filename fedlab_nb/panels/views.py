@@ -3,12 +3,14 @@ its table.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import ipywidgets as widgets
 
 from ..plots import Picture
-from ..plots.style import SIZE
+from ..plots.moving import motion_of, moved, moves_of
+from ..plots.style import SIZE, current_size
 from ..plots.vector import drawn
 from .frame import Frame
 from .lab_view import LabView
@@ -42,21 +44,54 @@ class View:
             widgets.VBox, "fl-view", f"fl-view-{kind.name}", children=[self.caption, self.sentence, *row, self.frame]
         )
         self.picture: Picture | None = None
+        self._drawn: Any = None  # figure, size and `Moves.key` of what the frame shows
+        self._prints: dict[str, Any] = {}  # what each part shows that moves
+        self._moving = self.due = False  # since then something has moved; and it rests
 
     def show(self, picture: Picture, caption: str) -> None:
+        """Show a picture: in a browser only what has moved, if that is all that is new, and the whole when it rests."""
         self.picture = picture
-        value, marks = f'<div class="fl-table fl-words">{table(picture.table)}</div>', {}
-        if picture.figure is not None:
-            drawing = drawn(picture.figure)
-            value, marks = drawing.svg, drawing.marks
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
+        of = moves_of(picture.figure)
+        key = None if of is None else (picture.figure, current_size(), of.key)
+        if key is not None and key == self._drawn and self.frame.size[0]:
+            now, self._prints = moved(picture.figure, self._prints), of.prints
+            with self.frame.hold_sync():
+                self.frame.alt, self.frame.moves = picture.alt, now
+            self._moving = not of.exact
+        else:
+            self._drawn, self._prints = key, of.prints if of else {}
+            self._whole()
+
+    def let_rest(self, call: Callable) -> None:
+        """The browser says that nothing moves any more: `call()`, which draws, if the whole is to be drawn."""
+        self.due = self._moving
+        if self.due:
+            call()
+
+    def rest(self) -> None:
+        """Draw the whole of what has moved, if that is due."""
+        if self.due and self.picture is not None:
+            self._whole()
+
+    def _whole(self) -> None:
+        picture, self._moving, self.due = self.picture, False, False
+        value, marks, motion = f'<div class="fl-table fl-words">{table(picture.table)}</div>', {}, {}
+        if picture.figure is not None:
+            of = moves_of(picture.figure)
+            with of.pose() if of else nullcontext():
+                drawing = drawn(picture.figure)
+                value, marks = drawing.svg, drawing.marks
+                motion = motion_of(picture.figure)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt, self.frame.marks, self.frame.value = picture.alt, marks, value
+            self.frame.motion, self.frame.moves = motion, {}
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""
-        self.picture = None
+        self.picture = self._drawn = None
+        self._moving = self.due = False
         self.frame.value = f'<div class="fl-empty">{paragraph(text)}</div>'
         self.sentence.value = ""
         self.describe(caption)
@@ -123,7 +158,7 @@ class Views:
         return width / inch, height / inch
 
     def on_frame(self, call: Callable) -> None:
-        """`call()` when the frames have another size, and when a mark in one of them was chosen."""
+        """`call()` when the frames have another size, and when what moved in one of them has come to rest."""
 
         def resized(change: Any) -> None:
             if tuple(change["new"]) != self.frame:
@@ -133,6 +168,7 @@ class Views:
         for view in self.views.values():
             view.frame.observe(resized, "size")
             view.frame.observe(lambda change: self._picked(change["new"]), "picked")
+            view.frame.observe(lambda _, view=view: view.let_rest(call), "rested")
 
     def _picked(self, mark: dict[str, Any]) -> None:
         """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.

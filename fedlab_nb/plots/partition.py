@@ -3,7 +3,9 @@
 Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place, for sliders.
 """
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +16,7 @@ from matplotlib.patches import Rectangle
 from ..data import Federation
 from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
+from .moving import moves
 from .series import Series, finished
 from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
 from .vector import mark
@@ -26,6 +29,7 @@ class Partition:
     """The picture of a partition; `show(...)` brings it up to date, quickly where the table keeps its shape."""
 
     _shape: tuple | None = None
+    _rows: Sequence[Series] = ()
 
     def show(
         self, federation: Federation, *, setting: str, client: int | None = None, klass: int | None = None,
@@ -43,11 +47,18 @@ class Partition:
             whole = (shape, tuple(s.label for s in rows))
             if whole != self._shape:
                 self._build(shape, rows)
+                self._rows = ()
                 self._shape = whole
             self._artists.update(counts, client, klass)
+            parts = self._artists.parts
             if rows:
-                self._bars.update(rows, title)
-                heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
+                if rows is not self._rows:
+                    self._bars.update(rows, title)
+                    self._rows = rows
+                above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
+                parts = {**parts, "stored": (title, [above, *(one for part in self._bars.parts for one in part)])}
+            if self._artists.has_dots:
+                moves(self.figure, (client, klass), parts=parts, bars=self._artists.bars, dots=self._artists.dots)
         alt = alt_text(federation, setting, client, klass)
         if rows:
             values = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
@@ -100,9 +111,15 @@ class Artists:
         class_ticks(lower, names, "y", length=12, few=LIMIT)
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
         client_ticks(lower, clients)
+        self.has_dots = classes <= LIMIT
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
         cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
         self.largest = np.pi * (0.47 * cell) ** 2
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What moves beside dots and bars: see `Moves`."""
+        return {"sizes": (self.upper.get_ylim(), [self.upper.yaxis])}
 
     def update(self, counts: np.ndarray, client: int | None = None, klass: int | None = None) -> None:
         clients, classes = self.shape
@@ -122,9 +139,15 @@ class Artists:
             bar.set_height(size)
             held = plural(int((counts[k] > 0).sum()), "class")
             mark(bar, f"Client {k}\n{plural(int(size), 'sample')} of {held}", client=k)
-        self.upper.set_ylim(0, max(int(sizes.max()), 1) * 1.08)
+        self.upper.set_ylim(0, beyond(max(int(sizes.max()), 1)))
         for span in self.marks:
             show_at(span, "x", client, clients)
+
+
+def beyond(most: float) -> float:
+    """A round end of an axis above `most`, which stays while that changes a little."""
+    unit = 10 ** math.floor(math.log10(most))
+    return next(step * unit for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5) if step * unit >= 1.06 * most)
 
 
 def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int) -> str:

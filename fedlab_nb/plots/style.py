@@ -25,6 +25,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 from PIL import Image
 
 from .identity import Look, look, looks  # noqa: F401
@@ -33,6 +34,7 @@ LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and 
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
+OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
@@ -145,12 +147,12 @@ def settle(figure: Figure) -> None:
 
 
 def lighten(figure: Figure) -> None:
-    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts with gid "outside"
-    count.
+    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts whose gid begins
+    with OUTSIDE count.
     """
     for ax in figure.axes:
         for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
-            artist.set_in_layout(artist.get_gid() == "outside")
+            artist.set_in_layout((artist.get_gid() or "").startswith(OUTSIDE))
 
 
 def new_figure(
@@ -195,9 +197,9 @@ def drawing(
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
 
 
-def heading(ax: Axes, text: str, pad: float = 7, size: float = 11) -> None:
+def heading(ax: Axes, text: str, pad: float = 7, size: float = 11) -> Text:
     """The bold title over the left end of the axes."""
-    ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
+    return ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
 
 
 def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10) -> Axes:

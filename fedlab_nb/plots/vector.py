@@ -24,6 +24,7 @@ LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of
 # colours of one hue stay apart
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
+OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
 COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
 
 
@@ -51,18 +52,28 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
 
 def drawn(figure: Figure) -> Drawn:
     """The figure as an SVG that fills its frame."""
-    with LOCK, matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}):
+    with LOCK, matplotlib.rc_context(OPTIONS):
         fit(figure)
         for ax in figure.axes:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
         settle(figure)
         text = written(figure, "none", Date=None, Creator=None)
+    return Drawn(coloured(text), marks_of(figure))
+
+
+def marks_of(figure: Figure) -> dict[str, Any]:
+    """What is known of each mark of a figure, by its id: see `mark`."""
+    return dict(getattr(figure, "fedlab_marks", {}))
+
+
+def coloured(text: str) -> str:
+    """Matplotlib's SVG as one element that fills its frame, in colours for both pages."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", text, count=1)
     text = COLOUR.sub(lambda colour: both(colour[0]), text)
-    return Drawn(re.sub(r"\s*\n\s*", " ", text), dict(getattr(figure, "fedlab_marks", {})))
+    return re.sub(r"\s*\n\s*", " ", text)
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Stored:
         """What it has of each method."""
         return GRIDS[self.dataset]
 
-    @property
+    @cached_property
     def methods(self) -> list[str]:
         """The methods that are in the table, in its order."""
         return list(dict.fromkeys(key[0] for key in self.rows))

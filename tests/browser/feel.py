@@ -1,0 +1,101 @@
+"""How fast a panel answers, measured within the page: from an input to the frame in which its answer is seen."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from playwright.sync_api import Page
+
+# Times from a key press on a slider to the frame with the new picture, in milliseconds: `times`; `whole` of them were
+# whole drawings, not moves. The slider goes up and down between its ends.
+DRAG = """async ({css, view, count, pause}) => {
+  const panel = document.querySelector('.fl-root.fl-live'), frame = () => new Promise(requestAnimationFrame);
+  const handle = panel.querySelector(css + ' .noUi-handle');
+  const root = panel.querySelector(`.fl-view-${view} .fl-picture`).shadowRoot;
+  const end = (name) => Number(handle.getAttribute('aria-value' + name));
+  const times = [];
+  let key = 'ArrowRight', whole = 0;
+  for (let i = 0; i < count; i += 1) {
+    if (end('now') >= end('max') - 1e-6) key = 'ArrowLeft';
+    if (end('now') <= end('min') + 1e-6) key = 'ArrowRight';
+    const before = root.querySelector('svg');
+    const changed = new Promise((done) => {
+      const late = setTimeout(() => done(false), 3000);
+      const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(true); });
+      watch.observe(root, {subtree: true, childList: true, attributes: true});
+    });
+    const start = performance.now();
+    handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+    if (await changed) {
+      await frame();
+      times.push(performance.now() - start);
+      whole += root.querySelector('svg') !== before;
+    }
+    await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
+  }
+  return {times, whole};
+}"""
+# Frames in which the picture changed, and the longest time between two of them, while something plays by itself.
+WATCH = """({view, seconds}) => new Promise((done) => {
+  const root = document.querySelector(`.fl-root.fl-live .fl-view-${view} .fl-picture`).shadowRoot;
+  let changed = false, frames = 0, all = 0, last = 0, longest = 0, first = 0, end = 0;
+  const watch = new MutationObserver(() => { changed = true; });
+  watch.observe(root, {subtree: true, childList: true, attributes: true, characterData: true});
+  const step = (now) => {
+    if (changed) {
+      if (last) longest = Math.max(longest, now - last);
+      first ||= now;
+      last = now;
+      frames += 1;
+    }
+    changed = false;
+    if (first) all += 1;
+    end ||= now + 1000 * seconds;
+    if (now < end) requestAnimationFrame(step);
+    else { watch.disconnect(); done({frames, longest, all, seconds: (last - first) / 1000}); }
+  };
+  requestAnimationFrame(step);
+})"""
+# Milliseconds from a click on a tab to the frame in which its view shows a picture.
+TAB = """async ({title, view}) => {
+  const panel = document.querySelector('.fl-root.fl-live');
+  const tabs = [...panel.querySelectorAll('.fl-main > .fl-tabs button')];
+  const button = tabs.find((one) => one.textContent.trim() === title);
+  const start = performance.now();
+  button.click();
+  for (;;) {
+    await new Promise(requestAnimationFrame);
+    const box = panel.querySelector(`.fl-view-${view}`), picture = box.querySelector('.fl-picture');
+    if (box.offsetParent && picture && !picture.hidden && picture.shadowRoot.querySelector('svg')) break;
+    if (performance.now() - start > 20000) return null;
+  }
+  return {time: performance.now() - start, mapping: panel.matches('.fl-mapping')};
+}"""
+# Milliseconds from a click on Stop to the panel's word that it has stopped.
+STOP = """() => new Promise((done) => {
+  const panel = document.querySelector('.fl-root.fl-live'), start = performance.now();
+  new MutationObserver(() => {
+    if (panel.matches('.fl-status-stopped')) done(performance.now() - start);
+  }).observe(panel, {attributes: true});
+  panel.querySelector('.fl-stop').click();
+})"""
+
+
+def part(values: list[float], share: float) -> float:
+    """The value below which so large a share of `values` lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def drag(page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20) -> dict:
+    """{"median", "p95", "most" in milliseconds, "seen": changes that were seen, "whole": whole drawings}."""
+    got = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
+    times = got["times"]
+    middle = {"median": median(times), "p95": part(times, 0.95), "most": max(times)}
+    return {**middle, "seen": len(times), "whole": got["whole"]}
+
+
+def played(page: Page, view: str, seconds: float) -> dict:
+    """Frames a second of a picture that plays by itself, and the longest gap in milliseconds."""
+    got = page.evaluate(WATCH, {"view": view, "seconds": seconds})
+    return {"rate": got["frames"] / max(got["seconds"], 1e-9), "longest": got["longest"], **got}

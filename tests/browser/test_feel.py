@@ -1,0 +1,125 @@
+"""Pictures follow a hand: a drag, a race that plays, tabs while t-SNE computes, Stop. The bounds are those of a loaded
+machine; `tests/benchmarks/drag.py` prints the times themselves.
+"""
+
+import os
+
+import nbformat
+import psutil
+import pytest
+from feel import STOP, TAB, drag, played
+from lab_steps import open_notebook, run_all, show, wait_for_status
+
+pytestmark = pytest.mark.browser
+EXACT = bool(os.environ.get("FEDLAB_NB_FEEL"))  # the benchmark: as many changes as are asked for
+
+
+def opened(page, lab, course, code):
+    """A notebook with this panel, run."""
+    cells = [
+        nbformat.v4.new_code_cell(text) for text in ("import os, fedlab_nb as fl\nprint('kernel', os.getpid())", code)
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, course / "feel.ipynb")
+    open_notebook(page, lab, "feel.ipynb")
+    run_all(page)
+    page.locator(".fl-root.fl-live .fl-frame svg").first.wait_for()
+    page.wait_for_function("document.querySelector('.fl-root.fl-live').matches('.fl-status-idle')")
+    page.wait_for_timeout(1500)  # the frame's own size, and what else a fresh page does
+    words = page.locator(".jp-OutputArea-output", has_text="kernel").first.inner_text()
+    return psutil.Process(int(words.split()[-1]))
+
+
+def say(what, numbers):
+    load = os.getloadavg()[0]
+    text = ", ".join(f"{k} {v:.0f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
+    print(f"\n  {what}: {text} (load {load:.1f})")
+
+
+def test_who_holds_what_follows_a_drag(page, lab, course):
+    opened(page, lab, course, "fl.playground()")
+    got = drag(page, count=200 if EXACT else 40)
+    say("α to picture, ms", got)
+    assert got["seen"] >= 0.9 * (200 if EXACT else 40) and got["median"] < 250
+
+
+def test_a_race_plays(page, lab, course):
+    opened(
+        page,
+        lab,
+        course,
+        "fl.race(clients=4, alpha=0.3, seeds=1, epochs=4, **{'fedavg_multi.rounds': 5, 'fedadam.rounds': 5})",
+    )
+    race = page.locator(".fl-root.fl-live")
+    race.locator("button.fl-run").click()
+    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
+    race.locator(".fl-main > .fl-tabs button", has_text="The race").click()
+    race.locator(".fl-view-race .fl-frame svg").wait_for()
+    page.wait_for_timeout(500)
+    race.locator(".fl-view-race .jupyter-widget-play button, .fl-view-race .widget-play button").first.click()
+    got = played(page, "race", 6)
+    say("race, frames a second", got)
+    assert got["rate"] > 1
+
+
+def test_tabs_answer_while_a_map_is_made(page, lab, course):
+    opened(
+        page,
+        lab,
+        course,
+        "fl.playground(seeds=1, epochs=2, methods=['fedavg', 'ensemble', 'fens', 'fedlpa', 'local', 'centralized'])",
+    )
+    page.locator(".fl-run").click()
+    wait_for_status(page, "done")
+    show(page, "Accuracy")
+    page.wait_for_timeout(500)
+    show(page, "Features")
+    page.locator(".fl-playground.fl-mapping").wait_for()
+    there = [
+        page.evaluate(TAB, {"title": title, "view": view})
+        for title, view in (("Accuracy", "accuracy"), ("Who holds what", "partition"))
+    ]
+    fresh = [
+        page.evaluate(TAB, {"title": title, "view": view})
+        for title, view in (("Communication", "communication"), ("Clients and classes", "classes"))
+    ]
+    say("tabs that exist, ms", {str(i): t["time"] for i, t in enumerate(there)} | {"mapping": there[-1]["mapping"]})
+    say("tabs that are drawn, ms", {str(i): t["time"] for i, t in enumerate(fresh)} | {"mapping": fresh[-1]["mapping"]})
+    assert all(t["time"] < 3000 for t in [*there, *fresh])
+
+
+def test_stop_answers(page, lab, course):
+    opened(page, lab, course, "fl.playground(methods=['centralized', 'fedavg_multi', 'fens'], seeds=20, epochs=400)")
+    times = []
+    for _ in range(8 if EXACT else 2):
+        page.locator(".fl-run").click()
+        wait_for_status(page, "running")
+        page.wait_for_timeout(2000)
+        times.append(page.evaluate(STOP))
+    say("Stop, ms", {str(i): t for i, t in enumerate(times)})
+    assert sorted(times)[len(times) // 2] < 1500
+
+
+def test_memory_stays(page, lab, course):
+    kernel = opened(page, lab, course, "fl.playground(methods=['fedavg', 'fens'], seeds=1, epochs=2)")
+    runs, drags = (20, 500) if EXACT else (2, 20)
+
+    def run():
+        page.locator(".fl-run").click()
+        wait_for_status(page, "running")
+        wait_for_status(page, "done")
+
+    run(), run()
+    show(page, "Who holds what")
+    before = kernel.memory_info().rss
+    for _ in range(runs):
+        run()
+    show(page, "Who holds what")
+    page.wait_for_timeout(1000)
+    middle = kernel.memory_info().rss
+    got = drag(page, count=drags, pause=0)
+    grown = (kernel.memory_info().rss - before) / 2**20
+    say("memory, MB", {"runs": (middle - before) / 2**20, "runs and drags": grown})
+    say("α after runs, ms", got)
+    assert grown < (60 if EXACT else 40)
