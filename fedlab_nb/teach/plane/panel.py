@@ -1,0 +1,140 @@
+"""The panel of the toy: α, seed and start; each move of the slider trains the clients and draws the squares anew."""
+
+from __future__ import annotations
+
+import html
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from ...errors import choose
+from ...panels import saved, theme
+from ...panels.controls import put
+from ...panels.frame import Chores
+from ...panels.lab_view import LabView
+from ...panels.views import LEAST, MOST, View
+from ...plots import Picture
+from ...plots.plane import tallness
+from ...plots.style import sized
+from .squares import SHOWN, VIEWS, picture
+from .toy import CLIENTS, STARTS, Toy, toy_at
+
+HEIGHT = "270px"  # until the width is known
+NOMINAL = 11.5  # inches of that width
+WORDS = {"common": "common start", "own": "each its own start"}
+
+
+class PlaneView(LabView):
+    """The row of squares, under the panel's controls."""
+
+    name, title, ready = "plane", "Points in the plane", "always"
+
+    def __init__(self, controls: Sequence[widgets.Widget]) -> None:
+        self.controls = controls
+
+
+class PlanePanel(saved.Saved):
+    """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha, seed and start."""
+
+    def __init__(self, views: Sequence[str], alpha: float, seed: int, start: str) -> None:
+        self.shown = [choose("view", view, VIEWS) for view in views]
+        self.error = ""
+        self.alpha, self.seed = theme.named("alpha", layout={"width": "360px"}), theme.named("seed")
+        self.start = theme.made(
+            widgets.ToggleButtons, "fl-start", options=[(WORDS[start], start) for start in STARTS],
+            tooltips=["All networks begin with the same weights", "Each network begins with random weights of its own"],
+        )  # fmt: skip
+        self.seed.layout.width = "120px"
+        self._view = View(PlaneView([self.alpha, self.seed, self.start]))
+        self._view.frame.layout.height, self._view.caption.layout.display = HEIGHT, "none"
+        self.tables, self._table = theme.named("tables"), theme.made(widgets.HTML, "fl-table", "fl-numbers")
+        self._failed = theme.made(widgets.HTML, "fl-error")
+        style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
+        foot = theme.made(widgets.HBox, "fl-foot", children=[self.tables])
+        body = [self._failed, self._view.box, foot, self._table]
+        super().__init__([style, *body, theme.made(Chores, "fl-style")])
+        self.add_class("fl-root").add_class("fl-live").add_class("fl-plane")
+        self.set(alpha=alpha, seed=seed, start=start)
+        for widget in (self.alpha, self.seed, self.start):
+            widget.observe(lambda _: self._draw(), "value")
+        self._view.frame.observe(lambda _: self._resized(), "size")
+        self.tables.observe(lambda _: self._show_table(), "value")
+        self._draw()
+
+    def set(self, **values: Any) -> None:
+        """Give controls a value: alpha, seed, start. UsageError for other names and values."""
+        for name, value in values.items():
+            put(getattr(self, choose("control", name, ("alpha", "seed", "start"))), name, value)
+
+    @property
+    def toy(self) -> Toy:
+        """The toy at the controls' setting."""
+        return toy_at(float(f"{self.alpha.value:.2g}"), self.seed.value, self.start.value)
+
+    @property
+    def picture(self) -> Picture:
+        """What is shown."""
+        return self._view.picture
+
+    @property
+    def sentence(self) -> str:
+        return self.picture.sentence
+
+    @property
+    def squares(self) -> int:
+        """How many there are."""
+        return len(self.shown) + (CLIENTS - 1) * self.shown.count("clients")
+
+    @property
+    def inch(self) -> float:
+        """Pixels of an inch in the frame as it is now."""
+        return min(max(self._view.frame.size[0] / NOMINAL, LEAST), MOST)
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Size of the picture that fills the frame as it is now."""
+        width, height = (pixels / self.inch for pixels in self._view.frame.size)
+        return (width, height) if width and height else self.handout
+
+    @property
+    def handout(self) -> tuple[float, float]:
+        """Size of the picture in a saved notebook."""
+        return NOMINAL, tallness(self.squares, NOMINAL)
+
+    def _resized(self) -> None:
+        """The frame has another width: give it the height that the squares need there."""
+        width = self._view.frame.size[0] / self.inch
+        self._view.frame.layout.height = f"{tallness(self.squares, width) * self.inch:.0f}px"
+        self._draw()
+
+    def _draw(self) -> None:
+        try:
+            with sized(self.inches):
+                self._view.show(picture(self.toy, self.shown), "")
+            self._failed.value = self.error = ""
+            self._show_table()
+        except Exception as error:  # a notebook shows none of a callback's
+            self.error = traceback.format_exc()
+            self._failed.value = f'<p role="alert">{html.escape(str(error))}</p>'
+
+    def _show_table(self) -> None:
+        self._table.layout.display = None if self.tables.value else "none"
+        if self.tables.value:
+            self._table.value = theme.table(self.picture.table)
+
+    def _summary(self) -> Picture:
+        with sized(self.handout):
+            return picture(self.toy, self.shown)
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+
+def show(views: Sequence[str] = SHOWN, *, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
+    """The panel with these views, from left to right: names of `VIEWS`.
+
+    alpha, seed, start ("common" or "own"): where the controls stand at first. UsageError for other names and values.
+    """
+    return PlanePanel(views, alpha, seed, start)

@@ -1,0 +1,159 @@
+"""The toy as a picture: which squares there are, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import choose
+from ...plots import Picture
+from ...plots.plane import Plane, Square, plane
+from ...plots.words import listed, percent, plural
+from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands
+
+EDGE, GRID = 3.2, 60  # the squares reach from -EDGE to EDGE, with GRID places across and up
+# What can be shown: the title of its square, or of its squares.
+VIEWS = {
+    "clients": "Client {k}",
+    "weights": "Average of weights",
+    "predictions": "Average of predictions",
+    "student": "Student",
+    "fens": "FENS",
+    "lambda": "Weights λ of FENS",
+}
+SHOWN = ("clients", "weights", "predictions")
+
+
+@lru_cache(1)
+def grid() -> Tensor:
+    """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
+    at = torch.linspace(-EDGE, EDGE, GRID)
+    y, x = torch.meshgrid(at, at, indexing="ij")
+    return torch.stack([x, y], -1).flatten(0, 1)
+
+
+def on_grid(predictor: Predictor) -> np.ndarray:
+    """Its scores `[GRID, GRID, C]`."""
+    return predictor(grid()).unflatten(0, (GRID, GRID)).numpy()
+
+
+def picture(toy: Toy, views: Sequence[str] = SHOWN) -> Picture:
+    """The squares of `views` (names of VIEWS; UsageError for another one), with their words and numbers."""
+    held_out = bool({"fens", "lambda"} & set(views))
+    squares = [square for view in views for square in MADE[choose("view", view, VIEWS)](toy, held_out)]
+    where = f"α = {toy.alpha:g}, seed {toy.seed}, {toy.start} start{'s' * (toy.start == 'own')}"
+    alt = f"Decision regions in the plane ({where}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}). "
+    made = plane(squares, about(), alt=alt + " ".join(map(in_words, squares)), sentence=sentence(toy, squares))
+    made.table = [row for square in squares for row in rows(square)]
+    return made
+
+
+def about() -> Plane:
+    """Circles of two standard deviations round the islands."""
+    of_class = [c for c, places in enumerate(CENTRES) for _ in places]
+    circles = [(*at, 2 * SPREAD, c) for at, c in zip(islands().tolist(), of_class, strict=True)]
+    return Plane(CLASSES, EDGE, circles)
+
+
+# ------------------------------------------------------------------------------------------------------- the squares
+def clients(toy: Toy, held_out: bool) -> list[Square]:
+    return [client(toy, k, held_out) for k in range(CLIENTS)]
+
+
+def client(toy: Toy, k: int, held_out: bool) -> Square:
+    """With the points that it trains on, and if they are wanted, those that it holds out."""
+    (x, y), (x_held, y_held) = toy.shards[k], toy.held_out[k]
+    if held_out:
+        x, y = torch.cat([x, x_held]), torch.cat([y, y_held])
+    hollow = np.arange(len(y)) >= toy.sizes[k]
+    counts = [f"{count} {name}" for name, count in zip(CLASSES, in_classes(y), strict=True) if count]
+    return predicted(
+        toy, VIEWS["clients"].format(k=k), toy.client(k), f"has {listed(counts)}", points=x.numpy(), labels=y.numpy(),
+        hollow=hollow, client=k,
+    )  # fmt: skip
+
+
+def in_classes(labels: Tensor) -> list[int]:
+    """How many labels there are of each class, `[C]`."""
+    return torch.bincount(labels, minlength=len(CLASSES)).tolist()
+
+
+def predicted(toy: Toy, title: str, predictor: Predictor, more: str = "", **of: object) -> Square:
+    right = f"{percent(toy.accuracy(predictor))} right"
+    return Square(title, right, "\n".join(filter(None, (title, f"{right} of the test points", more))),
+                  on_grid(predictor), **of)  # fmt: skip
+
+
+def table(toy: Toy, held_out: bool) -> list[Square]:
+    return [Square(VIEWS["lambda"], table=toy.rule.weights().numpy())]
+
+
+def one(view: str, predictor: Callable[[Toy], Predictor]) -> Callable[[Toy, bool], list[Square]]:
+    return lambda toy, _: [predicted(toy, VIEWS[view], predictor(toy))]
+
+
+MADE: dict[str, Callable[[Toy, bool], list[Square]]] = {
+    "clients": clients,
+    "weights": one("weights", lambda toy: toy.weights),
+    "predictions": one("predictions", lambda toy: toy.predictions),
+    "student": one("student", lambda toy: toy.distilled),
+    "fens": one("fens", lambda toy: toy.fens),
+    "lambda": table,
+}
+
+
+# --------------------------------------------------------------------------------------------------------- in words
+def shares(square: Square) -> list[float]:
+    """The part of the plane that is named after each class, `[C]`."""
+    named = square.scores.argmax(2)
+    return [float((named == c).mean()) for c in range(len(CLASSES))]
+
+
+def in_words(square: Square) -> str:
+    if square.scores is None:
+        return f"{square.title}: " + "; ".join(f"client {k} {row}" for k, row in enumerate(numbers(square))) + "."
+    parts = [f"{percent(share)} {name}" for name, share in zip(CLASSES, shares(square), strict=True) if share]
+    return f"{square.title}: the plane is {listed(parts)}; {square.foot}."
+
+
+def numbers(square: Square) -> list[str]:
+    return [
+        ", ".join(f"{value:.2f} for {name}" for name, value in zip(CLASSES, row, strict=True)) for row in square.table
+    ]
+
+
+def rows(square: Square) -> list[dict[str, object]]:
+    """The square's part of the table."""
+    if square.scores is None:
+        names = [f"λ {name}" for name in CLASSES]
+        tables = ((k, map(float, row.round(2))) for k, row in enumerate(square.table.astype(float)))
+        return [{"picture": f"λ, client {k}", **dict(zip(names, row, strict=True))} for k, row in tables]
+    row: dict[str, object] = {"picture": square.title, "right": square.foot.removesuffix(" right")}
+    if square.client is not None:
+        counts = in_classes(torch.as_tensor(square.labels))
+        row |= {f"points {name}": count for name, count in zip(CLASSES, counts, strict=True)}
+    return [row | {f"plane {name}": percent(share) for name, share in zip(CLASSES, shares(square), strict=True)}]
+
+
+def inside(title: str) -> str:
+    """A title within a sentence."""
+    return title if title.isupper() else title[0].lower() + title[1:]
+
+
+def sentence(toy: Toy, squares: Sequence[Square]) -> str:
+    """Who holds how many classes, and how often each predictor is right."""
+    held = listed([str(sum(map(bool, in_classes(y)))) for _, y in toy.shards])
+    right = [
+        f"{inside(s.title)} {s.foot.removesuffix(' right')}"
+        for s in squares
+        if s.scores is not None and s.client is None
+    ]
+    own = f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
+    return (
+        f"α = {toy.alpha:g}: clients {listed(list(map(str, range(CLIENTS))))} train on points of {held} classes. "
+        f"Right on the test points: {listed([own, *right])} (guessing: {percent(1 / len(CLASSES))})."
+    )

@@ -1,0 +1,148 @@
+"""The toy: points in the plane, three clients that train a tiny network each, and what a server makes of the networks.
+
+Partition, training, averages, distillation and FENS are the package's own; only the points are made here. A predictor
+is a function from points `[N, 2]` to scores `[N, C]`; the largest score of a point is the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+
+import torch
+from torch import Tensor
+
+from ...data import Dataset, Federation, federate
+from ...data.dataset import digest_of
+from ...errors import choose
+from ...methods import METHODS
+from ...methods.base import weighted_mean
+from ...methods.fens.aggregators import WeightedSum, per_class
+from ...methods.fens.proxies import Proxy
+from ...methods.results import plain_mean
+from ...models import Network, build, load_state
+from ...rng import generator
+from ...training import ClientModels, Recipe, accuracy, once, trained
+from ...training.distill import distil, distillation_loss
+
+CLASSES = ("A", "B", "C")
+CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
+RADIUS, SPREAD = 1.8, 0.4  # of the ring of islands; the standard deviation of an island's points
+TRAIN, TEST, PUBLIC = 40, 100, 30  # points of one island
+CLIENTS, WIDTH = 3, 16  # networks with one hidden layer of WIDTH units
+HELD_OUT = 0.2  # of each client's points: no network is trained on them, FENS' weights are
+STARTS = ("common", "own")
+RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
+STUDENT = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
+
+Predictor = Callable[[Tensor], Tensor]
+
+
+@lru_cache(1)
+def points() -> Dataset:
+    """The points, always the same: islands on a ring, the same number of points in each."""
+    x, y = {}, {}
+    for part, count in {"train": TRAIN, "test": TEST, "public": PUBLIC}.items():
+        stream = generator(0, "plane", part)
+        labels = [c for c, places in enumerate(CENTRES) for _ in places]
+        y[part] = torch.tensor(labels).repeat_interleave(count)
+        x[part] = islands().repeat_interleave(count, 0) + SPREAD * torch.randn(len(y[part]), 2, generator=stream)
+    content = digest_of("plane", *(part.numpy().tobytes() for part in (*x.values(), *y.values())))
+    return Dataset(
+        "points in the plane", x["train"], y["train"], x["test"], y["test"], x["public"], CLASSES, content,
+        y_public=y["public"],
+    )  # fmt: skip
+
+
+def islands() -> Tensor:
+    """Their centres `[I, 2]`, class by class."""
+    turns = torch.tensor([place for places in CENTRES for place in places]) / sum(map(len, CENTRES)) * 2 * math.pi
+    return RADIUS * torch.stack([turns.cos(), turns.sin()], 1)
+
+
+@lru_cache(64)
+def toy_at(alpha: float, seed: int = 0, start: str = "common") -> Toy:
+    """The toy at one setting, remembered."""
+    return Toy(alpha, seed, start)
+
+
+class Toy:
+    """Three clients with their shares of the points, each trained alone; everything else is made when it is asked for.
+
+    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each client's own random
+    weights). UsageError for other values.
+    """
+
+    def __init__(self, alpha: float, seed: int = 0, start: str = "common") -> None:
+        self.alpha, self.seed, self.start = alpha, seed, choose("start", start, STARTS)
+        self.federation: Federation = federate(points(), alpha=alpha, clients=CLIENTS, seed=seed)
+        data = self.federation.dataset
+        self.shards = [(data.x_train[own], data.y_train[own]) for own, _ in self.federation.split(HELD_OUT)]
+        self.held_out = [(data.x_train[rest], data.y_train[rest]) for _, rest in self.federation.split(HELD_OUT)]
+        self.clients = ClientModels(trained([self._network(k) for k in range(CLIENTS)], self.shards, RECIPE, seed=seed))
+
+    def _network(self, k: int) -> Network:
+        """An untrained network, from the common start or client k's own."""
+        names = () if self.start == "common" else (k,)
+        return self._drawn("plane", "init", *names)
+
+    def _drawn(self, *names: object) -> Network:
+        return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=generator(self.seed, *names))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Points that each network is trained on."""
+        return [len(y) for _, y in self.shards]
+
+    @cached_property
+    def average(self) -> Network:
+        """The network with the mean of the weights, by sizes: one round of FedAvg."""
+        network = self._network(0)
+        load_state(network, weighted_mean(self.clients.states(), self.sizes))
+        return network.eval()
+
+    @cached_property
+    def student(self) -> Network:
+        """A new network that has learnt to answer as the average of the predictions, on points without labels."""
+        network, x = self._drawn("plane", "student"), self.federation.dataset.x_public
+        loss = distillation_loss("kl", 1.0)
+        for _ in distil(network, x, self.predictions(x), STUDENT, loss, generator(self.seed, "plane", "distillation")):
+            pass
+        return network
+
+    @cached_property
+    def rule(self) -> WeightedSum:
+        """FENS' per-class weights λ, trained on what the clients hold out. The networks are not quantised here."""
+        rule = per_class(CLIENTS, len(CLASSES))
+        proxies = {k: Proxy(self.each(x), y) for k, (x, y) in enumerate(self.held_out)}
+        fens = METHODS["fens"]()
+        for _ in fens.train_aggregator(rule, proxies, lambda k: generator(self.seed, "plane", "fens", k)):
+            pass
+        return rule
+
+    # --------------------------------------------------------------------------------------------------- predictors
+    def each(self, x: Tensor) -> Tensor:
+        """Logits of all clients, `[N, M, C]`."""
+        return self.clients.logits(x).transpose(0, 1)
+
+    def client(self, k: int) -> Predictor:
+        return lambda x: self.clients.logits(x)[k]
+
+    def predictions(self, x: Tensor) -> Tensor:
+        """The mean of the clients' logits."""
+        return plain_mean(self.clients.logits(x), "logits")
+
+    def weights(self, x: Tensor) -> Tensor:
+        return once(self.average, x)
+
+    def distilled(self, x: Tensor) -> Tensor:
+        return once(self.student, x)
+
+    def fens(self, x: Tensor) -> Tensor:
+        return self.rule(self.each(x)).detach()
+
+    def accuracy(self, predictor: Predictor) -> float:
+        """Share of the test points whose class is named."""
+        data = self.federation.dataset
+        return accuracy(predictor(data.x_test).argmax(1), data.y_test)
