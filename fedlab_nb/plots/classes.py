@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from .axes import PERCENT, class_ticks, client_ticks, colour_bar, mark
+from .axes import PERCENT, class_ticks, colour_bar, mark
+from .characters import client_axis, client_name, known_words, setting_of_rows
 from .heat import heat_map, mark_cells
 from .series import Series, finished, settings_of
 from .style import QUIET, Picture, drawing, heading
@@ -20,13 +21,13 @@ def classes(
     """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
     done = finished(series)
     shown = done, per_class, per_client = done, averages(done, "per_class"), averages(done, "per_client")
-    many = len(done) > STACKED
+    many, place = len(done) > STACKED, where(done)
     with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
         heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
         title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
         image = heat(second, per_client, done, title + seed_of(done), None, "client")
         answers(first, per_class, done, lambda c: ({"klass": c}, f"class {class_names[c]}"))
-        answers(second, per_client, done, lambda k: ({"client": k}, f"client {k}'s own mix"))
+        answers(second, per_client, done, lambda k: ({"client": k}, f"{client_name(k, place)}'s own mix"))
         mark(second, client, per_client.shape[1], frame=True)
         mark(first, klass, per_class.shape[1], frame=True)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
@@ -50,6 +51,11 @@ def seed_of(series: Sequence[Series]) -> str:
     return f", seed {seeds.pop()}" if len(seeds) == 1 else ""
 
 
+def where(series: Sequence[Series]) -> str:
+    """The federation whose clients are shown, in words; '' where they are several."""
+    return setting_of_rows((s.setting for s in series), (seed for s in series for seed in s.per_client))
+
+
 def averages(series: Sequence[Series], name: str) -> np.ndarray:
     """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
     rows = []
@@ -69,11 +75,12 @@ def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, nam
     if names is not None:
         class_ticks(ax, names, length=10, most=15)
     else:
-        client_ticks(ax, columns, few=20)
+        client_axis(ax, columns, where(series), few=20)
     ax.set_xlim(-0.5, columns - 0.5)
     size = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
     ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=size)
-    ax.set_xlabel(x, fontsize=9, color=QUIET, labelpad=1)
+    if names is not None:
+        ax.set_xlabel(x, fontsize=9, color=QUIET, labelpad=1)
     return image
 
 
@@ -115,7 +122,7 @@ def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.nda
     known = [(s, a, b) for s, a, b in rows if not (np.isnan(a).all() or np.isnan(b).all())]
     values = "; ".join(f"{s.name} {ends(a)} over classes, {ends(b)} over clients" for s, a, b in known)
     about = f"Heat-maps of accuracy for each class and each client ({settings_of(series)})"
-    return f"{about}: {values or 'no result yet'}."
+    return f"{about}: {values or 'no result yet'}.{known_words(where(series))}"
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:

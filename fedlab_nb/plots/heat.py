@@ -14,7 +14,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from .axes import class_ticks, client_ticks, colour_bar, no_spines
+from .axes import class_ticks, colour_bar, no_spines
+from .characters import client_axis
 from .style import ACCENT, FAINT, INK, QUIET, SECOND, heading, many_is_dark
 from .vector import mark
 
@@ -74,8 +75,7 @@ class Heat:
         self.klass = Rectangle((-0.5, 0), clients, 1, fill=False, edgecolor=SECOND, lw=2.2, clip_on=False)
         for patch in (*self.rings, self.client, self.klass):
             ax.add_patch(patch)
-        ax.set_xlabel("client", fontsize=10, color=QUIET)
-        client_ticks(ax, self.clients, few=12)
+        client_axis(ax, self.clients, "", few=12)
         class_ticks(ax, names if first else [""] * len(names), "y", length=9, few=26)
         ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)
         ax.set(xlim=(-0.5, self.clients - 0.5), ylim=(self.classes - 0.5, -0.5))
@@ -86,11 +86,12 @@ class Heat:
 
     def show(
         self, values: np.ndarray, title: str, limit: float, *, ring: bool = True, client: int | None = None,
-        klass: int | None = None,
+        klass: int | None = None, setting: str = "",
     ) -> None:  # fmt: skip
         """Bring it up to date. `values [M, C]` (nan: grey); `limit`: end of the colours;   ring: round the largest
-        value of each class;   client, klass: framed
+        value of each class;   client, klass: framed;   setting: in words, by which known clients are named
         """
+        client_axis(self.ax, self.clients, setting, few=12)
         values = np.asarray(values, dtype=float)
         self.image.set_data(np.ma.masked_invalid(values.T))
         self.image.set_clim(-limit if self.signed else 0, limit)

@@ -16,11 +16,12 @@ from matplotlib.patches import Rectangle
 from ..data import Federation
 from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
+from .characters import client_axis, client_name, known_words
 from .moving import moves
 from .series import Series, finished
 from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
 from .vector import mark
-from .words import listed, marked_words, percent, plural, tabled
+from .words import capital, listed, marked_words, percent, plural, tabled
 
 LIMIT = 26
 
@@ -49,7 +50,7 @@ class Partition:
                 self._build(shape, rows)
                 self._rows = ()
                 self._shape = whole
-            self._artists.update(counts, client, klass)
+            self._artists.update(counts, client, klass, setting=setting)
             parts = self._artists.parts
             if rows:
                 if rows is not self._rows:
@@ -119,17 +120,21 @@ class Artists:
     @property
     def parts(self) -> dict[str, Any]:
         """What moves beside dots and bars: see `Moves`."""
-        return {"sizes": (self.upper.get_ylim(), [self.upper.yaxis])}
+        names = self.lower.get_xlabel()
+        return {"sizes": (self.upper.get_ylim(), [self.upper.yaxis]), "clients": (names, [self.lower.xaxis])}
 
-    def update(self, counts: np.ndarray, client: int | None = None, klass: int | None = None) -> None:
+    def update(
+        self, counts: np.ndarray, client: int | None = None, klass: int | None = None, *, setting: str = ""
+    ) -> None:
         clients, classes = self.shape
+        client_axis(self.lower, clients, setting)
         show_at(self.row, "y", klass, classes)
         most = max(int(counts.max()), 1)
         if classes <= LIMIT:
             held = counts.T.ravel()
             self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
             y, x = np.divmod(np.arange(classes * clients), clients)
-            says = [cell(counts, self.names, k, c) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
+            says = [cell(counts, self.names, k, c, setting) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
             mark(self.dots, says, client=x.tolist(), klass=y.tolist())
         else:
             self.dots.set_data(counts.T)
@@ -138,7 +143,7 @@ class Artists:
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
             held = plural(int((counts[k] > 0).sum()), "class")
-            mark(bar, f"Client {k}\n{plural(int(size), 'sample')} of {held}", client=k)
+            mark(bar, f"{capital(client_name(k, setting))}\n{plural(int(size), 'sample')} of {held}", client=k)
         self.upper.set_ylim(0, beyond(max(int(sizes.max()), 1)))
         for span in self.marks:
             show_at(span, "x", client, clients)
@@ -150,11 +155,11 @@ def beyond(most: float) -> float:
     return next(step * unit for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5) if step * unit >= 1.06 * most)
 
 
-def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int) -> str:
+def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int, setting: str = "") -> str:
     """What the dot of a client and a class says."""
     count, mine, all_ = counts[client, klass], counts[client].sum(), counts[:, klass].sum()
     shares = f"{percent(count / mine)} of the client's, {percent(count / all_)} of the class's"
-    return f"Client {client}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
+    return f"{capital(client_name(client, setting))}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
 
 
 def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
@@ -170,7 +175,8 @@ def alt_text(federation: Federation, setting: str, client: int | None = None, kl
     return (
         f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
         f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
-        f"{counts.sum(1).max()} samples. Skew {federation.skew.jensen_shannon:.2f} of 1.{marked_words(client, klass)}"
+        f"{counts.sum(1).max()} samples. Skew {federation.skew.jensen_shannon:.2f} of 1."
+        f"{known_words(setting)}{marked_words(client, klass)}"
     )
 
 

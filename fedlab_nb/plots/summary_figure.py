@@ -28,7 +28,7 @@ def handout(
         figure.suptitle(setting, x=0.01, ha="left", fontsize=12, color=QUIET)
         grid = figure.add_gridspec(2, 3, width_ratios=[1.15, 1.35, 1.1], height_ratios=[1, 4])
         held = Artists(*upper_and_lower(figure, grid), *counts.shape, names, inches=(3.4, 2.7))
-        held.update(counts)
+        held.update(counts, setting=setting)
         heading(held.upper, "Who holds what", 6)
         if done:
             Bars(figure.add_subplot(grid[:, 1]), done, chance).update(done)

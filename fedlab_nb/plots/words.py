@@ -65,7 +65,21 @@ def setting_of(s: Mapping[str, Any]) -> str:
     skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
     if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
-    return f"{name_of(s['dataset'])}, {skew}, {plural(s['clients'], 'client')}"
+    return f"{name_of(s['dataset'])}, {skew}, {plural(s['clients'], 'client')}{dealt_otherwise(s)}"
+
+
+def dealt_otherwise(s: Mapping[str, Any]) -> str:
+    """What else makes the clients' samples others than usual: ', 50 % of the samples, at least 5 a client'."""
+    words = []
+    if s.get("share", 1) != 1:
+        words.append(f"{percent(s['share'])} of the samples")
+    if s.get("size_sigma", 0):
+        words.append(f"lognormal sizes ({s['size_sigma']:g})")
+    if s.get("minimum", 0):
+        words.append(f"at least {s['minimum']} a client")
+    if s.get("repair", "move") != "move":
+        words.append(f"repair {s['repair']}")
+    return "".join(f", {word}" for word in words)
 
 
 def name_of(dataset: str) -> str:

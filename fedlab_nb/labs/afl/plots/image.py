@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....plots.axes import no_spines
+from ....plots.characters import client_name
 from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, heading, shorten
 from ....plots.words import listed, marked_words, plural, tabled
 from ..numbers import ClassMeans
@@ -31,7 +32,7 @@ def class_means(of: ClassMeans, class_names: Sequence[str], *, setting: str, kla
         ax.set(xlim=(0, max(6, len(order))), ylim=(2.45, -0.35), xticks=[], aspect="equal", anchor="W")
         ax.tick_params(length=0, labelsize=10, labelcolor=INK)
         no_spines(ax)
-        heading(ax, f"What the server reads off client {of.client}'s class sums (class: images)", 12)
+        heading(ax, f"What the server reads off {client_name(of.client, setting)}'s class sums (class: images)", 12)
     single = [class_names[c] for c, n in zip(of.classes, of.counts, strict=True) if n == 1]
     if single:
         one = (

@@ -33,7 +33,7 @@ class ByHand:
             if shape != self._shape:
                 self._build(*shape)
                 self._shape = shape
-            self._update(tried, client, klass)
+            self._update(tried, client, klass, setting)
         halves = halves_of(tried)
         columns = ["weights", *halves, *(f"client {k}" for k in range(len(tried.counts)))]
         cells = ((who, *(half[who] for half in halves.values()), *w) for who, w in tried.shares.items())
@@ -79,8 +79,8 @@ class ByHand:
         self._head = ax.text(0.64, 1.045, "", transform=ax.transAxes, va="bottom", fontsize=9, color=QUIET)
         self._numbers = {who: ax.text(0, i, "", va="center", fontsize=9, color=INK) for i, who in enumerate(ROWS)}
 
-    def _update(self, tried: Tried, client: int | None, klass: int | None) -> None:
-        self._artists.update(tried.counts, client, klass)
+    def _update(self, tried: Tried, client: int | None, klass: int | None, setting: str) -> None:
+        self._artists.update(tried.counts, client, klass, setting=setting)
         for bar, share in zip(self._artists.bars, tried.shares[YOURS], strict=True):
             bar.set_height(share)
         upper = self._artists.upper

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import few_ticks, level_line, percent_axis, rows_axis, spread
+from ....plots.characters import SYMBOL, characters, row_name
 from ....plots.style import ACCENT, INK, QUIET, Picture, class_colours, drawing, dress, many_is_dark, shorten
 from ....plots.words import listed, marked_words, percent, plural, tabled
 
@@ -28,8 +29,8 @@ def trajectories(
     ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}
     rows = [k for k in order if len(order) <= MOST or k in ends]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
-        lines(left, shares, rows, max(epochs, len(shares)), client)
-        bars(right, shares[-1], counts, class_names, rows, client, klass)
+        lines(left, shares, rows, max(epochs, len(shares)), client, setting)
+        bars(right, shares[-1], counts, class_names, rows, client, klass, setting)
     ends = ", ".join(f"client {k} {percent(shares[-1, k])}" for k in order[:10])
     alt = (
         f"Lines of each client's share of the ensemble weight over {plural(len(path), 'epoch')} ({setting}), beside "
@@ -41,7 +42,9 @@ def trajectories(
     return Picture(figure, alt, sentence(shares[-1], counts, class_names, order, len(path), client), table)
 
 
-def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None) -> None:
+def lines(
+    ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None, setting: str
+) -> None:  # fmt: skip
     """Darker is heavier at the end; the number at a line's end is the client."""
     done, clients = shares.shape
     dress(ax, title="Share of the weight", x="server epoch", y="w / Σ w", grid="y")
@@ -60,7 +63,8 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     for k, y in zip(named, spread(shares[-1, named].tolist(), 0.052 * top, top, 0), strict=True):
         look = {"color": ACCENT, "fontweight": "bold"} if k == client else {"color": INK}
         x = done + 0.02 * max(epochs - 1, 1)
-        ax.text(x, y, str(k), va="center", fontsize=9, clip_on=False, gid="outside", **look)
+        name = f"{k} {SYMBOL}" if k in characters(setting) else str(k)
+        ax.text(x, y, name, va="center", fontsize=9, clip_on=False, gid="outside", **look)
     ax.set_xlim(1, max(epochs, 2))
     percent_axis(ax, top=top)
     few_ticks(ax, "x", 6, whole=True)
@@ -68,7 +72,7 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
 
 def bars(
     ax: Axes, last: np.ndarray, counts: np.ndarray, names: Sequence[str], rows: Sequence[int], client: int | None,
-    klass: int | None,
+    klass: int | None, setting: str,
 ) -> None:  # fmt: skip
     """What each client holds, stacked by class, heaviest client on top; a class that is looked at is outlined."""
     dress(ax, title="What they hold, heaviest first", x="training samples")
@@ -81,7 +85,8 @@ def bars(
         for i in np.flatnonzero(held > 0.05 * most) if len(names) <= NAMES else ():
             ax.text(left[i] + held[i] / 2, i, shorten([names[c]], 4)[0], **text)
         left += held
-    rows_axis(ax, [f"client {k}  {percent(last[k])}" for k in rows], least=3, size=10 if len(rows) <= 12 else 8.5)
+    who = [f"{row_name(k, setting)}  {percent(last[k])}" for k in rows]
+    rows_axis(ax, who, least=3, size=10 if len(rows) <= 12 else 8.5)
     for label, k in zip(ax.get_yticklabels(), rows, strict=True):
         if k == client:
             label.set(color=ACCENT, fontweight="bold")

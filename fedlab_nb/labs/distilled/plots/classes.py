@@ -14,10 +14,11 @@ def classes(
     klass: int | None = None,
 ) -> Picture:  # fmt: skip
     """Two tables `[M, C]`: samples held, and images sent; a `client` and a `klass` are marked."""
+    marks = {"client": client, "klass": klass}
     with drawing(1, 2) as (figure, axes):
         for ax, values, title in ((axes[0], held, "Samples held"), (axes[1], sent, "Images sent")):
             heat = Heat(ax, len(held), class_names, signed=False, first=ax is axes[0])
-            heat.show(values, title, float(max(1, values.max())), ring=False, client=client, klass=klass)
+            heat.show(values, title, float(max(1, values.max())), ring=False, setting=setting, **marks)
     right = int(((held > 0) == (sent > 0)).sum())
     pairs = int((held > 0).sum())
     shown = client if client is not None and client < len(held) else int((held > 0).sum(1).argmin())

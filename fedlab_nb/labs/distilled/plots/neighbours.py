@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import no_spines
+from ....plots.characters import client_name
 from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, heading, shorten
-from ....plots.words import listed, plural, tabled
+from ....plots.words import capital, listed, plural, tabled
 from ..numbers import Neighbours
 
 MOST = 12  # pairs in one picture
@@ -20,7 +21,8 @@ def pairs(of: Neighbours, class_names: Sequence[str], *, setting: str, way: str,
     shown = rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST, len(rows))).round().astype(int))]
     with drawing() as (figure, ax):
         page(ax, of, shown, class_names)
-        heading(ax, f"Client {of.client} sends {way}; below, the nearest of its own", 8)
+        who = capital(client_name(of.client, setting))
+        heading(ax, f"{who} sends {way}; below, the nearest of its own", 8)
     names = [class_names[c] for c in sorted(set(of.labels.tolist()))]
     copies = int(of.copies.sum())
     text = f"Client {of.client} sends {plural(len(of.labels), 'image')} of {plural(len(names), 'class')}"

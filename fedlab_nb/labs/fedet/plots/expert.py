@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from ....plots.axes import class_ticks, few_ticks, mark
+from ....plots.characters import row_name
 from ....plots.style import ACCENT, INK, LOCK, QUIET, RULE, SECOND, Picture, dress, many_is_dark, new_figure, shorten
 from ....plots.words import capital, percent, plural
 
@@ -145,7 +146,7 @@ def _dress_heat(ax, s: Sample, hues: Sequence[str]) -> None:
     shown = [i for i in range(m) if i % -(-m // 25) == 0 or s.members[i] == s.client]
     places = [*shown, *range(m, m + len(s.below))]
     small = 9.5 if m <= 12 else 9 if m <= FEW else 7.5
-    ax.set_yticks(places, [*(f"client {s.members[i]}" for i in shown), *s.below], fontsize=small)
+    ax.set_yticks(places, [*(row_name(s.members[i], s.setting) for i in shown), *s.below], fontsize=small)
     for tick, place in zip(ax.get_yticklabels(), places, strict=True):
         tick.set_color(hues[place] if place < m else INK)
         tick.set_fontweight("bold" if place >= m or s.members[place] == s.client else "normal")

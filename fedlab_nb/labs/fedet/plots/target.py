@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....plots.axes import class_ticks, level_line, mark, percent_axis, two_axes
+from ....plots.characters import client_name
 from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, class_colours, dress, legend
 from ....plots.words import listed, percent, plural, tabled
 
@@ -32,7 +33,7 @@ def target(
     shares = [percent(v) for v in q[sample] / scale]
     with two_axes((1.5, 1), between=0.22) as (figure, left, ax):
         left.bar([y], [1 / scale], color="#9aa4ae", width=0.72, label="consensus")
-        _dissenters(left, strength * voices[:, sample] / scale, np.eye(classes)[y] / scale, ids, client)
+        _dissenters(left, strength * voices[:, sample] / scale, np.eye(classes)[y] / scale, ids, client, setting)
         dress(left, title=f"Target of sample {sample}", x="class", y="", grid="y")
         class_ticks(left, names, length=6)
         mark(left, klass, classes)
@@ -57,7 +58,9 @@ def target(
     return Picture(figure, alt, f"λ_div = {strength:.3g}: {first}. {every}", table)
 
 
-def _dissenters(ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], client: int | None) -> None:
+def _dissenters(
+    ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], client: int | None, setting: str
+) -> None:  # fmt: skip
     """What each client adds to the target, `parts [m, C]`, stacked on the `floor [C]`, the loudest first."""
     loud = [i for i in np.argsort(-parts.sum(1), kind="stable") if parts[i].sum() > 0]
     own = loud[:MOST] + [i for i in loud[MOST:] if ids[i] == client]
@@ -66,7 +69,7 @@ def _dissenters(ax, parts: np.ndarray, floor: np.ndarray, ids: Sequence[int], cl
         mine, seen = ids[i] == client, parts[i] > 0.002
         ax.bar(
             place[seen], parts[i][seen], bottom=floor[seen], width=0.72, color=colours[n % len(colours)],
-            ec=INK if mine else "white", lw=1.6 if mine else 0.4, label=f"client {ids[i]}",
+            ec=INK if mine else "white", lw=1.6 if mine else 0.4, label=client_name(ids[i], setting),
         )  # fmt: skip
         floor = floor + parts[i]
     rest = parts[[i for i in loud if i not in own]].sum(0)

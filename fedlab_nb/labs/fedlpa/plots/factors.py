@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from ....declared import declared
 from ....plots.axes import class_ticks, colour_bar, few_ticks, mark
+from ....plots.characters import client_name
 from ....plots.style import INK, LOCK, QUIET, RULE, Picture, class_colours, dress, heading, many_is_dark, new_figure
 from ....plots.words import listed, percent, plural
 from ..numbers import LayerFactors
@@ -109,7 +110,7 @@ def held(ax: Axes, layer: LayerFactors, names: Sequence[str], klass: int | None)
     ax.set_xlim(-0.6, len(counts) - 0.4)
     few_ticks(ax, "y", 2, whole=True)
     class_ticks(ax, names, most=12)
-    words = f"class: what client {layer.client} holds (the server is not told)"
+    words = f"class: what {client_name(layer.client, layer.setting)} holds (the server is not told)"
     ax.set_xlabel(words, fontsize=9.5, color=QUIET, labelpad=2)
     mark(ax, klass, len(counts))
 

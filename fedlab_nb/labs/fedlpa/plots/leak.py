@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from ....plots.axes import FIFTHS, class_ticks, few_ticks, mark, percent_axis
+from ....plots.axes import FIFTHS, class_ticks, mark, percent_axis
+from ....plots.characters import client_axis
 from ....plots.heat import heat_map
 from ....plots.partition import LIMIT
 from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, look, new_figure
@@ -32,7 +33,8 @@ def leak(
         heat(lower, order, f"Read off: {what}", class_names, client, klass)
         rings(lower, guesses, counts)
         upper.tick_params(labelbottom=False)
-        lower.set_xlabel("client", fontsize=10, color=QUIET, labelpad=1)
+        client_axis(lower, len(counts), sweep.setting, few=12)
+        lower.xaxis.labelpad = 1
         trade(figure.add_subplot(grid[:, 1]), sweep, what, chosen)
     noise, chance = sweep.noises[chosen], percent(sweep.chance)
     right, accuracy = percent(sweep.precision[what][chosen]), percent(sweep.accuracy[chosen])
@@ -58,7 +60,6 @@ def heat(ax: Axes, values: np.ndarray, title: str, names: Sequence[str], client:
     heading(ax, title, pad=5)
     ax.set_ylabel("class", fontsize=10, color=QUIET)
     class_ticks(ax, names, "y", length=6, few=10, most=6, fontsize=8.5)
-    few_ticks(ax, "x", 12, whole=True)
     mark(ax, client, len(values), frame=True)
     mark(ax, klass, len(names), "y", frame=True)
 

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import HALVES, class_ticks, legend_above, mark, percent_axis
+from ....plots.characters import client_name
 from ....plots.heat import Heat
 from ....plots.style import ACCENT, FAINT, SECOND, Picture, drawing, dress
 from ....plots.words import percent, tabled
@@ -19,8 +20,9 @@ def forget_one(
     """Accuracy by class with everybody and without client `gone`, and its share of each class."""
     before, after, share = forgotten.per_class(), forgotten.per_class(gone), forgotten.shares[gone]
     with drawing(2, 1, height_ratios=[2.6, 1], sharex=True) as (figure, (upper, lower)):
-        dumbbells(upper, before, after, gone)
-        dress(lower, x=f"class, and how much of its training samples client {gone} holds", y="its share", grid="y")
+        name = client_name(gone, setting)
+        dumbbells(upper, before, after, name)
+        dress(lower, x=f"class, and how much of its training samples {name} holds", y="its share", grid="y")
         lower.bar(range(len(share)), share, width=0.55, color="#9aa4ae")
         percent_axis(lower, "y", 1.05, ticks=HALVES)
         class_ticks(lower, names, few=26)
@@ -37,12 +39,12 @@ def forget_one(
     return Picture(figure, alt, sentence, table)
 
 
-def dumbbells(ax: Axes, before: np.ndarray, after: np.ndarray, gone: int) -> None:
+def dumbbells(ax: Axes, before: np.ndarray, after: np.ndarray, gone: str) -> None:
     dress(ax, title="Accuracy by class", grid="y")
     x = np.arange(len(before))
     ax.vlines(x, np.minimum(before, after), np.maximum(before, after), color=FAINT, lw=6, zorder=1)
     ax.plot(x, before, "o", color=ACCENT, ms=8, label="with all clients")
-    ax.plot(x, after, "D", color=SECOND, ms=6.5, label=f"without client {gone}")
+    ax.plot(x, after, "D", color=SECOND, ms=6.5, label=f"without {gone}")
     percent_axis(ax, "y", 1.05, low=-0.04)
     ax.tick_params(axis="x", length=0)
     legend_above(ax, 2)
@@ -71,7 +73,7 @@ def forget_each(
     """What each client's leaving changes, class by class, beside who holds what."""
     counts, change = forgotten.whole.label_counts, forgotten.change
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        marks = {"client": client, "klass": klass}
+        marks = {"client": client, "klass": klass, "setting": setting}
         held = Heat(left, len(counts), names, signed=False)
         held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
         lost = Heat(right, len(counts), names, signed=True, first=False)

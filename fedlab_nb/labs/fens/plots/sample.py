@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....plots.axes import class_ticks, few_ticks, mark, no_spines
+from ....plots.characters import short_name
 from ....plots.heat import colours
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure, shorten
 from ....plots.words import capital, listed, percent, plural, tabled
@@ -134,7 +135,7 @@ def rows_of_clients(ax: Axes, of: OneSample) -> None:
         ax.scatter(best[chosen] + 0.36, np.flatnonzero(chosen), s=14, color=colour, edgecolors="white", lw=0.5)
     heading(ax, "Logits of the clients, dot: its answer", 6, 10.5)
     every = 1 if members <= MANY else -(-members // 10)
-    ax.set_yticks(range(0, members, every), [str(k) for k in of.clients[::every]])
+    ax.set_yticks(range(0, members, every), [short_name(k, of.setting) for k in of.clients[::every]])
     ax.set_ylabel("client", fontsize=10, color=QUIET)
     ax.set_ylim(members - 0.5, -0.5)
     columns(ax, classes, of.truth)

@@ -96,7 +96,7 @@ class TrustPicture:
 
     def show(self, of: Trusted) -> Picture:
         title, unit, signed = KINDS[of.rule]
-        marks = {"client": of.client, "klass": of.klass}
+        marks = {"client": of.client, "klass": of.klass, "setting": of.setting}
         with LOCK:
             made = (len(of.counts), tuple(of.names), unit, signed)
             if made != self._made:

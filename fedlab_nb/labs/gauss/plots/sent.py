@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....methods.gauss import GaussReport
+from ....plots.characters import client_name
 from ....plots.style import Picture, drawing, heading
-from ....plots.words import listed, marked_words, plural, tabled
+from ....plots.words import capital, listed, marked_words, plural, tabled
 from .tiles import tile_rows
 
 
@@ -32,7 +33,7 @@ def sent(
         tile_rows(
             ax, [("sent: mean", shown), ("its nearest\nown image", nearest)], names, klass, list(map(str, counts))
         )
-        heading(ax, f"Client {client} and its {plural(int(counts.sum()), 'image')}")
+        heading(ax, f"{capital(client_name(client, setting))} and its {plural(int(counts.sum()), 'image')}")
     single = [names[c] for c in held if counts[c] == 1]
     alt = (
         f"Mean image of each class that client {client} sends ({setting}), above its own image that is nearest to it; "

@@ -1,0 +1,92 @@
+"""The characters of the course's federation: found in it, stored for pictures, and marked wherever it is shown."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import federate
+from fedlab_nb.declared import ROOT
+from fedlab_nb.plots import Partition
+from fedlab_nb.plots.characters import SYMBOL, characters, client_name, setting_of_rows, short_name
+from fedlab_nb.plots.words import setting_of
+from fedlab_nb.teach import story
+
+OURS = "digits, α = 0.1, 10 clients, seed 0"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return story.characters()
+
+
+def test_pictures_name_the_characters_that_the_federation_has(found):
+    stored = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
+    assert {int(k): name for k, name in stored.items()} == found.names
+    assert len(found.names) == 3
+
+
+def test_the_keeper_and_the_tiny_one_by_hand(found):
+    counts = np.asarray(federate("digits", alpha=0.1, clients=10, seed=0).label_counts)
+    assert found.share == counts[found.keeper, found.digit] / counts[:, found.digit].sum() > 0.5
+    assert all(counts[k, c] / counts[:, c].sum() <= found.share for k in range(10) for c in range(10))
+    assert found.images == counts[found.tiny].sum() == np.delete(counts.sum(1), found.keeper).min()
+
+
+def test_the_loud_one_gives_the_largest_logits(found):
+    loud = story.loudness()
+    others = [k for k in range(10) if k not in (found.keeper, found.tiny)]
+    assert found.loud == max(others, key=lambda k: loud[k])
+    assert found.logit == pytest.approx(loud[found.loud]) and found.logit > found.usual
+
+
+def test_the_story_in_words_has_the_numbers(found):
+    text = repr(story.who())
+    assert f"{SYMBOL} {found.keeper}, the keeper of the {story.PLURALS[found.digit]}" in text
+    assert f"{found.images} images" in text and f"{found.logit:.1f}" in text
+
+
+@pytest.mark.parametrize(
+    "setting, ours",
+    [(OURS, True), ("digits, α = 0.1, 10 clients, seeds 0–2", True), ("digits, α = 0.1, 10 clients, seed 1", False),
+     ("digits, α = 0.1, 10 clients, seed 01", False), ("digits, α = 1, 10 clients, seed 0", False),
+     ("digits, α = 0.1, 100 clients, seed 0", False), ("glyphs, α = 0.1, 10 clients, seed 0", False),
+     ("digits, α = 0.1, 10 clients", False), ("", False)],
+)  # fmt: skip
+def test_clients_of_other_federations_have_no_names(setting, ours, found):
+    assert (characters(setting) == found.names) is ours
+    assert bool(characters(setting)) is ours
+    k = found.keeper
+    assert short_name(k, setting) == (f"{k} {SYMBOL} {found.names[k]}" if ours else str(k))
+    assert client_name(next(c for c in range(10) if c not in found.names), setting).count(SYMBOL) == 0
+
+
+@pytest.mark.parametrize("changed", [{"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"}])
+def test_samples_that_are_dealt_otherwise_make_another_federation(changed):
+    usual = {"dataset": "digits", "alpha": 0.1, "clients": 10}
+    assert characters(f"{setting_of(usual)}, seed 0") and not characters(f"{setting_of({**usual, **changed})}, seed 0")
+
+
+def test_rows_of_results_are_one_federation_or_none():
+    row = "digits, α = 0.1, 10 clients, 40 local epochs"
+    assert setting_of_rows([row, row], [0]) == OURS
+    assert setting_of_rows([row], [0, 1]) == setting_of_rows([row, "digits, α = 1, 10 clients"], [0]) == ""
+    assert setting_of_rows([], []) == setting_of_rows(["digits, α = 0.1, 10 clients, 50 % of the samples"], [0]) == ""
+
+
+def ticks(picture):
+    lower = next(ax for ax in picture.figure.axes if ax.get_ylabel() == "class")
+    picture.figure.canvas.draw()
+    return [label.get_text() for label in lower.get_xticklabels()], lower.get_xlabel()
+
+
+def test_a_picture_marks_them_and_forgets_them_with_another_federation(found):
+    ours, other = (federate("digits", alpha=alpha, clients=10, seed=0) for alpha in (0.1, 1))
+    kept = Partition()
+    marked = {f"{k}{SYMBOL}" for k in found.names}
+    labels, axis = ticks(kept.show(ours, setting=OURS))
+    assert marked <= set(labels) and all(name in axis for name in found.names.values())
+    assert f"Marked with {SYMBOL}" in kept.show(ours, setting=OURS).alt
+    labels, axis = ticks(kept.show(other, setting="digits, α = 1, 10 clients, seed 0"))
+    assert labels == [str(k) for k in range(10)] and axis == "client"
+    assert set(ticks(kept.show(ours, setting=OURS))[0]) >= marked
