@@ -1,0 +1,87 @@
+"""The page for teachers says what is so: lessons, minutes, plans, commands, and the files of the answer key."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fedlab_nb.cli import parser
+from fedlab_nb.declared import declared
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
+SOURCES = sorted((NOTEBOOKS / "source").glob("*.md"))
+ROW = re.compile(r"^\| \[[^\]]+\]\((\w+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE)
+
+
+def minutes():
+    return {name: int(count) for name, count, _ in ROW.findall(COURSE)}
+
+
+def test_every_lesson_has_a_row_with_its_own_page():
+    assert list(minutes()) == [source.stem for source in SOURCES]
+    assert all(name == page for name, _, page in ROW.findall(COURSE))
+
+
+@pytest.mark.parametrize("source", SOURCES[1:], ids=lambda source: source.stem)
+def test_minutes_are_those_of_the_lesson_and_of_the_readme(source):
+    stated = int(re.search(r"\*\*Minutes:\*\* (\d+)", source.read_text(encoding="utf-8"))[1])
+    readme = re.search(
+        rf"^\| `{source.stem}` \| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert minutes()[source.stem] == stated == int(readme[1])
+
+
+def test_each_answer_key_is_there_and_none_is_missing():
+    rows = dict(re.findall(r"^\| (\d\d) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
+    assert list(rows) == [source.stem[:2] for source in SOURCES if source.stem[:2].isdigit()][1:]
+    assert all("q1" in declared(file) for file in rows.values())
+
+
+@pytest.mark.parametrize("page", sorted((NOTEBOOKS / "instructor").glob("*.md")), ids=lambda page: page.stem)
+def test_each_teacher_s_page_has_the_plans_and_an_exit_ticket(page):
+    text = page.read_text(encoding="utf-8")
+    plans = re.findall(r"^(?:\| )?\*\*(\d+)(?: minutes[^*]*)?\*\*", text, re.MULTILINE)
+    assert plans[:3] == ["15", "30", "60"]
+    assert "## Exit ticket" in text and "isconceptions" in text
+
+
+def test_the_minutes_of_a_session_are_plans_and_add_up():
+    guest, weeks = COURSE.split("### A guest lecture")[1].split("### Four weeks")
+    ends = [(int(a), int(b)) for a, b in re.findall(r"^\| (\d+) to (\d+) \|", guest, re.MULTILINE)]
+    assert [b - a for a, b in ends] == [15, 30, 30, 15] and [a for a, _ in ends[1:]] == [b for _, b in ends[:-1]]
+    sessions = re.findall(r"^\| \d \| ([^|]+) \|", weeks.split("###")[0], re.MULTILINE)
+    planned = [[int(n) for n in re.findall(r"\((\d+)\)", session)] for session in sessions]
+    assert len(planned) == 4 and all(sum(of) == 90 and {*of} <= {15, 30, 60} for of in planned)
+
+
+def commands():
+    """Every `fedlab-nb` command of the page, as a list of words."""
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", COURSE, re.DOTALL) for line in block.splitlines()]
+    lines += re.findall(r"`([^`\n]*fedlab-nb [^`\n]*)`", COURSE)
+    return [shlex.split(line.partition("fedlab-nb ")[2]) for line in lines if "fedlab-nb " in line]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_each_command_of_the_page_can_be_typed(words):
+    assert parser().parse_args(words).command == words[0]
+
+
+def test_each_link_within_the_page_has_its_heading():
+    headings = {
+        re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.+)$", COURSE, re.MULTILINE)
+    }
+    assert {link for link in re.findall(r"\]\(#([\w-]+)\)", COURSE)} <= headings
+
+
+def test_the_glossary_has_every_term_once_in_order():
+    text = (NOTEBOOKS / "glossary.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    terms = [row[0].strip() for row in rows]
+    assert all(len(row) == 3 for row in rows) and len(terms) == len(set(terms)) > 100
+    written = [term.replace("α (alpha)", "alpha").lower() for term in terms]
+    assert written == sorted(written)
+    known = {term.partition(" (")[0].lower() for term in terms}
+    assert {name.lower() for name in re.findall(r"See \*([^*]+)\*", text)} <= known | {"privacy budget"}
