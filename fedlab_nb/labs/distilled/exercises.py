@@ -49,7 +49,7 @@ def both_settings() -> Outcomes:
 
 # ------------------------------------------------------------------------------------------------ to build
 def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The tangent kernel of all pairs: images `[n, p]` and `[s, p]` give `[n, s]`."""
+    """The tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
     return tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
 
 
