@@ -98,8 +98,8 @@ def one_step() -> Card:
         "One image with label 0; the logits of three clients are (3, 0), (−1, 2) and (1, 0), w = (⅓, ⅓, ⅓).",
         f"f̄_w = ({total[0, 0]:.2f}, {total[0, 1]:.2f}), softmax(f̄_w) = ({p[0]:.2f}, {p[1]:.2f}), loss "
         f"−ln {p[0]:.2f} = {-math.log(p[0]):.2f}.",
-        f"Gradient: ({components}). Weighted with w it sums to {float(w @ gradient) + 0.0:.2f}: nobody rises unless "
-        f"another falls.\nStep by η_w = {mu:g} against the sign: "
+        f"Gradient: ({components}). Weighted with w it sums to {float(w @ gradient) + 0.0:.2f}. So one weight rises "
+        f"only if another falls.\nStep by η_w = {mu:g} against the sign: "
         f"w = ({', '.join(f'{v:.2f}' for v in after.tolist())}), "
         f"shares ({', '.join(f'{v:.2f}' for v in (after / after.sum()).tolist())}).",
     )
