@@ -84,12 +84,10 @@ class Ties(Method):
     rule: str = knob(
         "ties", "Rule", "ties: trim, elect a sign, merge; task: the scaled mean of the changes.", options=RULES
     )
-    scale: float = knob(1.0, "Scale", "How much of the merged change is taken.", symbol="λ", low=0, high=5)
-    keep: float = knob(
-        0.2, "Kept share", "ties: the largest entries of a change that count.", symbol="q", low=0.001, high=1
-    )
+    scale: float = knob(1.0, "Scale", "How much of the merged change is taken.", low=0, high=5)
+    keep: float = knob(0.2, "Kept share", "ties: the largest entries of a change that count.", low=0.001, high=1)
     drop: float = knob(
-        0.0, "Dropped share", "DARE: entries set to 0 at random, the others made larger.", symbol="p", low=0, high=0.99
+        0.0, "Dropped share", "DARE: entries set to 0 at random, the others made larger.", low=0, high=0.99
     )
     weights: str = client_weights_knob("w_k")
     upload: str = knob(

@@ -1,4 +1,4 @@
-"""AFL's lab: what skew cannot touch, forgetting a client, the image in a sum, noise for privacy, number of features."""
+"""AFL's lab: accuracy against skew, forgetting a client, the image in a sum, noise for privacy, number of features."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -8,9 +8,9 @@ STARTS = {"same": "common start", "different": "different starts"}
 # way in words -> the method, its own settings
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "plain average": ("fedavg", {}),
-    "task arithmetic, λ = 0.5": ("ties", {"ties.rule": "task", "ties.scale": 0.5}),
-    "TIES, q = 0.2": ("ties", {"ties.rule": "ties", "ties.keep": 0.2}),
-    "DARE, p = 0.5": ("ties", {"ties.rule": "task", "ties.drop": 0.5}),
+    "task arithmetic, scale 0.5": ("ties", {"ties.rule": "task", "ties.scale": 0.5}),
+    "TIES, 20 % kept": ("ties", {"ties.rule": "ties", "ties.keep": 0.2}),
+    "DARE, 50 % dropped": ("ties", {"ties.rule": "task", "ties.drop": 0.5}),
     "matched, OT-Fusion": ("matching", {"matching.rule": "greedy"}),
     "matched, Git Re-Basin": ("matching", {"matching.rule": "rebasin"}),
     "average of predictions": ("ensemble", {"ensemble.rule": "probabilities"}),

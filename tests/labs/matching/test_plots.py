@@ -33,7 +33,7 @@ def test_barrier(measure):
     before, after = picture.figure.axes[0].lines[:2]
     assert list(before.get_ydata()) == list(getattr(HILL, measure))
     assert list(after.get_ydata()) == list(getattr(FLAT, measure))
-    assert [row["t"] for row in picture.table] == [0, 0.5, 1]
+    assert [row["way"] for row in picture.table] == [0, 0.5, 1]
     assert picture.table[1]["accuracy matched"] == "85 %"
 
 
@@ -72,8 +72,8 @@ def test_starts():
 
 
 def test_ways():
-    accuracies = {"plain average": {0: 0.3, 1: 0.4}, "TIES, q = 0.2": {0: 0.5, 1: 0.6}}
-    picture = ways(accuracies, {"plain average": "fedavg", "TIES, q = 0.2": "ties"}, "toy")
+    accuracies = {"plain average": {0: 0.3, 1: 0.4}, "TIES, 20 % kept": {0: 0.5, 1: 0.6}}
+    picture = ways(accuracies, {"plain average": "fedavg", "TIES, 20 % kept": "ties"}, "toy")
     assert is_png(picture)
-    assert picture.sentence == "TIES, q = 0.2 is highest with 55 %; plain average 35 % (seeds 0–1)."
+    assert picture.sentence == "TIES, 20 % kept is highest with 55 %; plain average 35 % (seeds 0–1)."
     assert picture.table[0] == {"way": "plain average", "mean": "35 %", "each seed": "0: 30 %, 1: 40 %"}

@@ -13,7 +13,7 @@ def barrier(pair: Pair, measure: str = "loss", chance: float | None = None) -> P
     """`measure`: one of MEASURES;   chance: accuracy of guessing, drawn beside accuracies."""
     shown = {"as they stand": (pair.before, SECOND, (0, (4, 2))), "matched": (pair.after, ACCENT, "-")}
     with drawing() as (figure, ax):
-        x = f"t: 0 is client {pair.a}, 1 is client {pair.b}, ½ their average"
+        x = f"way: 0 is client {pair.a}, 1 is client {pair.b}, ½ their average"
         dress(ax, title=f"From client {pair.a} to client {pair.b}", x=x, y=f"test {measure}", grid="y")
         for name, (line, colour, dashes) in shown.items():
             ax.plot(line.along, getattr(line, measure), color=colour, ls=dashes, lw=2.2, label=f"units {name}")
@@ -38,7 +38,7 @@ def barrier(pair: Pair, measure: str = "loss", chance: float | None = None) -> P
         f"as they stand and {pair.after.barrier:.2f} after matching by {words}; their average is right for "
         f"{percent(pair.before.middle)} and {percent(pair.after.middle)}, they themselves for {ends}.",
         table=tabled(
-            "t | loss as they stand | loss matched | accuracy as they stand | accuracy matched",
+            "way | loss as they stand | loss matched | accuracy as they stand | accuracy matched",
             (
                 (round(t, 2), round(a, 3), round(b, 3), percent(c), percent(d))
                 for t, a, b, c, d in zip(

@@ -20,7 +20,7 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
             ax = figure.add_axes((0.07 + 0.22 * (i % 2), 0.56 - 0.44 * (i // 2), 0.18, 0.3))
             unit(ax, puzzle.a[i], puzzle.b[j], f"A {i + 1} with B {j + 1}")
         ax = figure.add_axes((0.61, 0.14, 0.37, 0.72))
-        dress(ax, title="On the line from A to B", x="t: 0 is A, 1 is B", y="loss", grid="y")
+        dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", y="loss", grid="y")
         along = np.linspace(0, 1, len(loss))
         ax.plot(along, start, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="B's own order")
         ax.plot(along, loss, color=ACCENT, lw=2.4, label="your order")
