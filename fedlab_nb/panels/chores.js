@@ -91,7 +91,26 @@ function arrows(event) {
   all[to].click();
 }
 
-function render({ el }) {
+/** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */
+function follow(kernel, mark) {
+  if (!kernel?.statusChanged) return () => {};
+  let waiting = 0;
+  const status = (_, now) => { if (["restarting", "autorestarting", "dead", "terminating"].includes(now)) mark("fl-asleep", true); };
+  const connection = (_, now) => {
+    clearTimeout(waiting);
+    if (now === "connected") mark("fl-offline", false);
+    else waiting = setTimeout(() => mark("fl-offline", true), 1500); // a short gap is none
+  };
+  kernel.statusChanged.connect(status);
+  kernel.connectionStatusChanged.connect(connection);
+  return () => {
+    clearTimeout(waiting);
+    kernel.statusChanged.disconnect(status);
+    kernel.connectionStatusChanged.disconnect(connection);
+  };
+}
+
+function render({ model, el }) {
   el.hidden = true;
   let root = null;
   let watch = null;
@@ -122,7 +141,9 @@ function render({ el }) {
     return bring();
   };
   start();
+  const unfollow = follow(model.widget_manager?.kernel, (name, on) => root?.classList.toggle(name, on));
   return () => {
+    unfollow();
     watch?.disconnect();
     sizes?.disconnect();
     root?.removeEventListener("keydown", arrows, true);

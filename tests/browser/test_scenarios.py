@@ -1,6 +1,8 @@
 """What a reader does with the course, in a real browser against a real JupyterLab."""
 
+import os
 import re
+import signal
 from contextlib import suppress
 
 import nbformat
@@ -161,13 +163,53 @@ def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course)
     assert page.locator(".jupyter-widgets-disconnected").count() == 0
 
 
+def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, lab, course):
+    """Killed in mid-run, Jupyter starts another kernel by itself; cut off, the panel goes on when the line is back."""
+    small_one = "fl.playground(methods=['local', 'fedavg'], clients=3, seeds=1, epochs=2)"
+    code = f"import os, fedlab_nb as fl\npanel = {small_one}\npanel"
+    page.add_init_script(
+        "window.sockets = []; const Plain = WebSocket;"
+        "window.WebSocket = class extends Plain { constructor(...a) { super(...a); sockets.push(this); } };"
+    )
+    open_notebook(page, lab, small(course, "killed", code, "print('pid', os.getpid())"))
+    run_all(page)
+    wait_for_status(page, "idle")
+    panel(page).locator(".fl-run").click()
+    wait_for_status(page, "done")
+    show(page, "Accuracy")
+    words = "css => getComputedStyle(document.querySelector(css), '::before').content"
+    page.context.set_offline(True)
+    page.evaluate("sockets.forEach(socket => socket.close())")  # open ones outlive being offline
+    page.locator(".fl-playground.fl-offline").wait_for()
+    assert "connection to the kernel is lost" in page.evaluate(words, ".fl-playground")
+    page.context.set_offline(False)
+    page.locator(".fl-playground:not(.fl-offline)").wait_for()
+    panel(page).locator(".fl-run").click()
+    panel(page).locator(".fl-phase", has_text="in run 2").wait_for()
+
+    pid = int(page.locator(".jp-OutputArea-output", has_text="pid").last.inner_text().split()[1])
+    os.kill(pid, signal.SIGKILL)
+    page.locator(".fl-playground.fl-asleep").wait_for()
+    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
+    assert panel(page).locator(".fl-view-accuracy svg").first.is_visible()
+
+    page.keyboard.press("ControlOrMeta+s")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    end_kernels(page, lab)
+    kept = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
+    assert "FedAvg, one round" in next(o for o in kept if "image/png" in o.data).data["text/plain"]  # of the last run
+    open_notebook(page, lab, "killed.ipynb")
+    assert_pictures(page)
+    page.get_by_text("run its cell again to wake it").wait_for()
+
+
 def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
     open_notebook(page, lab, small(course, "names", "import fedlab_nb as fl\nfl.playground()"))
     run_all(page)
     wait_for_status(page, "idle")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     page.wait_for_function("document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'")
-    assert handle.get_attribute("aria-valuetext").endswith("0.10")
+    assert handle.get_attribute("aria-valuetext") == "α = 0.10"
     handle.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("!document.querySelector('.fl-alpha .noUi-handle').ariaValueText.endsWith('0.10')")
@@ -195,12 +237,13 @@ def test_run_with_the_keyboard_alone(page, lab, course):
     before = panel(page).locator(PICTURE).get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
     page.wait_for_function("([css, old]) => document.querySelector(css).ariaLabel != old", arg=[PICTURE, before])
-    tab_to(page, ".fl-run")
+    tab_to(page, ".fl-run", most=8)
     page.keyboard.press("Enter")
     wait_for_status(page, "running")
-    tab_to(page, ".fl-stop")
+    page.wait_for_function("document.activeElement.matches('.fl-stop')")  # the focus goes where the work is
     page.keyboard.press("Space")
     wait_for_status(page, "stopped")
+    page.wait_for_function("document.activeElement.matches('.fl-run')")
 
 
 def test_guess_exercise_hint_and_solution(page, lab, course):
