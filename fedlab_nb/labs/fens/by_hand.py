@@ -55,8 +55,8 @@ def identity(panel: Panel, rounds: int = 20) -> Card:
     far = {steps: apart(proxies, rounds, steps) for steps in (1, 2)}
     exact = "less than 10⁻¹²" if far[1] < 1e-12 else f"{far[1]:.1g}"
     return worked(
-        f"{rounds} rounds between {len(proxies)} clients, one after the other, against {rounds} steps of one Adam on "
-        f"all {sum(map(len, held))} proxy samples in one place: the {proxies[0].logits[0].numel()} weights differ by "
+        f"We compare {rounds} rounds of phase 2 between {len(proxies)} clients with {rounds} steps of Adam on all "
+        f"{sum(map(len, held))} proxy samples in one place. The {proxies[0].logits[0].numel()} weights differ by "
         f"{exact} with J = 1 local step, and by up to {far[2]:.1g} with J = 2."
     )
 

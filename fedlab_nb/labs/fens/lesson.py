@@ -38,12 +38,12 @@ def likenesses() -> Card:
     weights = [likeness(o.label_counts, o.report.weights) for o in outcomes]
     products = [likeness(o.label_counts, o.report.contribution) for o in outcomes]
     lines = [
-        f"{name}: correlation with the shares of samples {mean(like.correlation for like in likes):.1f}; the client "
-        f"with the largest one holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits"
+        f"{name.capitalize()} and share of samples have a correlation of {mean(like.correlation for like in likes):.1f}. The client "
+        f"with the largest {name} holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits."
         for name, likes in (("weight", weights), ("weight × logit", products))
     ]
     below = mean_percent([like.negative for like in weights])
-    return worked(*lines, f"{below} of the weights are below zero (α = 0.1, seeds 0 to {SEEDS - 1}, in this order)")
+    return worked(*lines, f"{below} of the weights are below zero. (α = 0.1, seeds 0 to {SEEDS - 1}.)")
 
 
 # ------------------------------------------------------------------------------------------------------ the bill
@@ -66,7 +66,7 @@ def price(panel: Panel) -> Card:
         f"{measured:,} = {measured / own:.2f} × one-shot.",
         f"The paper's CIFAR-10 setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
         f"{PAPER['rounds']} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
-        f"The paper's aggregator and rounds beside our small network, with {clients} clients: q = {nn}, T = 500 give "
+        f"Our small network with {clients} clients, and the paper's aggregator (q = {nn}) and rounds (T = 500): "
         f"{here:.0f} × one-shot.",
     )
 
@@ -112,13 +112,14 @@ def reality() -> Card:
     held, equal, reused, adam, few, level, counts = (mean_percent(values) for values in score.values())
     sent, spent = (data_size(max(map(sum, outcomes[n][0].ledger.by_client().values()))) for n in ("held", "adam"))
     return worked(
-        f"Samples held out (better in the paper) against training samples used again: held out {held}, as many used "
-        f"again {equal}, all used again {reused} (used again, as many, minus held out: "
-        f"{apart(score['equal'], score['held'])}).",
-        f"Iterative learning (paper, CIFAR-10, α = 0.1: FedAdam 79 %, FENS 76 %): FENS {held} for {sent} a client, "
-        f"FedAdam with 20 rounds {adam} for {spent} ({apart(score['adam'], score['held'])}).",
-        "Trained against fixed rules (the paper compares them at α ≤ 0.1, where the trained ones lead): at α = 0.1 "
-        f"per-class weights {held}, class counts {few} ({apart(score['few'], score['held'])}); at α = 1 {level} and "
-        f"{counts} ({apart(score['counts'], score['level'])}).",
-        f"(Digits, 10 clients, α = 0.1 unless said, means of seeds 0 to {MANY - 1}.)",
+        "Samples of phase 2 (in the paper, samples that are held out are better than training samples used again). "
+        f"Held out: {held}. As many, used again: {equal}. All, used again: {reused}. As many used again − held out: "
+        f"{apart(score['equal'], score['held'])}.",
+        "Many rounds (the paper has FedAdam 79 % and FENS 76 %, on CIFAR-10 at α = 0.1). "
+        f"FENS: {held}, with {sent} for each client. FedAdam with 20 rounds: {adam}, with {spent}. FedAdam − FENS: "
+        f"{apart(score['adam'], score['held'])}.",
+        "Fixed rules (the paper compares at α ≤ 0.1, and trained weights are better there). "
+        f"At α = 0.1: trained weights {held}, class counts {few}, difference {apart(score['held'], score['few'])}. "
+        f"At α = 1: {level} and {counts}, difference {apart(score['level'], score['counts'])}.",
+        f"(Digits, 10 clients, α = 0.1 where no other α is named, means of seeds 0 to {MANY - 1}.)",
     )

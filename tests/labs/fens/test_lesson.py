@@ -215,7 +215,7 @@ def test_what_the_lesson_says_holds():
     text = repr(lesson.reality())
     assert text.count("points, clear") == 2 and text.count("within the noise") == 2
     weight, product, below = repr(lesson.likenesses()).splitlines()
-    correlation = [float(line.split("samples ")[1].split(";")[0]) for line in (weight, product)]
+    correlation = [float(line.split("correlation of ")[1].split(". ")[0]) for line in (weight, product)]
     assert correlation[1] > correlation[0] + 0.2 and int(below.split()[0]) > 10
 
 
