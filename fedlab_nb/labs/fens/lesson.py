@@ -38,8 +38,8 @@ def likenesses() -> Card:
     weights = [likeness(o.label_counts, o.report.weights) for o in outcomes]
     products = [likeness(o.label_counts, o.report.contribution) for o in outcomes]
     lines = [
-        f"{name.capitalize()} and share of samples have a correlation of {mean(like.correlation for like in likes):.1f}. The client "
-        f"with the largest {name} holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits."
+        f"{name.capitalize()} and share of samples have a correlation of {mean(like.correlation for like in likes):.1f}. "
+        f"The client with the largest {name} holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits."
         for name, likes in (("weight", weights), ("weight × logit", products))
     ]
     below = mean_percent([like.negative for like in weights])
