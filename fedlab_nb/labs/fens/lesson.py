@@ -37,11 +37,13 @@ def likenesses() -> Card:
     outcomes = runs(["fens"])
     weights = [likeness(o.label_counts, o.report.weights) for o in outcomes]
     products = [likeness(o.label_counts, o.report.contribution) for o in outcomes]
-    lines = [
-        f"{name.capitalize()} and share of samples have a correlation of {mean(like.correlation for like in likes):.1f}. "
-        f"The client with the largest {name} holds most samples for {', '.join(str(like.owners) for like in likes)} of 10 digits."
-        for name, likes in (("weight", weights), ("weight × logit", products))
-    ]
+    lines = []
+    for name, likes in (("weight", weights), ("weight × logit", products)):
+        correlation, most = mean(like.correlation for like in likes), ", ".join(str(like.owners) for like in likes)
+        lines.append(
+            f"{name.capitalize()} and share of samples have a correlation of {correlation:.1f}. The client with the "
+            f"largest {name} holds most samples for {most} of 10 digits."
+        )
     below = mean_percent([like.negative for like in weights])
     return worked(*lines, f"{below} of the weights are below zero. (α = 0.1, seeds 0 to {SEEDS - 1}.)")
 
