@@ -17,10 +17,11 @@ GREEK = {
     "lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ", "omega": "ω",
     "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ",
 }  # fmt: skip
-WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathcal": "", "mathbb": "", "mathrm": "", "text": ""}
+WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
+SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # of \\mathcal and \\mathbb
 ACCENTS = {"bar": "\u0304", "hat": "\u0302"}
-DIGITS = str.maketrans("₀₁₂⁰", "0120")  # of the labels of controls
-OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes|distilled data|differential privacy)(?:, [\w, ]+)?: ")
+DIGITS = str.maketrans({"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"})  # of the labels of controls
+OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 
 def plain(text: str) -> str:
@@ -30,7 +31,9 @@ def plain(text: str) -> str:
 
 def letters(latex: str) -> str:
     r"""A formula as plain letters: r'\lambda_{div}' -> 'λ_div', r'\bar f_w(x)' -> 'f̄_w(x)'."""
-    text = re.sub(r"\\(bar|hat)\s*\{?\\?(\w+)\}?", lambda m: GREEK.get(m[2], m[2]) + ACCENTS[m[1]], latex)
+    accented = r"\\(bar|hat)\s*\{?\\?((?<=\\)[A-Za-z]+|[A-Za-z])\}?"
+    text = re.sub(accented, lambda m: GREEK.get(m[2], m[2]) + ACCENTS[m[1]], latex)
+    text = re.sub(r"\\math(?:cal|bb)\s*\{?([A-Z])\}?", lambda m: SCRIPT.get(m[1], m[1]), text)
     text = re.sub(r"\\([A-Za-z]+)\s*", lambda m: GREEK.get(m[1], WORDS.get(m[1], m[1])), text)
     return re.sub(r"[{}\\]", "", text)
 
@@ -61,8 +64,9 @@ class Symbol:
     @property
     def anchor(self) -> str:
         """The row's name in a link: 'lambda_div'."""
-        words = re.sub(r"\(.*\)$", "", self.latex)
-        return "-".join(re.findall(r"\w+", words.replace("{", "").replace("}", "")))
+        words = re.sub(r"\W+", "-", re.sub(r"[\\{}]|\(.*\)$", "", self.latex)).strip("-")
+        same = [row for row in symbols() if row.base == self.base]
+        return words if same[0] is self else f"{words}-{self.first}"
 
     @property
     def owner(self) -> str:
@@ -94,7 +98,7 @@ def find(name: str) -> list[Symbol]:
     there is none."""
     asked = letters(str(name).strip().strip("$"))
     asked = re.sub(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])", lambda match: GREEK[match[1]], asked)
-    exact = [row for row in symbols() if asked in (row.name, row.base)]
+    exact = [row for row in symbols() if {asked, SCRIPT.get(asked)} & {row.name, row.base}]
     family = [row for row in symbols() if row.base.startswith((f"{asked}_", f"{asked}^")) or asked in row.also]
     words = [row for row in symbols() if asked and asked.lower() in plain(row.meaning).lower()]
     found = list(dict.fromkeys(exact + family)) or (words if len(asked) > 2 else [])
@@ -106,15 +110,40 @@ def find(name: str) -> list[Symbol]:
 def of_label(label: str, owner: str = "") -> str:
     """What the symbols of a control's label mean, such as 'λ_damp' or 'η_w M'; '' where the table knows none.
 
-    owner: the method whose control it is: a symbol that only another method uses is left out
+    owner: title of the method whose control it is: what a symbol means to another method is left out
     """
     said = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
         name = token.translate(DIGITS)
-        name = re.sub(r"(?<=[^\W\d_])(?=\d)", "_", name)  # λ1 -> λ_1
-        rows = [row for row in symbols() if name == row.base or name in row.also]
-        rows = [row for row in rows if row.owner in ("", owner) or "_" in name and len(name) > 3]
-        rows.sort(key=lambda row: (row.owner != owner, name != row.base))
-        if rows:
-            said.append(f"{token}: {rows[0].short}")
+        ranked = sorted(filter(None, (meaning_of(row, name, owner) for row in symbols())))
+        said += [f"{token}: {ranked[0][1]}"] if ranked else []
     return "; ".join(dict.fromkeys(said))
+
+
+def explained(tooltip: str, label: str, owner: str = "") -> str:
+    """A control's tooltip with the meaning of the Greek letters in its label."""
+    return said_with(tooltip, of_label(" ".join(re.findall(r"[α-ωΑ-Ω]\w*", label)), owner))
+
+
+def said_with(tooltip: str, meaning: str) -> str:
+    """A tooltip, and behind it what a symbol means."""
+    return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
+
+
+def meaning_of(row: Symbol, name: str, owner: str) -> tuple[int, str] | None:
+    """(rank, words) of what a row says of `name` to a method with the title `owner`; the lowest rank is best."""
+    own = row.base in (name, SCRIPT.get(name))
+    if not own and name not in row.also:
+        return None
+    first, *others = plain(row.meaning).split("; ")
+    for part in (first, *others):  # what is said of this method
+        owners, colon, words = part.partition(": ")
+        if colon and any(owner and owner.startswith(each) for each in owners.split(", ")):
+            if own and not part.removeprefix(f"{owners}: ").startswith(f"{name}_") or words.startswith(f"{name} "):
+                return (0 if own else 1), words.removeprefix(f"{name} ")
+    if own:
+        return None if OWNER.match(first) else (2, first)
+    for part in others:
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part) and not OWNER.match(part):
+            return 3, part.removeprefix(f"{name} ").split(": ")[0]
+    return None

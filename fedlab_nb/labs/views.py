@@ -20,7 +20,9 @@ import ipywidgets as widgets
 
 from ..declared import declared
 from ..errors import UsageError
+from ..methods import METHODS
 from ..panels.lab_view import Extra, LabSpec, LabView
+from ..symbols import explained
 
 
 def file_of(module: str) -> str:
@@ -68,6 +70,10 @@ class View(LabView):
         traits["style"] = {"description_width": label, **traits.get("style", {})}
         if "options" in traits:
             traits["options"] = [tuple(o) if isinstance(o, list) else o for o in traits["options"]]
+        if "tooltip" in traits:
+            method = METHODS.get(declared(file_of(type(self).__module__)).get("method"))
+            owner = method.info.title if method else ""
+            traits["tooltip"] = explained(traits["tooltip"], traits.get("description", ""), owner)
         if unknown := traits.keys() - set(getattr(widgets, kind).class_trait_names()):
             raise UsageError(f"{kind} knows no {' or '.join(sorted(unknown))}")
         control = getattr(widgets, kind)(**traits)

@@ -9,6 +9,7 @@ from ..errors import choose
 from ..methods import METHODS
 from ..methods.base import Knob
 from ..models import MENU
+from ..symbols import of_label, said_with
 from .theme import made
 
 LABEL = {"description_width": "128px"}
@@ -23,7 +24,7 @@ class KnobBox:
     def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
         self.method = method
         self.knobs = {knob.name: knob for knob in METHODS[method].fields()}
-        self.controls = {name: control(knob) for name, knob in self.knobs.items()}
+        self.controls = {name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()}
         first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
         rest = [name for name in self.knobs if name not in first]
         self.more = made(
@@ -60,10 +61,16 @@ class KnobBox:
         return self.controls[name.removeprefix(f"{self.method}.")]
 
 
-def control(knob: Knob) -> widgets.Widget:
-    """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field."""
+def control(knob: Knob, owner: str = "") -> widgets.Widget:
+    """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field. Its
+    tooltip has the help, and what the symbol means to the method with the title `owner`.
+    """
     label = f"{knob.label} {knob.symbol}".strip()
-    same = {"description": label, "tooltip": f"{label}: {knob.help}", "style": LABEL}
+    same = {
+        "description": label,
+        "tooltip": said_with(f"{label}: {knob.help}", of_label(knob.symbol, owner)),
+        "style": LABEL,
+    }
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:

@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..declared import declared
+from ..symbols import explained
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
 STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
@@ -64,6 +65,8 @@ def offer(menu: widgets.Dropdown, options: Sequence[tuple[str, Any]]) -> None:
 def named(name: str, **traits: Any) -> Any:
     """The widget that `widgets.toml` declares under `name`, with these traits beside it."""
     about = {**declared("panels/widgets.toml")[name], **traits}
+    if "tooltip" in about:
+        about["tooltip"] = explained(about["tooltip"], about.get("description", ""))
     return made(getattr(widgets, about.pop("kind")), *filter(None, [about.pop("class", "")]), **about)
 
 

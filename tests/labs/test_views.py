@@ -7,6 +7,7 @@ import pytest
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import spec_of, views
 from fedlab_nb.methods import METHODS
+from fedlab_nb.symbols import explained
 
 LABS = ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "gauss"]
 GOOD = {"kind": "IntSlider", "description": "Round", "tooltip": "Which round", "width": 90, "min": 1, "max": 4}
@@ -26,7 +27,7 @@ def test_every_lab_is_declared_in_full(method):
             assert (
                 made in (view.controls if not of.get("boxed") else view.controls[1].children)
                 and made.description == of["description"]
-                and made.tooltip == of["tooltip"]
+                and made.tooltip == explained(of["tooltip"], of["description"], METHODS[method].info.title)
             )
             assert f"self.{name}." in getsource(kind), "no view reads it"
 

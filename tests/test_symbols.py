@@ -1,0 +1,78 @@
+"""The table of symbols, row by row: names, what a label's symbols mean, and what controls say of them."""
+
+import pytest
+
+import fedlab_nb as fl
+from fedlab_nb.errors import UsageError
+from fedlab_nb.labs import spec_of
+from fedlab_nb.methods import METHODS
+from fedlab_nb.panels.controls import Controls
+from fedlab_nb.panels.knobs import KnobBox
+from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
+
+KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]
+
+
+@pytest.mark.parametrize(
+    "latex, text",
+    [(r"\lambda_{div}", "λ_div"), (r"\bar f_w(x)", "f̄_w(x)"), (r"\mathcal P", "𝒫"), (r"\theta", "θ"),
+     (r"H^l_k", "H^l_k"), (r"\mathcal{L}_{BN}", "ℒ_BN"), (r"\bar\theta", "θ̄"), (r"q^\star", "q^*")],
+)  # fmt: skip
+def test_formulas_in_plain_letters(latex, text):
+    assert letters(latex) == text
+
+
+def test_no_formula_is_left_in_a_plain_meaning():
+    for row in symbols():
+        assert row.name and not set(row.name + plain(row.meaning)) & set("$\\{}"), row.latex
+        assert row.short and "; " not in row.short
+
+
+def test_each_row_has_a_place_of_its_own():
+    anchors = [row.anchor for row in symbols()]
+    assert len(set(anchors)) == len(anchors) > 50 and all(anchors)
+
+
+@pytest.mark.parametrize("name", ["α", "alpha", r"\alpha", r"$\alpha$", " α "])
+def test_a_symbol_is_found_however_it_is_written(name):
+    assert [row.latex for row in find(name)] == [r"\alpha"]
+
+
+def test_a_letter_finds_its_family_and_a_word_its_rows():
+    assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {row.base for row in find("lambda")}
+    assert [row.base for row in find("λ_damp")] == ["λ_damp"] and "λ_damp" in {row.base for row in find("damping")}
+    assert [row.base for row in find("η_s")] == ["η"]
+    for unknown in ("ψ", "", "no such word"):
+        with pytest.raises(UsageError, match=r"fl.notation\(\)"):
+            find(unknown)
+
+
+def test_notation_shows_the_rows_that_are_asked_for():
+    one = fl.notation("α")
+    assert repr(one) == f"α: {plain(find('α')[0].meaning)}" and one.data.count("\n") == 2
+    assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
+    whole = fl.notation()
+    assert whole._repr_html_().count("<tr data-find=") == len(symbols()) and "oninput=" in whole._repr_html_()
+    assert repr(whole).count("\n") == len(symbols()) - 1
+
+
+@pytest.mark.parametrize("title, knob", KNOBS, ids=lambda value: getattr(value, "symbol", value))
+def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
+    assert of_label(knob.symbol, title), f"give {knob.symbol} of {title} a row in fedlab_nb/teach/notation.md"
+
+
+def test_a_letter_means_what_it_means_to_this_method():
+    assert of_label("ρ", "AFL") == "ρ: the ridge that is left on the sum"
+    assert of_label("ρ", "FENS") == "" and of_label("ψ") == ""
+    assert of_label("255 ε", "Co-Boosting") == "ε: step of a pixel in DHS" != of_label("ε", "AFL")
+    assert of_label("λ₂", "DENSE") == "λ₂: weight of its disagreement term"
+
+
+def test_tooltips_say_what_a_symbol_means():
+    assert explained("Help.", "Damping λ_damp", "FedLPA") == (
+        "Help. λ_damp: damping, added to the diagonals of the factors."
+    )
+    assert explained("Help", "Rounds T") == "Help"  # no Greek letter: it may be a word
+    assert "λ_damp: damping" in KnobBox("fedlpa")["damping"].tooltip
+    alpha = Controls(spec_of("fens")).alpha.tooltip
+    assert "smaller α is more skewed" in alpha and find("α")[0].short in alpha
