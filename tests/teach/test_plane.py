@@ -10,6 +10,7 @@ from torch.nn.functional import softmax
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens.aggregators import WeightedSum
+from fedlab_nb.study.statistics import difference
 from fedlab_nb.teach import plane
 from fedlab_nb.teach.plane.squares import VIEWS, grid, on_grid
 from fedlab_nb.teach.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, TRAIN, Toy, islands, points
@@ -135,3 +136,44 @@ def test_quick_enough_to_be_dragged():
     for seed in range(5):
         plane.picture(Toy(0.2, seed=10 + seed))
     assert (time.perf_counter() - begin) / 5 < 0.5
+
+
+# ------------------------------------------------------------------------------------------------------ over ten seeds
+def test_the_card_compares_seed_by_seed():
+    toys = [Toy(1, seed) for seed in range(10)]
+    gaps = [toy.accuracy(toy.fens) - toy.accuracy(toy.predictions) for toy in toys]
+    half = 2.262 * np.std(gaps, ddof=1) / 10**0.5
+    card = repr(plane.over_seeds("fens", "predictions", [(1, "common")]))
+    assert f"difference {100 * np.mean(gaps):+.0f} ± {100 * half:.0f} points" in card and "α = 1, common start" in card
+    assert plane.right("fens", alpha=1, seed=3) == round(100 * toys[3].accuracy(toys[3].fens))
+    with pytest.raises(UsageError, match="weights"):
+        plane.right("client", alpha=1)
+
+
+def test_what_lesson_01_says_of_one_class_a_client():
+    toy = Toy(0.01)
+    x, y = toy.federation.dataset.x_test, toy.federation.dataset.y_test
+    logits = toy.clients.logits(x)
+    for k, counts in enumerate(toy.federation.label_counts):
+        own = int(counts.argmax())
+        assert int((counts > 0).sum()) == 1 and (logits[k].argmax(1) == own).all()
+        assert logits[k, y == own, own].mean() > logits[k, y != own, own].mean() + 0.2
+    assert (toy.client(0)(grid()).argmax(1) == int(toy.federation.label_counts[0].argmax())).all()
+    assert toy.accuracy(toy.predictions) > 0.7
+
+
+@pytest.mark.slow
+def test_what_the_lessons_say_of_ten_seeds():
+    def gap(first, second, alpha, start="common"):
+        toys = {seed: Toy(alpha, seed, start) for seed in range(10)}
+        a, b = ({k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()} for name in (first, second))
+        return difference(a, b)
+
+    assert gap("predictions", "weights", 0.1).is_noise
+    assert gap("predictions", "weights", 100, "own").low > 0.2 and abs(gap("predictions", "weights", 100).mean) < 0.02
+    assert gap("fens", "predictions", 0.1).low > 0.1 and abs(gap("fens", "predictions", 100).mean) < 0.02
+    for alpha in (0.01, 0.1, 1, 100):
+        for seed in range(10):
+            toy = Toy(alpha, seed)
+            x = toy.federation.dataset.x_test
+            assert (toy.distilled(x).argmax(1) == toy.predictions(x).argmax(1)).double().mean() > 0.9

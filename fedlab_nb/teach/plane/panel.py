@@ -18,11 +18,10 @@ from ...panels.views import LEAST, MOST, View
 from ...plots import Picture
 from ...plots.plane import tallness
 from ...plots.style import sized
-from .squares import SHOWN, VIEWS, picture
-from .toy import CLIENTS, STARTS, Toy, toy_at
+from .squares import SHOWN, VIEWS, WIDE, count, handout, picture
+from .toy import STARTS, Toy, toy_at
 
 HEIGHT = "270px"  # until the width is known
-NOMINAL = 11.5  # inches of that width
 WORDS = {"common": "common start", "own": "each its own start"}
 
 
@@ -83,30 +82,20 @@ class PlanePanel(saved.Saved):
         return self.picture.sentence
 
     @property
-    def squares(self) -> int:
-        """How many there are."""
-        return len(self.shown) + (CLIENTS - 1) * self.shown.count("clients")
-
-    @property
     def inch(self) -> float:
         """Pixels of an inch in the frame as it is now."""
-        return min(max(self._view.frame.size[0] / NOMINAL, LEAST), MOST)
+        return min(max(self._view.frame.size[0] / WIDE, LEAST), MOST)
 
     @property
     def inches(self) -> tuple[float, float]:
         """Size of the picture that fills the frame as it is now."""
         width, height = (pixels / self.inch for pixels in self._view.frame.size)
-        return (width, height) if width and height else self.handout
-
-    @property
-    def handout(self) -> tuple[float, float]:
-        """Size of the picture in a saved notebook."""
-        return NOMINAL, tallness(self.squares, NOMINAL)
+        return (width, height) if width and height else handout(self.shown)
 
     def _resized(self) -> None:
         """The frame has another width: give it the height that the squares need there."""
         width = self._view.frame.size[0] / self.inch
-        self._view.frame.layout.height = f"{tallness(self.squares, width) * self.inch:.0f}px"
+        self._view.frame.layout.height = f"{tallness(count(self.shown), width) * self.inch:.0f}px"
         self._draw()
 
     def _draw(self) -> None:
@@ -125,7 +114,7 @@ class PlanePanel(saved.Saved):
             self._table.value = theme.table(self.picture.table)
 
     def _summary(self) -> Picture:
-        with sized(self.handout):
+        with sized(handout(self.shown)):
             return picture(self.toy, self.shown)
 
     def __repr__(self) -> str:

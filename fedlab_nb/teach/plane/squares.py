@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -11,10 +11,12 @@ from torch import Tensor
 
 from ...errors import choose
 from ...plots import Picture
-from ...plots.plane import Plane, Square, plane
+from ...plots.plane import Plane, Square, plane, tallness
+from ...plots.style import sized
 from ...plots.words import listed, percent, plural
-from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands
+from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands, toy_at
 
+WIDE = 11.5  # inches across
 EDGE, GRID = 3.2, 60  # the squares reach from -EDGE to EDGE, with GRID places across and up
 # What can be shown: the title of its square, or of its squares.
 VIEWS = {
@@ -25,6 +27,7 @@ VIEWS = {
     "fens": "FENS",
     "lambda": "Weights λ of FENS",
 }
+PREDICTORS = {"weights": "weights", "predictions": "predictions", "student": "distilled", "fens": "fens"}  # of a toy
 SHOWN = ("clients", "weights", "predictions")
 
 
@@ -44,12 +47,28 @@ def on_grid(predictor: Predictor) -> np.ndarray:
 def picture(toy: Toy, views: Sequence[str] = SHOWN) -> Picture:
     """The squares of `views` (names of VIEWS; UsageError for another one), with their words and numbers."""
     held_out = bool({"fens", "lambda"} & set(views))
-    squares = [square for view in views for square in MADE[choose("view", view, VIEWS)](toy, held_out)]
+    squares = [square for view in views for square in squares_of(toy, view, held_out)]
     where = f"α = {toy.alpha:g}, seed {toy.seed}, {toy.start} start{'s' * (toy.start == 'own')}"
     alt = f"Decision regions in the plane ({where}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}). "
     made = plane(squares, about(), alt=alt + " ".join(map(in_words, squares)), sentence=sentence(toy, squares))
     made.table = [row for square in squares for row in rows(square)]
     return made
+
+
+def still(views: Sequence[str] = SHOWN, *, alpha: float = 0.1, seed: int = 0, start: str = "common") -> Picture:
+    """The panel's picture at one setting, without the panel."""
+    with sized(handout(views)):
+        return picture(toy_at(alpha, seed, start), views)
+
+
+def handout(views: Sequence[str]) -> tuple[float, float]:
+    """Inches of the picture where no frame says how large it is."""
+    return WIDE, tallness(count(views), WIDE)
+
+
+def count(views: Sequence[str]) -> int:
+    """How many squares there are."""
+    return sum(CLIENTS if view == "clients" else 1 for view in views)
 
 
 def about() -> Plane:
@@ -60,10 +79,6 @@ def about() -> Plane:
 
 
 # ------------------------------------------------------------------------------------------------------- the squares
-def clients(toy: Toy, held_out: bool) -> list[Square]:
-    return [client(toy, k, held_out) for k in range(CLIENTS)]
-
-
 def client(toy: Toy, k: int, held_out: bool) -> Square:
     """With the points that it trains on, and if they are wanted, those that it holds out."""
     (x, y), (x_held, y_held) = toy.shards[k], toy.held_out[k]
@@ -88,22 +103,18 @@ def predicted(toy: Toy, title: str, predictor: Predictor, more: str = "", **of: 
                   on_grid(predictor), **of)  # fmt: skip
 
 
-def table(toy: Toy, held_out: bool) -> list[Square]:
-    return [Square(VIEWS["lambda"], table=toy.rule.weights().numpy())]
+def predictor(toy: Toy, view: str) -> Predictor:
+    """The server's predictor under that name (of PREDICTORS; UsageError for another one)."""
+    return getattr(toy, PREDICTORS[choose("predictor", view, PREDICTORS)])
 
 
-def one(view: str, predictor: Callable[[Toy], Predictor]) -> Callable[[Toy, bool], list[Square]]:
-    return lambda toy, _: [predicted(toy, VIEWS[view], predictor(toy))]
-
-
-MADE: dict[str, Callable[[Toy, bool], list[Square]]] = {
-    "clients": clients,
-    "weights": one("weights", lambda toy: toy.weights),
-    "predictions": one("predictions", lambda toy: toy.predictions),
-    "student": one("student", lambda toy: toy.distilled),
-    "fens": one("fens", lambda toy: toy.fens),
-    "lambda": table,
-}
+def squares_of(toy: Toy, view: str, held_out: bool) -> list[Square]:
+    """The squares of one view (of VIEWS; UsageError for another one)."""
+    if choose("view", view, VIEWS) == "clients":
+        return [client(toy, k, held_out) for k in range(CLIENTS)]
+    if view == "lambda":
+        return [Square(VIEWS[view], table=toy.rule.weights().numpy())]
+    return [predicted(toy, VIEWS[view], predictor(toy, view))]
 
 
 # --------------------------------------------------------------------------------------------------------- in words
