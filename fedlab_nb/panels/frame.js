@@ -13,9 +13,7 @@ const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const REST = 250; // milliseconds without a move after which the whole picture is asked for
 
-const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
-const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs"));
 
 /** Put what `from` defines (letters, clips) with the definitions of `svg`, so that any group can be replaced. */
 function define(svg, from) {
@@ -30,11 +28,8 @@ function define(svg, from) {
 /** The middle of a drawn circle, also of one without size or in a view that is not seen. */
 function centre(dot) {
   if (dot.localName === "use") return [Number(dot.getAttribute("x")), Number(dot.getAttribute("y"))];
-  const numbers = dot.getAttribute("d").match(/-?[\d.]+/g).map(Number);
-  return [0, 1].map((axis) => {
-    const own = numbers.filter((_, i) => i % 2 === axis);
-    return (Math.min(...own) + Math.max(...own)) / 2;
-  });
+  const [left, top, right, bottom] = boxOf(dot);
+  return [(left + right) / 2, (top + bottom) / 2];
 }
 
 /** Give the circles of a group, which stay where they are, these radii. */
@@ -52,9 +47,6 @@ function resize(group, radii) {
     dot.setAttribute("d", r ? `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z` : `M${x} ${y}`);
   });
 }
-
-/** Give a bar these ends. */
-const stretch = (group, left, top, right, bottom) => members(group)[0].setAttribute("d", `M${left} ${top}H${right}V${bottom}H${left}z`);
 
 /** The marks of a drawing: an element, what it says, what it stands for. */
 function marksOf(svg, marks) {
@@ -106,12 +98,16 @@ function render({ model, el }) {
   let boxes = null;
   let hovered = null;
   let resting = 0;
+  let drivers = null; // what the picture follows by itself
+  let leave = () => {};
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
     const value = model.get("value");
     const drawing = value.startsWith("<svg");
     const focused = focusedAt();
+    leave();
+    leave = () => {};
     tip.hidden = true;
     words.hidden = drawing;
     picture.hidden = !drawing;
@@ -126,6 +122,7 @@ function render({ model, el }) {
     shadow.replaceChildren(style, svg);
     svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
     answer(svg, model.get("marks"), focused);
+    if (drivers) leave = animate(svg, model.get("motion"), drivers);
     if (!made.length) svg.setAttribute("aria-hidden", "true");
     move();
   }
@@ -154,6 +151,7 @@ function render({ model, el }) {
     for (const [id, box] of Object.entries(moves.bars)) stretch(byId(svg, id), ...box);
     answer(svg, moves.marks, focused);
     clearTimeout(resting);
+    if (!moves.rests) return;
     resting = setTimeout(() => {
       model.set("rested", model.get("rested") + 1);
       model.save_changes();
@@ -255,6 +253,15 @@ function render({ model, el }) {
   model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
-  return () => { watch.disconnect(); theme.disconnect(); clearTimeout(resting); };
+  modelsOf(model, model.get("drivers")).then((found) => {
+    drivers = found;
+    if (!found || !Object.keys(found).length) return;
+    if (!model.get("moves_itself")) {
+      model.set("moves_itself", true);
+      model.save_changes();
+    }
+    show();
+  });
+  return () => { leave(); watch.disconnect(); theme.disconnect(); clearTimeout(resting); };
 }
 export default { render };

@@ -25,12 +25,13 @@ class Frame(anywidget.AnyWidget):
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
-    moves: what of the SVG has moved since: "svg", "radii" (see `plots.moving.Moved`) and all "marks", or {}
+    moves: what of the SVG has moved since (see `plots.moving.moved`), and whether the whole follows at rest, or {}
     motion: what the browser moves by itself when one of `drivers` {name: a widget's id} changes (`motion.js`)
+    moves_itself: whether the browser has found them, and does so
     rested: how often the moves have come to rest, so that the whole can be drawn
     """
 
-    _esm = (HERE / "frame.js").read_text(encoding="utf-8")
+    _esm = "".join((HERE / name).read_text(encoding="utf-8") for name in ("motion.js", "frame.js"))
     value = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
@@ -38,6 +39,7 @@ class Frame(anywidget.AnyWidget):
     moves: Any = traitlets.Dict().tag(sync=True)
     motion: Any = traitlets.Dict().tag(sync=True)
     drivers: Any = traitlets.Dict().tag(sync=True)
+    moves_itself = traitlets.Bool(False).tag(sync=True)
     rested = traitlets.Int(0).tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)

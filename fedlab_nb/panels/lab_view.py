@@ -27,6 +27,7 @@ class LabView:
     empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
     controls: widgets above the picture; each change redraws it at once
+    drivers: {name: widget} whose changes move the picture in a browser by itself, as its `Moves.motion` says
     """
 
     name: ClassVar[str]
@@ -37,6 +38,7 @@ class LabView:
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
     controls: Sequence[widgets.Widget] = ()
+    drivers: Mapping[str, widgets.Widget] = {}
 
     def adapt(self, state: PanelState) -> None:
         """Fit the view's own controls to `state` before it is drawn."""

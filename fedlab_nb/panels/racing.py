@@ -2,12 +2,12 @@
 
 import ipywidgets as widgets
 
-from ..plots.race import limits, race
+from ..plots.race import STEPS, Race
+from ..plots.style import current_size
 from ..plots.words import data_size
 from .lab_view import LabSpec, LabView, PanelState
 from .theme import named
 
-STEPS = 48
 QUICK, SLOW = 350, 1200  # milliseconds a step
 
 
@@ -25,16 +25,21 @@ class Track(LabView):
         self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")
         self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + 1) % (STEPS + 1)))
         self.controls = [self.play, self.step, self.slow, self.spent, self.label]
+        self.drivers = {"value": self.spent, "play": self.play}
+        self._of: tuple = ()
+        self._race = Race(())
 
-    def budget(self, state: PanelState) -> float:
-        low, high = limits(state.runs.series())
-        return low * (high / low) ** (self.spent.value / STEPS)
-
-    def adapt(self, state: PanelState) -> None:
-        self.label.value = f"<span>{data_size(self.budget(state))}</span>"
+    def race(self, state: PanelState) -> Race:
+        """The race of the present results, made for the size of the frame."""
+        if self._of != (of := (state.runs, current_size())):
+            self._of, self._race = of, Race(state.runs.series())
+        return self._race
 
     def draw(self, state: PanelState):
-        return race(state.runs.series(), self.budget(state))
+        race = self.race(state)
+        budget = race.budget(self.spent.value)
+        self.label.value = f"<span>{data_size(budget)}</span>"
+        return race.show(budget)
 
 
 RACE = LabSpec(

@@ -31,7 +31,8 @@ class View:
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
         self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
-        self.frame = made(Frame, "fl-frame", layout={"height": PICTURE_HEIGHT, "width": "auto"})
+        drivers = {name: f"IPY_MODEL_{widget.model_id}" for name, widget in kind.drivers.items()}
+        self.frame = made(Frame, "fl-frame", drivers=drivers, layout={"height": PICTURE_HEIGHT, "width": "auto"})
         tools, self.button = list(kind.controls), None
         if kind.work_label:
             self.button = made(
@@ -53,15 +54,15 @@ class View:
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
-        of = moves_of(picture.figure)
-        key = None if of is None else (picture.figure, current_size(), of.key)
-        if key is not None and key == self._drawn and self.frame.size[0]:
-            now, self._prints = moved(picture.figure, self._prints), of.prints
+        of, here = moves_of(picture.figure), (bool(self.frame.size[0]), self.frame.moves_itself)
+        key = (picture.figure, current_size(), of.key, here) if of and here[of.pose is not None] else None
+        if key is not None and key == self._drawn:
             with self.frame.hold_sync():
-                self.frame.alt, self.frame.moves = picture.alt, now
-            self._moving = not of.exact
+                self.frame.alt = picture.alt
+                self._move(picture.figure)
+            self._moving = of.pose is None
         else:
-            self._drawn, self._prints = key, of.prints if of else {}
+            self._drawn = key
             self._whole()
 
     def let_rest(self, call: Callable) -> None:
@@ -78,15 +79,26 @@ class View:
     def _whole(self) -> None:
         picture, self._moving, self.due = self.picture, False, False
         value, marks, motion = f'<div class="fl-table fl-words">{table(picture.table)}</div>', {}, {}
+        of = moves_of(picture.figure)
+        posed = of.pose if of and self._drawn else None
         if picture.figure is not None:
-            of = moves_of(picture.figure)
-            with of.pose() if of else nullcontext():
+            with posed() if posed else nullcontext():
                 drawing = drawn(picture.figure)
                 value, marks = drawing.svg, drawing.marks
-                motion = motion_of(picture.figure)
+                if of and self._drawn and self.frame.moves_itself:
+                    motion = motion_of(picture.figure)
+                self._prints = moves_of(picture.figure).prints if of else {}
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt, self.frame.marks, self.frame.value = picture.alt, marks, value
             self.frame.motion, self.frame.moves = motion, {}
+            if posed:
+                self._move(picture.figure)
+
+    def _move(self, figure: Any) -> None:
+        """Send what of a figure has moved."""
+        of = moves_of(figure)
+        self.frame.moves = {**moved(figure, self._prints), "rests": of.pose is None}
+        self._prints = of.prints
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""

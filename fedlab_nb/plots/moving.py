@@ -7,8 +7,8 @@ what it was, a page gets `moved(figure)`: a few groups of the SVG and the sizes 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,8 @@ class Moves:
     """key: what else the picture shows; another one asks for a whole new drawing
     parts: {name: (what they show, artists)}, drawn anew where they show something else than before
     bars: rectangles, whose ends alone move;   dots: a scatter of circles, whose areas alone change
-    motion: what a page moves by itself (`motion.js`);   pose: within it the whole is drawn, where that is not the
-    picture as it stands;   exact: what moves is all that there is to draw
+    motion: what a page moves by itself (`motion.js`), where it can;   pose: within it the whole is drawn then, if that
+    is not the picture as it stands; no other whole follows
     """
 
     key: Any
@@ -40,8 +40,7 @@ class Moves:
     bars: Sequence[Rectangle] = ()
     dots: PathCollection | None = None
     motion: Callable[[], Mapping[str, Any]] | None = None
-    pose: Callable[[], Any] = nullcontext
-    exact: bool = False
+    pose: Callable[[], Any] | None = None
 
     @property
     def prints(self) -> dict[str, Any]:
@@ -52,12 +51,17 @@ class Moves:
 def moves(figure: Figure, key: Any, **of: Any) -> None:
     """Say what of a figure has moved, if `key` is what it was; see `Moves`. Its artists get ids."""
     made = Moves(key, **of)
+    give_ids(figure, (*made.bars, *(artist for _, artists in made.parts.values() for artist in artists)))
+    figure.__dict__["fedlab_moves"] = made
+
+
+def give_ids(figure: Figure, artists: Iterable[Artist]) -> None:
+    """Give artists of a figure ids, by which a page finds them; those that have one keep it."""
     given = figure.__dict__.setdefault("fedlab_moving", [])
-    for artist in (*made.bars, *(artist for _, artists in made.parts.values() for artist in artists)):
+    for artist in artists:
         if artist.get_gid() in (None, OUTSIDE):
             artist.set_gid(f"{artist.get_gid() or 'moving'}-{len(given)}")
             given.append(artist)
-    figure.__dict__["fedlab_moves"] = made
 
 
 def moves_of(figure: Figure | None) -> Moves | None:
@@ -82,7 +86,7 @@ def moved(figure: Figure, known: Mapping[str, Any]) -> dict[str, Any]:
             corners = places(figure, of.bars[0].axes.transData, boxes.reshape(-1, 2))
             bars = {bar.get_gid(): corners[2 * i] + corners[2 * i + 1] for i, bar in enumerate(of.bars)}
         svg = drawn_alone(figure, artists) if artists else ""
-    motion = {} if of.exact else motion_of(figure)
+    motion = motion_of(figure) if of.pose is None else {}
     return {"svg": svg, "radii": radii, "bars": bars, "marks": marks_of(figure), "motion": motion}
 
 

@@ -1,29 +1,137 @@
 """The race: what each method has to show once so many bytes have been spent. One-shot methods jump, others climb."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
 from .axes import percent_axis
 from .communication import bytes_axis
+from .moving import give_ids, moves, places
 from .series import Series, finished, settings_of
-from .style import ACCENT, FAINT, INK, QUIET, RULE, Picture, drawing, dress, shorten
+from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
 from .vector import mark
 from .words import data_size, percent, plural, tabled
 
+STEPS = 48  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
 
 
 def race(series: Sequence[Series], budget: float) -> Picture:
     """Accuracy against bytes up to `budget` (bytes of all clients, both ways) at the left, stages at the right."""
-    done = finished(series)
-    with drawing(1, 2, width_ratios=[1.5, 1]) as (figure, (left, right)):
-        tracks(left, done, budget)
-        stages(right, done, budget)
-    return Picture(figure, alt_text(done, budget), sentence(done, budget), table(done, budget))
+    return Race(series).show(budget)
+
+
+class Race:
+    """The picture of one race; `show(budget)` moves it. A page moves it by itself from one of `STEPS` to the next."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        self.done = finished(series)
+        self.limits = limits(series)
+        self._budget = self.limits[1]
+        self._points = [points(s) for s in self.done]
+        with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
+            self._tracks(left)
+            self._stages(right)
+
+    def show(self, budget: float) -> Picture:
+        with LOCK:
+            self._budget = budget
+            self._place(budget)
+        done = self.done
+        return Picture(self.figure, alt_text(done, budget), sentence(done, budget), table(done, budget))
+
+    def budget(self, step: float) -> float:
+        """The bytes that are spent at a step, between the least and the most at which something happens."""
+        low, high = self.limits
+        return low * (high / low) ** (step / STEPS)
+
+    # ------------------------------------------------------------------------------------------------ artists
+    def _tracks(self, ax: Axes) -> None:
+        x = "bytes spent, both ways, all clients"
+        dress(ax, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
+        self._xy, self._lines, self._ends = [], [], []
+        for s, passed in zip(self.done, self._points, strict=True):
+            self._xy.append([(max(p["bytes"], 1), p["accuracy"]) for p in passed])
+            ax.plot(*np.array(self._xy[-1]).reshape(-1, 2).T, color=RULE, lw=1.3, zorder=1)
+            self._lines += ax.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)
+            self._ends += ax.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)
+        bytes_axis(ax, [p["bytes"] for passed in self._points for p in passed] or [1e3, 1e6], pad=2)
+        self._now = ax.axvline(self._budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
+        percent_axis(ax, "y", 1.03)
+
+    def _stages(self, ax: Axes) -> None:
+        """One row a method: three boxes that fill up, and the accuracy so far."""
+        rows = max(len(self.done), 4)
+        ax.set_axis_off()
+        ax.set(xlim=(0, 4.1), ylim=(rows - 0.3, -0.9))
+        small = 10 if rows <= 8 else 8.5
+        for column, name in enumerate(STAGES):
+            ax.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
+        self._boxes, self._texts = [], []
+        for i, s in enumerate(self.done):
+            ax.text(0, i - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
+            lefts = range(len(STAGES))
+            ax.barh([i + 0.12] * len(STAGES), 0.9, left=lefts, height=0.3, color=FAINT)
+            self._boxes.append(ax.barh([i + 0.12] * len(STAGES), 0.9, left=lefts, height=0.3, color=s.look.colour))
+            self._texts.append(ax.text(4.1, i + 0.12, "–", ha="right", va="center", fontsize=small, color=INK))
+
+    def _place(self, budget: float) -> None:
+        """Put everything where it is when so much is spent."""
+        self._now.set_xdata([budget, budget])
+        for s, xy, line, end in zip(self.done, self._xy, self._lines, self._ends, strict=True):
+            paid = xy[: paid_for(s, budget)]
+            line.set_data(*np.array(paid).reshape(-1, 2).T)
+            end.set_data(*np.array(paid[-1:]).reshape(-1, 2).T)
+            says = f"{percent(paid[-1][1])} for {data_size(paid[-1][0])}" if paid else "no global model yet"
+            mark(end, f"{s.name}\n{says}", method=s.held_as)
+        for s, boxes, text in zip(self.done, self._boxes, self._texts, strict=True):
+            for box, part in zip(boxes, share(s, budget), strict=True):
+                box.set_width(0.9 * part)
+            text.set_text(reached(at(s, budget), "–"))
+        self._say()
+
+    def _say(self) -> None:
+        """What of it moves: numbers are drawn anew, the rest a page moves by itself."""
+        bars = [box for boxes in self._boxes for box in boxes]
+        give_ids(self.figure, (self._now, *self._lines, *bars))
+        numbers = (tuple(text.get_text() for text in self._texts), self._texts)
+        moves(self.figure, "race", parts={"numbers": numbers}, motion=self._motion, pose=self._posed)
+
+    @contextmanager
+    def _posed(self) -> Iterator[None]:
+        """At the end of the race, when all that there is can be seen."""
+        self._place(self.limits[1])
+        try:
+            yield
+        finally:
+            self._place(self._budget)
+
+    def _motion(self) -> dict[str, Any]:
+        """For `motion.js`, at each step: where the budget is, how many points are paid, how full the boxes are."""
+        budgets = [self.budget(step) for step in range(STEPS + 1)]
+        left = self._now.axes.transData
+        now = [x for x, _ in places(self.figure, left, [(budget, 0) for budget in budgets])]
+        there = [i for i, xy in enumerate(self._xy) if xy]
+        tracks = [
+            {
+                "line": self._lines[i].get_gid(),
+                "end": self._ends[i].get_gid(),
+                "points": places(self.figure, left, self._xy[i]),
+                "paid": [paid_for(self.done[i], budget) for budget in budgets],
+            }
+            for i in there
+        ]
+        boxes = [
+            {"id": box.get_gid(), "shares": [round(share(s, budget)[column], 3) for budget in budgets]}
+            for s, three in zip(self.done, self._boxes, strict=True)
+            for column, box in enumerate(three)
+        ]
+        return {"kind": "race", "now": {"id": self._now.get_gid(), "x": now}, "tracks": tracks, "boxes": boxes}
 
 
 def limits(series: Sequence[Series]) -> tuple[float, float]:
@@ -44,30 +152,18 @@ def is_round_based(s: Series) -> bool:
 
 def at(s: Series, budget: float) -> Mapping[str, Any] | None:
     """The last point that `budget` bytes pay for; None: there is no global model yet."""
-    paid = [p for p in points(s) if p["bytes"] <= budget * (1 + 1e-9)]
-    return paid[-1] if paid else None
+    paid = paid_for(s, budget)
+    return points(s)[paid - 1] if paid else None
+
+
+def paid_for(s: Series, budget: float) -> int:
+    """How many of its points, from the first on, `budget` bytes pay for."""
+    return sum(p["bytes"] <= budget * (1 + 1e-9) for p in points(s))
 
 
 def reached(point: Mapping[str, Any] | None, none: str = "none") -> str:
     """The accuracy of a point in words."""
     return none if point is None else percent(point["accuracy"])
-
-
-def tracks(ax: Axes, series: Sequence[Series], budget: float) -> None:
-    x = "bytes spent, both ways, all clients"
-    dress(ax, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
-    for s in series:
-        passed = points(s)
-        x, y = [max(p["bytes"], 1) for p in passed], [p["accuracy"] for p in passed]
-        ax.plot(x, y, color=RULE, lw=1.3, zorder=1)
-        paid = [(a, b) for a, b in zip(x, y, strict=True) if a <= budget * (1 + 1e-9)]
-        if paid:
-            ax.plot(*zip(*paid, strict=True), color=s.look.colour, ls=s.look.line, lw=2.2)
-            end = ax.plot(*paid[-1], s.look.marker, color=s.look.colour, ms=9, clip_on=False)[0]
-            mark(end, f"{s.name}\n{percent(paid[-1][1])} for {data_size(paid[-1][0])}", method=s.held_as)
-    bytes_axis(ax, [p["bytes"] for s in series for p in points(s)] or [1e3, 1e6], pad=2)
-    ax.axvline(budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
-    percent_axis(ax, "y", 1.03)
 
 
 def share(s: Series, budget: float) -> tuple[float, float, float]:
@@ -82,22 +178,6 @@ def share(s: Series, budget: float) -> tuple[float, float, float]:
     up = min(1.0, max(0.0, (budget - first) / (uploaded - first))) if uploaded > first else trained
     rest = 1.0 if total <= uploaded else min(1.0, max(0.0, (budget - uploaded) / (total - uploaded)))
     return trained, up, rest if up >= 1 else 0.0
-
-
-def stages(ax: Axes, series: Sequence[Series], budget: float) -> None:
-    """One row a method: three boxes that fill up, and the accuracy so far."""
-    rows = max(len(series), 4)
-    ax.set_axis_off()
-    ax.set(xlim=(0, 4.1), ylim=(rows - 0.3, -0.9))
-    small = 10 if rows <= 8 else 8.5
-    for column, name in enumerate(STAGES):
-        ax.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
-    for i, s in enumerate(series):
-        ax.text(0, i - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
-        for column, part in enumerate(share(s, budget)):
-            ax.barh(i + 0.12, 0.9, left=column, height=0.3, color=FAINT)
-            ax.barh(i + 0.12, 0.9 * part, left=column, height=0.3, color=s.look.colour)
-        ax.text(4.1, i + 0.12, reached(at(s, budget), "–"), ha="right", va="center", fontsize=small)
 
 
 def sentence(series: Sequence[Series], budget: float) -> str:

@@ -60,7 +60,11 @@ def test_a_race_plays(page, lab, course):
     race.locator(".fl-view-race .jupyter-widget-play button, .fl-view-race .widget-play button").first.click()
     got = played(page, "race", 6)
     say("race, frames a second", got)
-    assert got["rate"] > 1
+    assert got["rate"] > 8
+    page.emulate_media(reduced_motion="reduce")
+    got = played(page, "race", 3)
+    say("race with reduced motion, frames a second", got)
+    assert got["rate"] < 8
 
 
 def test_tabs_answer_while_a_map_is_made(page, lab, course):

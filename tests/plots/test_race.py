@@ -1,10 +1,15 @@
 """The race and the costs, on hand-made curves."""
 
+import re
+
+import numpy as np
 import pytest
 
 from fedlab_nb.plots import Series, png
 from fedlab_nb.plots.cost import needs, times
-from fedlab_nb.plots.race import at, is_round_based, limits, race, share
+from fedlab_nb.plots.moving import motion_of, moves_of
+from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, race, share
+from fedlab_nb.plots.vector import drawn
 
 LOCAL = "local training"
 
@@ -48,6 +53,22 @@ def test_the_sentence_says_who_leads_and_who_waits():
     assert png(early).startswith(b"\x89PNG") and "toy" in early.alt and len(early.table) == 3
     assert "no method has a global model yet" in race([ONCE], 10).sentence
     assert race([], 10).sentence == "No result yet." and png(race([], 10))
+
+
+def test_a_page_gets_what_it_needs_to_play_the_race():
+    kept = Race([ONCE, MANY])
+    kept.show(kept.budget(14))
+    with moves_of(kept.figure).pose():
+        svg = drawn(kept.figure).svg
+    motion, groups = motion_of(kept.figure), set(re.findall(r'<g id="([^"]+)"', svg))
+    once, many = motion["tracks"]
+    assert once["paid"][0] == 0 and once["paid"][-1] == 2 and many["paid"][-1] == 8
+    assert all(len(steps) == STEPS + 1 for steps in (motion["now"]["x"], once["paid"], many["paid"]))
+    assert np.allclose(np.diff(motion["now"]["x"], 2), 0, atol=0.03)  # even steps on an axis of powers of ten
+    assert many["points"][-1][0] == pytest.approx(motion["now"]["x"][-1], abs=0.02)
+    assert {motion["now"]["id"], once["line"], once["end"], *(box["id"] for box in motion["boxes"])} <= groups
+    assert [box["shares"][-1] for box in motion["boxes"]] == [1] * 6
+    assert moves_of(kept.figure).prints["numbers"] == ("–", "20 %")  # the pose is over
 
 
 def test_times_name_the_slowest_and_needs_count_who_needs_nothing():
