@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -280,3 +281,27 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
         page.locator(f".fl-card-{card}").wait_for()
     page.get_by_role("button", name="Solution", exact=True).click()
     page.locator(".fl-card-solution", has_text="2.83").wait_for()
+
+
+def test_build_exercise(page, lab, course):
+    """The stub as it stands in lesson 01 is no answer; a wrong function is told its mistake, a right one is right."""
+    source = (Path(__file__).parents[2] / "notebooks/source/01_heterogeneity.md").read_text()
+    stub = re.search(r"^def fedavg.*?(?=^```)", source, re.MULTILINE | re.DOTALL).group()
+    code = ("from fedlab_nb.teach import heterogeneity as lesson", stub, "lesson.q3.form()")
+    open_notebook(page, lab, small(course, "build", *code))
+    run_all(page)
+    check = page.get_by_role("button", name="Check", exact=True)
+    check.click()
+    page.locator(".fl-card-unattempted", has_text="fedavg returns nothing yet").wait_for()
+    average = "{layer: sum(WEIGHT * net[layer] for net, n in zip(networks, counts)) for layer in networks[0]}"
+    for weight, card, words in (
+        ("1 / len(counts)", "wrong", "Each client counts the same"),
+        ("n", "wrong", "divide by N"),
+        ("n / sum(counts)", "right", "right for all hidden inputs"),
+    ):
+        page.locator(".jp-CodeCell .cm-content").nth(1).click()
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.insert_text(f"def fedavg(networks, counts): return {average.replace('WEIGHT', weight)}")
+        page.keyboard.press("Shift+Enter")
+        check.click()
+        page.locator(f".fl-card-{card}", has_text=words).wait_for()
