@@ -11,7 +11,8 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.teach import capstone, view
 from fedlab_nb.teach.capstone import desk, hidden
-from fedlab_nb.teach.capstone.form import CaseForm, knobs_of
+from fedlab_nb.teach.capstone.form import CaseForm
+from fedlab_nb.teach.capstone.knobs import explained, knobs_of
 
 WHY = "It is the best one within the budget."
 COSTS = {"fedavg": 50_000, "ensemble": 60_000, "afl": 9_000, "fens": 10_000_000}  # of client 1, up and down
@@ -169,7 +170,9 @@ def test_what_is_refused_opens_nothing(case, runs):
     case.trial("ensemble")
     with pytest.raises(UsageError, match="choose one of the tries 2 and 3"):
         case.submit(1, WHY)
-    for choice in (0, 4, "2", None):
+    with pytest.raises(UsageError, match="No try is chosen yet; choose one from 1 to 3"):
+        case.submit(None, WHY)
+    for choice in (0, 4, "2"):
         with pytest.raises(UsageError, match="There is no try"):
             case.submit(choice, WHY)
     with pytest.raises(UsageError, match="Your argument has 4 letters"):
@@ -242,6 +245,23 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
     assert "First submission" in form.message.value and form.page.value == form.report.body()
     press["Save the report"]()
     assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+
+
+def test_tries_of_the_lesson_stay_folded_in_the_form_until_an_own_one(case):
+    case.trial("fedavg")
+    form = case.form()
+    assert form.tries.value.startswith("<details><summary>Tries so far: 1</summary>")
+    form.method.value = "afl"
+    form.buttons["Try"].click()
+    assert form.tries.value.startswith("<details open><summary>Tries so far: 2</summary>")
+
+
+def test_the_form_says_what_can_be_set(case):
+    form = case.form()
+    form.method.value = "fens"
+    assert "rounds = 50: " in form.help.value and "bits = 8: " in form.help.value and "model=mlp:32" in form.help.value
+    assert all(case._checked(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
+               for line in explained(name)[:-1])  # fmt: skip
 
 
 def test_an_unexpected_error_is_a_line_in_the_form(case, monkeypatch):

@@ -1,7 +1,8 @@
 """Lesson 13, the capstone: a hidden federation, a byte budget, choices on validation images, one report.
 
 `hidden.py` draws the federation of a code word, `desk.py` is where the learner works, `form.py` the same with buttons,
-`record.py` keeps what was done, `report.py` is the page that is handed in, `board.py` reads those of a class.
+`knobs.py` says what can be set, `record.py` keeps what was done, `report.py` is the page that is handed in, `board.py`
+reads those of a class.
 """
 
 from .board import leaderboard

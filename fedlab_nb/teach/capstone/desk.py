@@ -27,12 +27,12 @@ from ...study import compare
 from ...study.settings import RECIPE_FIELDS
 from ..view import Card, worked
 from .hidden import Hidden, drawn, word
+from .knobs import FREE
 from .record import Record, Try
 from .report import Report
 
 TRIAL_SEEDS = (0, 3)  # the first seed, and how many
 TEST_SEEDS = (100, 10)  # others: no network of a try is among those that are tested
-FREE = ("model", "holdout", "init", "transform")  # settings that a learner may choose beside methods' and training's
 ENOUGH = 20  # letters of an argument
 
 
@@ -113,7 +113,7 @@ class Case:
         return f"Bytes of a client, up and down: {data_size(of.bytes)}, {share}{over}."
 
     # ------------------------------------------------------------------------------------------------------- submission
-    def submit(self, choice: int, argument: str, name: str = "") -> Report:
+    def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
         """Open the test images for try number `choice`: the report, which also says whether it is the first one.
 
         argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with nothing opened, for
@@ -124,6 +124,8 @@ class Case:
         within = [t.number for t in tries if t.bytes <= self.budget]
         many = f"one of the tries {listed([str(n) for n in within])}"
         hint = many if len(within) > 1 else f"try {within[0]}" if within else "a method that sends less"
+        if choice is None:
+            raise UsageError(f"No try is chosen yet; choose one from 1 to {len(tries)}.")
         if not isinstance(choice, int) or not 1 <= choice <= len(tries):
             raise UsageError(f"There is no try {choice!r}; choose a number from 1 to {len(tries)}.")
         chosen = tries[choice - 1]

@@ -12,6 +12,7 @@ from ...errors import FedlabError, UsageError, reason
 from ...methods import METHODS
 from ...plots.words import data_size, number
 from ..view import Card, Form
+from .knobs import explained, knobs_of
 
 if TYPE_CHECKING:
     from .desk import Case
@@ -23,27 +24,17 @@ INTRO = (
 WIDE = widgets.Layout(width="44em")
 
 
-def knobs_of(text: str) -> dict[str, str]:
-    """'rounds=20, lr=0.1' as {"rounds": "20", "lr": "0.1"}; UsageError for a part without a value."""
-    made = {}
-    for part in filter(None, map(str.strip, text.replace(";", ",").split(","))):
-        name, equals, value = part.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise UsageError(f"{part!r} is no setting; write NAME=VALUE, such as rounds=20, with commas between them.")
-        made[name.strip()] = value.strip()
-    return made
-
-
 class CaseForm(Form):
-    """The widgets of a `Case`. `report`: of the last submission, None before it."""
+    """The widgets of a `Case`. `report`: of the last submission, None before it; `own`: whether Try was pressed."""
 
     def __init__(self, case: Case) -> None:
-        self.case, self.report = case, None
+        self.case, self.report, self.own = case, None, False
         offered = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
         self.method = widgets.Dropdown(options=offered, value="ensemble", description="Method")
         self.knobs = widgets.Text(placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings")
         self.knobs.layout = WIDE
-        self.tries = widgets.HTML()
+        self.help, self.tries = widgets.HTML(), widgets.HTML()
+        self.method.observe(lambda _: self._explain(), "value")
         self.choice = widgets.Dropdown(description="Choice")
         self.name = widgets.Text(value=case.name, description="Your name")
         self.argument = widgets.Textarea(placeholder="Why this one?", description="Argument", rows=5, layout=WIDE)
@@ -52,13 +43,18 @@ class CaseForm(Form):
         self.buttons = {words: widgets.Button(description=words) for words in ("Try", "Submit", "Save the report")}
         for words, action in (("Try", self._try), ("Submit", self._submit), ("Save the report", self._save)):
             self.buttons[words].on_click(lambda _, action=action: self._do(action))
-        rows = [
-            self.method, self.knobs, self.buttons["Try"], self.tries, self.choice, self.name, self.argument,
-            self.buttons["Submit"], widgets.HBox([self.folder, self.buttons["Save the report"]]), self.message,
-            self.page,
-        ]  # fmt: skip
+        save = widgets.HBox([self.folder, self.buttons["Save the report"]])
+        trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
+        choosing = [self.choice, self.name, self.argument, self.buttons["Submit"], save, self.message, self.page]
+        rows = [*trying, *choosing]
         super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), rows)
         self._refresh()
+        self._explain()
+
+    def _explain(self) -> None:
+        """What can be set for the chosen method."""
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in explained(self.method.value))
+        self.help.value = f"<details><summary>What can be set</summary><ul>{lines}</ul></details>"
 
     def _do(self, action: Callable[[], Card]) -> None:
         """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
@@ -78,10 +74,12 @@ class CaseForm(Form):
             button.disabled = not on
 
     def _try(self) -> Card:
-        return self.case.trial(self.method.value, **knobs_of(self.knobs.value))
+        card = self.case.trial(self.method.value, **knobs_of(self.knobs.value))
+        self.own = True
+        return card
 
     def _submit(self) -> Card:
-        self.report = self.case.submit(self.choice.value or 0, self.argument.value, self.name.value)
+        self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
         self.page.value = self.report.body()
         return Card("right", f"{self.report.standing} Save the report below.", "Submitted")
 
@@ -103,4 +101,7 @@ class CaseForm(Form):
             f"{data_size(t.bytes)}{'' if t.bytes <= self.case.budget else ', over the budget'}</li>"
             for t in done
         ]
-        self.tries.value = f"<ol>{''.join(lines)}</ol>" if lines else "<p>No try yet.</p>"
+        opened = " open" if self.own else ""  # those of the lesson are behind its guess
+        head = f"<summary>Tries so far: {len(lines)}</summary>"
+        listed = f"<details{opened}>{head}<ol>{''.join(lines)}</ol></details>"
+        self.tries.value = listed if lines else "<p>No try yet.</p>"
