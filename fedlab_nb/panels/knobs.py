@@ -5,6 +5,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ..declared import declared
 from ..errors import choose
 from ..methods import METHODS
 from ..methods.base import Knob
@@ -16,6 +17,7 @@ LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
 STEP = 0.01
 HUGE = 10**9
+NOBODY, MOST_CLIENTS = -1, 50
 
 
 class KnobBox:
@@ -74,19 +76,27 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
-        return widgets.Dropdown(options=knob.options, value=knob.default, **same)
+        return widgets.Dropdown(options=[(said(value), value) for value in knob.options], value=knob.default, **same)
     if isinstance(knob.default, bool):
         return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
     if not isinstance(knob.default, int | float):
         return widgets.Text(str(knob.default), continuous_update=False, **same)
     low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
+        if knob.default == knob.low == NOBODY:  # a client or none
+            clients = [(f"client {k}", k) for k in range(MOST_CLIENTS)]
+            return widgets.Dropdown(options=[("nobody", NOBODY), *clients], value=NOBODY, **same)
         if high - low <= SLIDER_STEPS:
             return widgets.IntSlider(knob.default, int(low), int(high), continuous_update=False, **same)
         return widgets.BoundedIntText(knob.default, min=int(low), max=int(high), **same)
     if high - low <= 2 and not knob.log and on_grid(knob.default, low):
         return widgets.FloatSlider(knob.default, min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(knob.default, min=low, max=high, step=None, **same)
+
+
+def said(option: str) -> str:
+    """An option of a knob in words: "per_class" -> "per class"."""
+    return declared("panels/options.toml").get(option, option.replace("_", " "))
 
 
 def on_grid(value: float, low: float) -> bool:

@@ -104,9 +104,9 @@ def facts(federation: data.Federation, model: str) -> str:
     sizes = models_bytes(model, clients, dataset.input_shape, dataset.classes)
     least, most = min(sizes), max(sizes)
     each = data_size(least) if least == most else f"{data_size(least)} to {data_size(most)}"
+    together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
     return (
         f"{federation.note + ' ' if federation.partition == 'natural' else ''}"
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
-        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}, all "
-        f"{plural(clients, 'client')} {data_size(sum(sizes))}."
+        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
     )

@@ -174,8 +174,8 @@ def alt_text(federation: Federation, setting: str, client: int | None = None, kl
     holds = " to ".join(dict.fromkeys((str(held.min()), str(held.max()))))
     return (
         f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
-        f"the number of training samples. Clients hold samples of {holds} classes and {counts.sum(1).min()} to "
-        f"{counts.sum(1).max()} samples. Skew {federation.skew.jensen_shannon:.2f} of 1."
+        f"the number of training samples. Clients hold samples of {holds} classes and {sizes_of(counts)}. "
+        f"Skew {federation.skew.jensen_shannon:.2f} of 1."
         f"{known_words(setting)}{marked_words(client, klass)}"
     )
 
@@ -187,7 +187,8 @@ def sentence(federation: Federation, client: int | None, klass: int | None) -> s
         column = counts[:, klass]
         most = int(column.argmax())
         who = f"client {most} holds {column[most]} of its {column.sum()} samples"
-        mine = f"; client {client} holds {column[client]}" if client is not None and client < len(counts) else ""
+        another = client is not None and client < len(counts) and client != most
+        mine = f"; client {client} holds {column[client]}" if another else ""
         return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
     if client is not None and client < len(counts):
         row = counts[client]
@@ -200,8 +201,16 @@ def sentence(federation: Federation, client: int | None, klass: int | None) -> s
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes; who holds a sample tells "
         f"{percent(skew.jensen_shannon)} of its label (skew {skew.jensen_shannon:.2f} between 0 and 1). "
-        f"Clients have {sizes.min()} to {sizes.max()} samples. {federation.note}"
+        f"{'Clients have' if len(sizes) > 1 else 'The client has'} {sizes_of(counts)}. {federation.note}"
     ).strip()
+
+
+def sizes_of(counts: np.ndarray) -> str:
+    """How many samples the clients of `counts [M, C]` have: "15 to 219 samples", "1237 samples"."""
+    sizes = counts.sum(1)
+    return (
+        f"{sizes.min()} to {sizes.max()} samples" if sizes.min() < sizes.max() else plural(int(sizes.max()), "sample")
+    )
 
 
 def table(federation: Federation) -> list[dict[str, int]]:

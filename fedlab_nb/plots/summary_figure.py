@@ -24,20 +24,21 @@ def handout(
     counts, names, skew = np.asarray(federation.label_counts), federation.dataset.class_names, federation.skew
     done = finished(series)
     with LOCK:
-        figure = new_figure((12.6, 4.1), dpi=110)
-        figure.suptitle(setting, x=0.01, ha="left", fontsize=12, color=QUIET)
-        grid = figure.add_gridspec(2, 3, width_ratios=[1.15, 1.35, 1.1], height_ratios=[1, 4])
-        held = Artists(*upper_and_lower(figure, grid), *counts.shape, names, inches=(3.4, 2.7))
+        figure = new_figure((12.6 if done else 6.6, 4.1), dpi=110)
+        seeds = f"; results of {done[0].seeds}" if done and not setting.endswith(done[0].seeds) else ""
+        figure.suptitle(setting + seeds, x=0.01, ha="left", fontsize=12, color=QUIET)
+        columns = {"width_ratios": [1.15, 1.35, 1.1]} if done else {}
+        grid = figure.add_gridspec(2, len(columns.get("width_ratios", [1])), height_ratios=[1, 4], **columns)
+        wide = 3.4 if done else 5.4
+        held = Artists(*upper_and_lower(figure, grid), *counts.shape, names, inches=(wide, 2.7 if done else 2.4))
         held.update(counts, setting=setting)
         heading(held.upper, "Who holds what", 6)
         if done:
             Bars(figure.add_subplot(grid[:, 1]), done, chance).update(done)
             against_bytes(figure.add_subplot(grid[:, 2]), done)
         else:
-            ax = figure.add_subplot(grid[:, 1:])
-            ax.set_axis_off()
-            text = textwrap.fill(what_to_do or "Nothing has been run yet.", 46)
-            ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=14, color=QUIET, linespacing=1.6)
+            text = textwrap.fill(what_to_do or "Nothing has been run yet.", 80)
+            figure.supxlabel(text, x=0.01, ha="left", fontsize=10.5, color=QUIET, linespacing=1.4)
     about = f"{setting} (skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(names)} classes a client)"
     text = f"{about}: nothing has been run yet."
     if done:

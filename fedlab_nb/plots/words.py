@@ -96,7 +96,8 @@ def number(of: Band, decimals: int = 0) -> str:
 def points(of: Band, sign: str = "+") -> str:
     """A difference of shares and its band in points: '+3 ± 1 points'; of one seed '+3 points'. sign "": no plus."""
     wide = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
-    return f"{round(100 * of.mean) + 0.0:{sign}.0f}{wide} points"
+    whole = round(100 * of.mean)
+    return f"{whole:{sign if whole else ''}d}{wide} points"
 
 
 def significance(of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = "") -> str:

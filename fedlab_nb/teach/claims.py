@@ -49,13 +49,19 @@ class Gap:
         """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
         if self.kind == SHORT:
             return f"{self.name} has {plural(len(self.points), 'seed')} with {both}"
-        each = ", ".join(f"{p:+.0f}" for p in self.points)
+        each = ", ".join(map(signed, self.points))
         return f"{self.name}: {each} points, mean {self.mean}"
 
     @property
     def mean(self) -> str:
         """'+4 ± 1'."""
-        return f"{self.band.mean:+.0f} ± {self.band.half_width:.0f}"
+        return f"{signed(self.band.mean)} ± {self.band.half_width:.0f}"
+
+
+def signed(points: float) -> str:
+    """3.2 -> '+3', -0.4 -> '0'."""
+    whole = round(points)
+    return f"{whole:+d}" if whole else "0"
 
 
 def still(missing: Iterable[str], seen: Iterable[str], nothing: str) -> Verdict:

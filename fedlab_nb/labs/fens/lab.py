@@ -108,7 +108,8 @@ class Sample(View, name="sample"):
             members.tolist(), state.client, state.klass,
         )  # fmt: skip
         picture = one_sample(sample)
-        picture.sentence = f"Sample {at + 1} of {len(rows)} ({self.kind.value}). {picture.sentence}"
+        which = f"Test sample {sample.number}, {at + 1} of {len(rows)} ({self.kind.value})"
+        picture.sentence = f"{which}. {picture.sentence}"
         return picture
 
 

@@ -150,7 +150,7 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     assert "more than 1 round of FedAvg" in sentence(ran, "cost")
     rows = ran.show("cost").table
     there = [row for row in rows if row["network"].startswith("The paper") and row["what"] == "FENS"]
-    assert there[0]["× one-shot"] == round(formulas.fens_ratio(4_932_344, 20, 8450, 500), 4) == 4.3566
+    assert there[0]["× one-shot"] == float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}") == 4.36
     view.whose.value = "as set here"
     ran.controls.knobs["bits"].value = 2
     assert "2.25×" not in sentence(ran, "cost")

@@ -184,7 +184,7 @@ def bills(small):
 def test_the_sentence_on_bytes_compares_at_both_sizes(small, ratio, than):
     words = right(bytes_at_two_sizes(bills(small), clients=7, setting=SETTING))
     assert words.startswith("With 7 clients FENS costs") and ratio in words and than in words
-    assert words.endswith("The paper's own setting: 4.3566×.")
+    assert words.endswith("The paper's own setting: 4.36×.")
 
 
 def test_what_the_ledger_counted_is_told_beside_the_formula():

@@ -66,7 +66,7 @@ def sentence(bills: Sequence[Bill], clients: int, measured: float | None) -> str
     return (
         f"With {plural(clients, 'client')} FENS costs a client {here.ratio(FENS):.3g}× one-shot learning here{counted} "
         f"and {there.ratio(FENS):.3g}× with the paper's network, {than} {rounds}. "
-        f"The paper's own setting: {PAPER_RATIO:.4f}×."
+        f"The paper's own setting: {PAPER_RATIO:.3g}×."
     )
 
 
@@ -81,7 +81,7 @@ def alt_text(bills: Sequence[Bill], setting: str) -> str:
 def table(bills: Sequence[Bill]) -> list[dict]:
     return [
         {"network": bill.what, "what": name, **{part: round(parts.get(part, 0)) for part in HUES}}
-        | {"bytes of one client": round(bill.total(name)), "× one-shot": round(bill.ratio(name), 4)}
+        | {"bytes of one client": round(bill.total(name)), "× one-shot": float(f"{bill.ratio(name):.3g}")}
         for bill in bills
         for name, parts in bill.bars.items()
     ]
