@@ -157,8 +157,8 @@ def leak(seed: int = 0) -> Card:
     probes = outcome.report.label_leak
     values = ", ".join(f"{key.replace('_', ' ')} {v:.2f}" for key, v in probes.items() if isinstance(v, float))
     return worked(
-        f"FedLPA, α = {ALPHA:g}, seed {seed}. From the last layer's factor alone, by a reader who is told how many "
-        f"classes each client has: {values}."
+        f"FedLPA, α = {ALPHA:g}, seed {seed}. A reader of the last layer's factor B, who is told how many classes "
+        f"each client has: {values}."
     )
 
 
@@ -168,13 +168,13 @@ def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
 
 
 def sure() -> Card:
-    """The same ten networks, asked in four ways: how sure they are together, how often right, NLL and ECE."""
+    """The same ten networks, combined in four ways: mean confidence, accuracy, NLL and ECE."""
     lines = []
     for words, options in RULES.items():
         outcomes = runs("ensemble", **options)
         nll, ece = (mean(getattr(o, name) for o in outcomes) for name in ("nll", "ece"))
         lines.append(
-            f"{words}: says {confidence(outcomes):.0f} %, right for {percent(outcomes, 'ensemble'):.0f} %; "
+            f"{words}: mean confidence {confidence(outcomes):.0f} %, right for {percent(outcomes, 'ensemble'):.0f} %; "
             f"NLL {nll:.2f}, ECE {100 * ece:.0f} %"
         )
     return worked(*lines, f"α = {ALPHA:g}, means of {SEEDS} seeds.")

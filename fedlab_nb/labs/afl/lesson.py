@@ -71,7 +71,7 @@ def same_weights() -> Card:
     lines = []
     for setting, o in zip(settings, outcomes, strict=True):
         apart = np.abs(o.report.weights - first).max() / np.abs(first).max()
-        below = "itself" if o is outcomes[0] else f"{max(apart, 1e-16):.0e} of the largest weight away"
+        below = "to compare with" if o is outcomes[0] else f"{max(apart, 1e-16):.0e} of the largest weight away"
         where = f"α = {setting['alpha']:g}, {setting['clients']} clients, seed {setting['seed']}"
         lines.append(f"{where}: {100 * o.accuracy:.1f} %, weights {below}")
     return worked(*lines)

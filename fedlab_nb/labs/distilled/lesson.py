@@ -142,7 +142,7 @@ def better_grid(spacing: float = 10.0, seeds: int = 5) -> str:
 
 
 def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = 5) -> Card:
-    """Points named rightly, for two distances between the Gaussians, and by k-means with all points in one place."""
+    """Points in the right cluster, for two distances between the Gaussians, and by k-means with all points together."""
     lines = []
     for spacing in spacings:
         made = [grids(spacing, seed) for seed in range(seeds)]
@@ -150,8 +150,11 @@ def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = 5) -> 
         for words, start in {"one start": (1, False), "ten starts, far apart": (10, True)}.items():
             shares = [in_one_place(next(iter(of.values())), *start, seed=seed) for seed, of in enumerate(made)]
             said.append(f"in one place with {words} {share_words(mean(shares))}")
-        lines.append(f"Gaussians {spacing:g} apart: {', '.join(said)}")
-    return worked(*lines, f"(30 clients with 90 points each, 16 Gaussians, means of {seeds} seeds)")
+        lines.append(f"Clusters {spacing:g} apart: {', '.join(said)}")
+    return worked(
+        *lines,
+        f"(points in the right cluster; 30 clients with 90 points each, 16 clusters, {seeds} seeds)",
+    )
 
 
 def digits(seed: int = 0, alpha: float = 0.1) -> Card:
@@ -172,7 +175,7 @@ def digits(seed: int = 0, alpha: float = 0.1) -> Card:
     pooled = kmeans(x, 10, draw)
     together = agreement(square_distances(x, pooled).argmin(1), y, 10)
     return worked(
-        f"k-FED names {share_words(right)} of the digits rightly, k-means on all digits in one place "
+        f"k-FED puts {share_words(right)} of the digits into the right cluster, k-means on all digits in one place "
         f"{share_words(together)} (α = {alpha:g}, seed {seed}; each client is told how many digits it holds)."
     )
 

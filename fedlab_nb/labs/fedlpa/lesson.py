@@ -149,10 +149,10 @@ def leak(epochs: Sequence[int] = (1, 5, 40)) -> Card:
         leaks = [outcome.report.label_leak for outcome in runs("fedlpa", epochs=count)]
         right, blind = (100 * mean(leak[key] for leak in leaks) for key in ("precision", "chance"))
         lines.append(
-            f"after {plural(count, 'epoch')}: {right:.0f} % of the classes read off are really there "
+            f"after {plural(count, 'epoch')}: {right:.0f} % of the named classes are really there "
             f"(blind guess {blind:.0f} %)"
         )
-    return worked(*lines, f"(whoever reads is told how many classes each client has; means of {SEEDS} seeds)")
+    return worked(*lines, f"(the reader is told how many classes each client has; means of {SEEDS} seeds)")
 
 
 def reality() -> Card:

@@ -67,7 +67,7 @@ def same_function() -> Card:
     orders = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
     return worked(
         f"One client's network has {' and '.join(map(str, wiring.units))} hidden units: about 10^{orders:.0f} orders.",
-        f"In another order {percent(moved)} of the numbers of its hidden layers are others. Over {len(y)} test images "
+        f"In another order {percent(moved)} of the numbers in its hidden layers differ. Over {len(y)} test images "
         f"the largest difference of a logit is {near}. Both are right for {percent(rights[0])}.",
         f"The average of the network and of itself in the other order is right for {percent(rights[2])}.",
     )
@@ -79,8 +79,8 @@ def assignment() -> Card:
     return worked(
         "A 1 fits B's units with 9, 6, 1; A 2 with 8, 2, 1; A 3 with 3, 4, 2.",
         "In the order in which they stand: 9 + 2 + 2 = 13.",
-        "A 1 takes its best: 9. Then A 2 and A 3 get 2 + 2 or 1 + 4: at most 9 + 1 + 4 = 14.",
-        "A 1 gives way: 6 + 8 + 2 = 16. Here A 1 gets its second choice, and the sum is the largest of all six.",
+        "A 1 takes the unit that fits it best: 9. Then A 2 and A 3 get 2 + 2 or 1 + 4: at most 9 + 1 + 4 = 14.",
+        "A 1 takes its second choice: 6 + 8 + 2 = 16. This sum is the largest of all six.",
     )
 
 

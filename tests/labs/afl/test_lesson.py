@@ -171,7 +171,7 @@ def test_the_upload_is_what_the_ledger_counts():
 
 def test_all_federations_give_the_same_weights():
     lines = repr(lesson.same_weights()).splitlines()
-    assert all("93.9 %" in line for line in lines) and lines[0].endswith("weights itself")
+    assert all("93.9 %" in line for line in lines) and lines[0].endswith("weights to compare with")
     assert all(float(line.split("weights ")[1].split(" ")[0]) < 1e-9 for line in lines[1:])
 
 

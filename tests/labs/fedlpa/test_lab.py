@@ -129,7 +129,7 @@ def test_the_solver_of_the_run_then_all_three(ran):
 
 def test_labels_are_read_off_and_noise_hides_them(ran):
     clean = ran.set("leak", noise=0.0).sentence
-    assert clean.startswith("Without noise whoever reads the diagonal of the last B")
+    assert clean.startswith("Without noise a reader of the diagonal of the last B")
     assert "bias of the last layer" in ran.set("leak", source=numbers.BIAS).sentence
     assert ran.set("leak", noise=3.0).sentence.startswith("At noise 3")
     ran.set("leak", source=numbers.DIAGONAL, noise=0.0)

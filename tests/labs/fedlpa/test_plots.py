@@ -189,12 +189,14 @@ def test_leak_counts_right_guesses_and_marks_the_client():
     picture = leak(sweep, "bias", 0, list("abc"))
     assert is_png(picture) and "toy" in picture.alt and "2 clients across and 3 classes down" in picture.alt
     assert picture.sentence == (
-        "Without noise whoever reads the bias, told how many classes a client has, names 50 % of them rightly (blind "
-        "guess 50 %); FedLPA has an accuracy of 80 %."
+        "Without noise a reader of the bias, who is told how many classes a client has, names 50 % of them "
+        "correctly (blind guess 50 %); FedLPA has an accuracy of 80 %."
     )
     assert picture.table[1] == {"client": 1, "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
-    assert noisy.sentence.startswith("Client 0 holds a and b; read off its upload: a and b. At noise 0.1 whoever")
+    assert noisy.sentence.startswith(
+        "Client 0 holds a and b; a reader of its upload names a and b. At noise 0.1 a reader"
+    )
 
 
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 10), (3, 100)])

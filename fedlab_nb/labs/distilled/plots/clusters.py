@@ -24,10 +24,10 @@ def two_grids(grids: Mapping[str, Grid], spacing: float) -> Picture:
     return Picture(
         figure,
         alt=f"Two halves with 16 Gaussians {spacing:g} apart at {clients}: points, the centres that clients send, and "
-        f"the 16 centres of the server. Points that are named by their own Gaussian: {said}.",
-        sentence=f"k-FED names so many points by their own Gaussian: {said}.",
+        f"the 16 centres of the server. Share of the points that are put into the right cluster: {said}.",
+        sentence=f"Share of the points that k-FED puts into the right cluster: {said}.",
         table=tabled(
-            "clients | centres sent | points named rightly",
+            "clients | centres sent | points in the right cluster",
             ((name, sum(map(len, of.sent)), percent(of.accuracy)) for name, of in grids.items()),
         ),
     )

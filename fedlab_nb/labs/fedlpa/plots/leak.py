@@ -41,15 +41,15 @@ def leak(
     words = "Without noise" if not noise else f"At noise {noise:g}"
     if client is not None and client < len(counts):
         own, guess = ([class_names[c] for c in sorted(of)] for of in (np.flatnonzero(counts[client]), guesses[client]))
-        words = f"Client {client} holds {listed(own)}; read off its upload: {listed(guess)}. {words}"
+        words = f"Client {client} holds {listed(own)}; a reader of its upload names {listed(guess)}. {words}"
     return Picture(
         figure,
         alt=f"Two heat-maps of {plural(len(counts), 'client')} across and {plural(counts.shape[1], 'class')} down "
         f"({sweep.setting}): what the clients hold, and {what} with rings where the guess of a class is right, crosses "
         f"where it is wrong. Beside them, against noise on the uploads, right guesses ({right} at noise {noise:g}, "
         f"{chance} by chance) and FedLPA's test accuracy ({accuracy}).",
-        sentence=f"{words} whoever reads the {what}, told how many classes a client has, names {right} of them rightly "
-        f"(blind guess {chance}); FedLPA has an accuracy of {accuracy}.",
+        sentence=f"{words} a reader of the {what}, who is told how many classes a client has, names {right} of them "
+        f"correctly (blind guess {chance}); FedLPA has an accuracy of {accuracy}.",
         table=table(sweep, what, chosen, class_names),
     )
 
