@@ -54,7 +54,7 @@ def by_hand(picture=None, clients=4, classes=10, judge=None, gap=AHEAD, real=Fal
 def test_by_hand_says_what_the_weights_reach_and_that_they_are_tuned_on_test_images():
     text = sound(by_hand()).sentence
     assert "On the 180 images of the tune half your weights are right for 61 %, equal ones for 54 %" in text
-    assert "(+7 ± 4 points, more than noise)" in text and "You tune on test images, Co-Boosting never sees one" in text
+    assert "(+7 ± 4 points, more than noise)" in text and "You tune on test images. Co-Boosting never sees one" in text
     assert "within the noise" in by_hand(gap=Band(0.02, 0.04, 180)).sentence
     assert "equal weights are right for 54 %" in by_hand(gap=Band(0.0, 0.0, 180)).sentence
     assert "too few images to tell" in by_hand(gap=Band(0.5, float("nan"), 1)).sentence
@@ -63,7 +63,7 @@ def test_by_hand_says_what_the_weights_reach_and_that_they_are_tuned_on_test_ima
 def test_the_judge_half_speaks_once_it_is_shown_and_no_more_once_it_is_spoilt():
     text = by_hand(judge=True).sentence
     assert text.startswith("Judge half: your weights 55 %, equal ones 50 %") and "Co-Boosting 60 %" in text
-    assert text.endswith("On the tune half yours had 61 %.")
+    assert text.endswith("On the tune half your weights had 61 %.")
     assert "no longer judges" in by_hand(judge=True, spoilt=True).sentence
 
 
@@ -100,7 +100,7 @@ def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     picture = sound(trajectories(PATH, held, ["a", "b", "c"], setting=SETTING))
     assert picture.sentence == (
         "After 3 epochs client 0 counts most: 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a. "
-        "1 client next to nothing."
+        "1 client with nearly no weight."
     )
     assert [row["client"] for row in picture.table] == [0, 1, 2, 3]
     assert picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]

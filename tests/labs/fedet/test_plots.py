@@ -48,7 +48,7 @@ def of(outputs, **options):
 def test_expert_says_who_counts_and_who_dissents():
     outputs = [[0.8, 0.1, 0.1], [0.6, 0.2, 0.2], [0.02, 0.02, 0.96]]
     picture = check(of(outputs, names=NAMES), "Public sample 17: the consensus is “two”", "1 of 3 clients follows it")
-    assert "Client 2, the loudest, says “two” (96 %)" in picture.sentence
+    assert "Client 2, which counts most, says “two” (96 %)" in picture.sentence
     assert [row["dissents"] for row in picture.table] == ["yes", "yes", "no"]
     marked = check(
         of(outputs, names=NAMES, client=0, klass=1, truth=0, held=np.array([0, 4, 9]), student=np.array([0.9, 0.1, 0])),
@@ -80,7 +80,7 @@ def test_temperature_names_the_best_and_the_chosen():
         1: ([0.5, 0.6, 0.7], [3, 2, 1], {"equal weights": 0.6}),
     }
     picture = temperature(runs, clients=3, chosen=1.0, **own)
-    check(picture, "At τ = 1 the consensus is right for 60 %", "as if 2.0 of 3", "best at τ = 10 with 80 %")
+    check(picture, "At τ = 1 the consensus is right for 60 %", "in effect 2.0 of 3 clients", "Best is τ = 10 with 80 %")
     assert "Equal weights 50 %" in picture.sentence and len(picture.table) == 4
     for chosen in (0.1, 10):
         check(temperature({3: runs[0]}, clients=1, chosen=chosen, **own), f"τ = {chosen:g}")

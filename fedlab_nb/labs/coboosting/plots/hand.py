@@ -119,7 +119,7 @@ def sentence(tried: Tried, spoilt: bool) -> str:
     noise = significance(ahead, clear="more than noise", one_seed="too few images to tell")
     about = f"{points(ahead)}, {noise}"
     if judge is None:
-        last = "You tune on test images, Co-Boosting never sees one: the judge half decides."
+        last = "You tune on test images. Co-Boosting never sees one. So the judge half decides."
         text = f"equal weights are right for {percent(tune[EQUAL])}"
         if ahead.mean != 0 or ahead.half_width != 0:  # some were moved
             text = f"your weights are right for {percent(tune[YOURS])}, equal ones for {percent(tune[EQUAL])} ({about})"
@@ -128,8 +128,8 @@ def sentence(tried: Tried, spoilt: bool) -> str:
     text = f"Judge half: your weights {percent(judge[YOURS])}, equal ones {percent(judge[EQUAL])} ({about})"
     text += f"; {', '.join(others)}." if others else "."
     if spoilt:
-        return f"{text} You moved weights after looking, so this half no longer judges: it is tuned on, too."
-    return f"{text} On the tune half yours had {percent(tune[YOURS])}."
+        return f"{text} You moved weights after you had seen this half. So it no longer judges fairly."
+    return f"{text} On the tune half your weights had {percent(tune[YOURS])}."
 
 
 def alt_text(tried: Tried, setting: str, client: int | None, klass: int | None) -> str:

@@ -115,5 +115,5 @@ def sentence(
     if looked:
         return f"{after} has {share}, rank {order.index(k) + 1} of {len(last)}; {holds}"
     silent = int((last < equal / 10).sum())
-    end = f"{plural(silent, 'client')} next to nothing." if silent else "Nobody is silenced."
+    end = f"{plural(silent, 'client')} with nearly no weight." if silent else "Every client keeps some weight."
     return f"{after} counts most: {share}; {holds} {end}"

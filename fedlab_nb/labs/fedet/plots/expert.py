@@ -71,7 +71,7 @@ class Sample:
             right = "right" if self.truth == self.label else f"wrong, it is “{self.names[self.truth]}”"
             text += f", and it is {right}"
         i = self.members.index(self.client) if self.client in self.members else int(self.weights.argmax())
-        who = f"Client {self.members[i]}" + ("" if self.client in self.members else ", the loudest,")
+        who = f"Client {self.members[i]}" + ("" if self.client in self.members else ", which counts most,")
         own = "" if self.held is None or self.held[i] else f", though it has never seen {self.top(self.consensus)}"
         says = f"{self.top(self.outputs[i])} ({percent(self.outputs[i].max())})"
         text += f". {who} says {says} and counts {self.weights[i]:.2f}{own}."

@@ -44,8 +44,8 @@ def temperature(
     best = int(right.argmax())
     words = ", ".join(f"{name} {percent(value)}" for name, value in others.items())
     sentence = (
-        f"At τ = {chosen:.2g} the consensus is right for {percent(here)} of the test samples and as if "
-        f"{few:.1f} of {clients} clients counted; best at τ = {t[best]:.2g} with {percent(right[best])} "
+        f"At τ = {chosen:.2g} the consensus is right for {percent(here)} of the test samples, and in "
+        f"effect {few:.1f} of {clients} clients count. Best is τ = {t[best]:.2g} with {percent(right[best])} "
         f"({seeds_of(runs)}). {capital(words)}."
     )
     rows = list(zip(t, map(percent, right), count, strict=True))
