@@ -59,8 +59,11 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     pictures = stored(cells) if form == "png" else drawn(cells, path.stem)
     slides: list[Slide] = []
+    known = set()
     for slide in pictures:
-        if slide.data not in [other.data for other in slides]:
+        same = slide.data if form == "png" else (slide.alt, slide.sentence)  # an SVG has other ids each time
+        if same not in known:
+            known.add(same)
             slides.append(replace(slide, name=f"{path.stem}_{len(slides) + 1:02d}.{form}"))
     if not slides:
         raise RunError(sentence("slides.none", lesson=path.stem))

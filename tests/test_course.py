@@ -1,5 +1,6 @@
 """The page for teachers says what is so: lessons, minutes, plans, commands, and the files of the answer key."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from fedlab_nb.cli import parser
 from fedlab_nb.declared import declared
+from fedlab_nb.teach.build import BuildProblem
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -38,6 +40,18 @@ def test_each_answer_key_is_there_and_none_is_missing():
     rows = dict(re.findall(r"^\| (\d\d) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
     assert list(rows) == [source.stem[:2] for source in SOURCES if source.stem[:2].isdigit()][1:]
     assert all("q1" in declared(file) for file in rows.values())
+
+
+def test_an_exercise_in_python_is_announced_in_the_table():
+    for source in SOURCES[1:-1]:
+        text = source.read_text(encoding="utf-8")
+        room, name = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", text).groups()
+        lesson = importlib.import_module(f"{room}.{name}")
+        views = {q: getattr(lesson, q) for q in set(re.findall(r"lesson\.(q\d)\.form", text))}
+        built = sorted(q[1] for q, view in views.items() if isinstance(view.problem, BuildProblem))
+        row = re.search(rf"^\| \[[^\]]+\]\({source.stem}\.ipynb\).*$", COURSE, re.MULTILINE)[0]
+        if built and "09" not in source.stem:
+            assert f"some Python for exercise {built[0]}" in row, source.stem
 
 
 @pytest.mark.parametrize("page", sorted((NOTEBOOKS / "instructor").glob("*.md")), ids=lambda page: page.stem)

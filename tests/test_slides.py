@@ -115,6 +115,7 @@ def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
         new_markdown_cell("# Two lines"),
         new_code_cell(PICTURE),
         new_code_cell("Snapshot(picture('One'))"),
+        new_code_cell("picture('One')"),
         new_code_cell("1 / 0", metadata={"tags": ["raises-exception"]}),
         new_code_cell("made = picture('Hidden')\nmade.sentence"),
         new_code_cell("Snapshot(picture('Three'), after=guess)"),
