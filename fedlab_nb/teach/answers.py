@@ -1,4 +1,4 @@
-"""What a learner typed, as numbers: decimal point or comma, thousands, fractions, per cent, a unit."""
+"""What a learner typed, as numbers: decimal point or comma, thousands, fractions, powers, per cent, a unit."""
 
 import numbers
 import re
@@ -11,8 +11,10 @@ from ..errors import parsed
 LARGEST = 1e30  # infinite and undefined numbers are no answers
 PER_CENT = ("%", "percent", "per cent")
 BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
-TYPED = re.compile(r"(?:[^\W\d_]+ *(?==))?[=≈~>≥ ]*(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
+NAMED = r"(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥ ]*"  # λ = or T ≥ or > or nothing
+TYPED = re.compile(NAMED + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
+POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5
 GROUPED = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?")  # 16,040 or 1 234 567.8
 
 
@@ -54,7 +56,10 @@ def quotients(text: str) -> list[float]:
 
 
 def decimals(text: str) -> list[float]:
-    """All values of a number without a fraction bar: a comma or a point may part decimals or thousands."""
+    """All values of a number or power without a fraction bar: a comma or a point may part decimals or thousands."""
+    if parts := POWER.fullmatch(text):
+        bases, exponents = decimals(parts[1]), decimals(parts[2])
+        return [a**b for a in bases for b in exponents if 0 < a < 1e6 and abs(b) < 50]
     forms = {text.replace(",", ".")}
     if grouped := GROUPED.fullmatch(text):
         forms.add(f"{grouped[1].replace(grouped[2], '')}.{grouped[3] or 0}")
