@@ -111,10 +111,10 @@ def test_names_that_cannot_be(name):
     ("settings", "message"),
     [
         (dict(dataset=3), "A int is no data set; give a name"),
-        (dict(dataset=federate("digits", clients=3), alpha=1), "A federation has clients of its own, so alpha cannot"),
-        (dict(indices=[[0]], preset="fens"), "Own indices beside a preset need the name of the data set"),
-        (dict(indices=[[0]], clients=3), "Own indices are a partition of their own; leave clients out"),
-        (dict(indices=[[0]], partition="iid"), "Own indices are a partition of their own; leave partition out"),
+        (dict(dataset=federate("digits", clients=3), alpha=1), "A federation already has its clients, so alpha cannot"),
+        (dict(indices=[[0]], preset="fens"), "indices with a preset need to know which data set they belong to"),
+        (dict(indices=[[0]], clients=3), "so clients cannot be set beside them; leave clients out"),
+        (dict(indices=[[0]], partition="iid"), "so partition cannot be set beside them; leave partition out"),
     ],
 )
 def test_wrong_sources(settings, message):
@@ -172,7 +172,10 @@ def test_wrong_indices(indices, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(alpha=1), "alpha cannot be set for data set 'own', because its 3 clients are its own"),
+        (
+            dict(alpha=1),
+            "'own', because this data set says which of its 3 clients holds which sample",
+        ),
         (dict(clients=4), "clients is 4, but data set 'own' has 3 clients of its own"),
         (dict(partition="natural", minimum=5), "minimum cannot be set"),
         (dict(partition="natural", size_sigma=1, repair="redraw"), "repair and size_sigma cannot be set"),

@@ -142,15 +142,15 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ("a\n1\n2\n", "has one column"),
         ("1,2\n" + GOOD[4:], "holds numbers"),
         (GOOD + "1,2,3\n", "Line 22 of .* has 3 cells"),
-        ("a,A,y\n1,2,3\n", "two columns of the name"),
+        ("a,A,y\n1,2,3\n", "two columns with the name"),
         (GOOD.replace("7,", "seven,"), "holds numbers, but 'seven' in line 9"),
         (GOOD.replace("7,", "1e999,"), "too large for a number"),
-        (GOOD.replace("y\n", "client\n"), "has no column beside|Column"),
+        (GOOD.replace("y\n", "client\n"), "has only columns for|Column"),
         ("a,y\n" + "".join(f"{i},0\n" for i in range(20)), "one value"),
         ("a,y\n" + "".join(f"{i},{i}\n" for i in range(20)), "20 different values in 20 rows"),
         ("a,y\n1,0\n2,1\n", "has 2 rows with a label"),
         ("a,client,y\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(20)), "names 20 clients for 20 rows"),
-        ("client,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(20)), "no column beside its label"),
+        ("client,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(20)), "has only columns for label and clients"),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence(tmp_path, content, message):

@@ -78,7 +78,7 @@ def test_what_cannot_be_drawn(results):
         plot_study(results, "alpha x clients", method="fenss")
     with pytest.raises(UsageError, match="no finished cell"):
         plot_study(Results([], []), "alpha")
-    with pytest.raises(UsageError, match="no method beside"):
+    with pytest.raises(UsageError, match="no method other than"):
         plot_study(results.select(method="fens"), "differences")
 
 

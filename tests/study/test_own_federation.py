@@ -72,7 +72,7 @@ def test_other_data_under_the_name_are_no_federation_of_the_outcome():
     fl.add_dataset("mine", OWN)
     outcome = fl.run("fedavg", dataset="mine", clients=3, **QUICK)
     fl.add_dataset("mine", {**OWN, "y_train": (Y + 1) % 3})
-    with pytest.raises(fl.UsageError, match="Other data are called 'mine' now than when this was run"):
+    with pytest.raises(fl.UsageError, match="The name 'mine' now belongs to other data than in this run"):
         outcome.federation()
 
 
@@ -90,7 +90,10 @@ def test_settings_that_change_nothing_are_not_in_the_keys():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (dict(alpha=1), "alpha cannot be set for data set '.*', because its 4 clients are its own; leave that out"),
+        (
+            dict(alpha=1),
+            "alpha cannot be set for .*, because this data set says which of its 4 clients holds which sample; leave",
+        ),
         (dict(clients=5), "clients is 5, but data set '.*' has 4 clients of its own"),
         (dict(partition="natural", clients="5"), "clients is 5, but"),
         (dict(partition="natural", minimum=5), "minimum cannot be set"),
@@ -150,7 +153,10 @@ def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
     assert err == f"fedlab-nb: {file} names its clients: its own 4 are used.\n"
     assert main([*words, "--partition", "natural"]) == 0 and capsys.readouterr().err == ""
     assert main([*words, "--alpha", "1"]) == 2
-    assert "its 4 clients are its own; leave that out, or say partition='dirichlet'" in capsys.readouterr().err
+    assert (
+        "which of its 4 clients holds which sample; leave that out, or set partition='dirichlet'"
+        in capsys.readouterr().err
+    )
     assert main([*words, "--alpha", "1", "--partition", "dirichlet", "--clients", "3"]) == 0
     assert json.loads(capsys.readouterr().out)["clients"] == 3
 

@@ -172,7 +172,7 @@ def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatc
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.model.LIMIT", 100)
     panel = make(seed=5)
     panel.run(wait=True)
-    assert panel.show("factors") is None and "too large to keep" in panel.controls.error.value
+    assert panel.show("factors") is None and "too large to be stored" in panel.controls.error.value
 
 
 def test_which_first_layers_see_an_image():

@@ -82,7 +82,7 @@ def test_order_does_not_matter_and_equals_stay(rule):
 
 def test_too_few_clients_are_refused():
     for rule, assumed, clients in (("trimmed", 2, 4), ("krum", 2, 4)):
-        with pytest.raises(UsageError, match="needs 5 clients or more, not 4"):
+        with pytest.raises(UsageError, match="needs 5 clients or more, but there are 4"):
             check_average(rule, assumed, clients, "FedAvg")
         check_average(rule, assumed, 5, "FedAvg")
     check_average("median", 9, 1, "FedAvg")
