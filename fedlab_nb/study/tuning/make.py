@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..results import write
 from ..settings import Settings, plans_for
 from ..store import store_folder
 from .table import COLUMNS, GUARD, Key, Tried, file_of, read
-from .tries import DIGITS, Knobs, Part, grid, parts, validation_set
+from .tries import DIGITS, Knobs, Part, given, grid, parts, validation_set
 
 COMMAND = "python -m fedlab_nb.study.tuning"
 NOTE = "accuracy: share of the validation images, a fixed fifth of {}' training images; no test image was used"
@@ -48,9 +49,11 @@ def cells(
     *,
     numbers: Sequence[int] = (),
     alphas: Sequence[float] = (),
+    given: Knobs = MappingProxyType({}),
 ) -> list[list[list[Cell]]]:
-    """Runs of the tries `numbers` of `method` (none: of all), `[alpha][seed][try]`; `alphas`: others than its own."""
-    base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"]}
+    """Runs of the tries `numbers` of `method` (none: of all), `[alpha][seed][try]`; `alphas`: others than its own;
+    `given`: settings of all of them."""
+    base = {"dataset": str(dataset), "device": "cpu", "clients": grid()["clients"], **given}
     more = chosen_before(part, method, known)
     groups = []
     for alpha in alphas or grid()["alphas"]:
@@ -92,7 +95,7 @@ def make(
 ) -> None:
     """Complete the table at `path` (None: the package's). `only`: compute these methods anew; `names`: only these parts
     of the study."""
-    path, images = Path(path or file_of(dataset)), validation_file(dataset)
+    path, images, always = Path(path or file_of(dataset)), validation_file(dataset), given(dataset)
     rows: dict[Key, Mapping[str, Any]] = dict(read(path).rows) if path.exists() else {}
     for part in (p for name, p in parts(dataset).items() if not names or name in names):
         for method, tries in part.tries.items():
@@ -100,11 +103,11 @@ def make(
             if method not in only if only else all(key in rows for key in wanted):
                 continue
             known = Tried(about(dataset), rows) if rows else None
-            outcome_of = computed(cells(part, method, known, images), workers)
+            outcome_of = computed(cells(part, method, known, images, given=always), workers)
             rows |= rows_of(part.name, method, tries, outcome_of)
             better = Tried(about(dataset), rows).better(part.name, method)
             if part.name == "methods" and better:
-                at = {"numbers": [0, *better], "alphas": grid()["guard"]}
+                at = {"numbers": [0, *better], "alphas": grid()["guard"], "given": always}
                 rows |= rows_of(GUARD, method, tries, computed(cells(part, method, known, images, **at), workers))
             save(path, rows, dataset)
             table = Tried(about(dataset), rows)

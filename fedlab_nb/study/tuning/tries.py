@@ -14,7 +14,7 @@ Knobs = Mapping[str, Any]
 PARTS = ("recipe", "methods", "equal_work")
 NAME = "study/tuning/tries.toml"
 DIGITS = "digits"
-SETS = (DIGITS, "glyphs:16g")  # the classroom's data sets, each with tries of its own
+SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,19 @@ def parts(dataset: str = DIGITS) -> dict[str, Part]:
     """All parts of the study on that data set, by name, in the order in which they are made."""
     choose("data set of the tuning study", dataset, SETS)
     content = declared(NAME) if dataset == DIGITS else declared(NAME)[dataset]
-    recipe, work = content["recipe"], content.get("equal_work", {"methods": [], "tries": []})
+    none: dict[str, Any] = {"judges": [], "methods": [], "tries": []}
+    recipe, work = content.get("recipe", none), content.get("equal_work", none)
     tries = {
         "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
         "methods": {name: tuple(tries) for name, tries in content.get("methods", {}).items()},
         "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
     }
     return {name: Part(name, of, of_recipe=name == "recipe") for name, of in tries.items()}
+
+
+def given(dataset: str) -> Knobs:
+    """Settings of every run on that data set, which no try changes."""
+    return {} if dataset == DIGITS else declared(NAME)[dataset].get("given", {})
 
 
 def part(name: str) -> Part:
