@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from figures import figures
+from floors import floors
 from parts import parts
 from training import VARIANTS, WORKLOADS, Clients, measure
 
@@ -87,7 +88,8 @@ def table(options: argparse.Namespace, device: str):
         for name in MEMORY:
             yield say(f"| {name} | " + " | ".join(memory(name, variant, options) for variant in VARIANTS) + " |")
         yield say("\n## Other figures\n\n| figure | measured | target | met |\n|---|---|---|---|")
-        for name, value, target, met in chain(figures(options.seed, rounds, device), parts(options.seed, rounds)):
+        rows = figures(options.seed, rounds, device), parts(options.seed, rounds), floors(options.seed, rounds)
+        for name, value, target, met in chain(*rows):
             yield say(f"| {name} | {value} | {target} | {'yes' if met else 'no'} |")
     if device.startswith("cuda"):
         from card import card_lines
