@@ -10,7 +10,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.study.tuning import Tried, choice, load, parts, validation_digits, validation_set
 from fedlab_nb.study.tuning.make import cells, computed, validation_file
-from fedlab_nb.study.tuning.tries import grid
+from fedlab_nb.study.tuning.tries import given, grid
 
 TABLE, PARTS = load(), parts()
 WITHOUT = {"local", "centralized"}  # no knobs
@@ -73,6 +73,20 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
     held = {image.numpy().tobytes() for image in here.x_test}
     assert len(held) == 400 and held <= {image.numpy().tobytes() for image in glyphs.x_train}
     assert not held & {image.numpy().tobytes() for image in here.x_train}
+
+
+def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it():
+    table, part = load("glyphs:28g"), parts("glyphs:28g")["methods"]
+    assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
+    assert table.tries("methods", "dense") == list(part.tries["dense"])
+    steps = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in part.tries["dense"]]
+    assert max(steps) == steps[0]
+    for dataset in ("glyphs:28", "glyphs:28g"):
+        plan = plans_for(Settings.make(dataset=dataset), ["dense"])[0]
+        taken = choice("dense", "methods", "glyphs:28g")
+        assert {name: getattr(plan.method, name) for name in taken} == dict(taken)
+        recipe = {name: getattr(plan.recipe, name, plan.settings.transform) for name in given("glyphs:28g")}
+        assert recipe == dict(given("glyphs:28g"))  # the tries ran with the classroom's recipe
 
 
 def test_a_try_is_taken_only_where_it_is_clearly_better():
