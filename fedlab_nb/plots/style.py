@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,16 @@ class Picture:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.figure is None:
-            return {"text/plain": self.sentence}, {}
+            return {"text/plain": self.sentence} | ({"text/html": self._table()} if self.table else {}), {}
         return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
+
+    def _table(self) -> str:
+        """The table with the sentence below it, as HTML."""
+        left, keys = ' style="text-align:left"', list(dict.fromkeys(key for row in self.table for key in row))
+        head = "".join(f'<th scope="col"{left}>{escape(str(key))}</th>' for key in keys)
+        cells = ("".join(f"<td{left}>{escape(str(row.get(key, '')))}</td>" for key in keys) for row in self.table)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.sentence)}</p>"
 
 
 def png(picture: Picture | Figure) -> bytes:

@@ -76,5 +76,9 @@ def test_times_name_the_slowest_and_needs_count_who_needs_nothing():
     assert "Many takes longest, 4.0 s" in shown.sentence and png(shown)
     rows = [{"method": "A", "extra data": "nothing"}, {"method": "B", "extra data": "public images"}]
     words = needs(rows)
+    data, metadata = words._repr_mimebundle_()
+    assert data["text/plain"] == words.sentence and metadata == {}
+    html = data["text/html"]
+    assert html.startswith("<table>") and html.count("<tr>") == 3 and "</td></tr></tbody></table><p>1 method" in html
     assert words.figure is None and "1 method of 2 needs nothing but the uploads: A." in words.sentence
-    assert words._repr_mimebundle_() == ({"text/plain": words.sentence}, {})
+    assert needs([])._repr_mimebundle_() == ({"text/plain": needs([]).sentence}, {})  # no table, so words alone

@@ -67,6 +67,8 @@ def test_a_card_is_folded_until_the_guess_is_skipped(guess):
 def test_a_picture_without_a_figure_is_folded_as_its_sentence(guess):
     snapshot = Snapshot(Picture(None, "", "4 < 8 methods."), after=guess)
     assert "</summary>4 &lt; 8 methods.</details>" in html_of(snapshot)
+    table = Snapshot(Picture(None, "", "4 < 8 methods.", [{"method": "A & B", "needs": 2}]), after=guess)
+    assert '<td style="text-align:left">A &amp; B</td>' in html_of(table) and "4 &lt; 8 methods." in html_of(table)
 
 
 def test_a_panel_is_shown_as_its_picture(bars, guess):
