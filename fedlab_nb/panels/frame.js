@@ -149,6 +149,10 @@ function render({ model, el }) {
     }
     for (const [id, radii] of Object.entries(moves.radii)) resize(byId(svg, id), radii);
     for (const [id, box] of Object.entries(moves.bars)) stretch(byId(svg, id), ...box);
+    if (drivers && moves.motion.kind) {
+      leave();
+      leave = animate(svg, moves.motion, drivers);
+    }
     answer(svg, moves.marks, focused);
     clearTimeout(resting);
     if (!moves.rests) return;

@@ -71,10 +71,31 @@ function follow(value, play, draw) {
   };
 }
 
+/** Bars of weights w / Σ w, as the sliders say at this moment. */
+function shares({ bars, zero, one, hands }, svg, drivers) {
+  const paths = bars.map((id) => members(byId(svg, id))[0]);
+  return () => {
+    const weights = hands.map((hand) => (typeof hand === "string" ? drivers[hand].get("value") : hand));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    paths.forEach((path, i) => {
+      const [left, , right] = boxOf(path);
+      const share = sum > 0 ? weights[i] / sum : 1 / weights.length;
+      path.setAttribute("d", `M${left} ${zero + (one - zero) * share}H${right}V${zero}H${left}z`);
+    });
+  };
+}
+
 /** Let an SVG move as its `motion` says when its drivers change; gives what ends it. */
 function animate(svg, motion, drivers) {
   if (motion.kind === "race") return follow(drivers.value, drivers.play, raceAt(motion, svg));
-  return () => {};
+  if (motion.kind !== "shares") return () => {};
+  const draw = shares(motion, svg, drivers);
+  const all = motion.hands.filter((hand) => drivers[hand]).map((hand) => drivers[hand]);
+  for (const one of all) one.on("change:value", draw);
+  draw();
+  return () => {
+    for (const one of all) one.off("change:value", draw);
+  };
 }
 
 /** The models of the widgets {name: "IPY_MODEL_…"}; null where this page has no such thing. */

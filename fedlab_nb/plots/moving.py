@@ -73,7 +73,7 @@ def moved(figure: Figure, known: Mapping[str, Any]) -> dict[str, Any]:
     """What has moved, as it is now. known: what each part shows on the page, see `Moves.prints`
 
     Returns "svg" (groups that stand in for those with their ids), "radii" {id: radius of each dot}, "bars" {id: left,
-    top, right, bottom}, "marks" as in `Drawn` and "motion" as in `Moves`.
+    bottom, right, top}, "marks" as in `Drawn` and "motion" as in `Moves`.
     """
     of = figure.__dict__["fedlab_moves"]
     artists = [a for name, (shows, some) in of.parts.items() if known.get(name) != shows for a in some]
@@ -81,10 +81,9 @@ def moved(figure: Figure, known: Mapping[str, Any]) -> dict[str, Any]:
     if of.dots is not None:  # a size s is a diameter of √s points; an SVG's unit is a point
         radii[of.dots.get_gid()] = (np.sqrt(of.dots.get_sizes()) / 2).round(2).tolist()
     with LOCK, matplotlib.rc_context(OPTIONS), points(figure):
-        if of.bars:
-            boxes = np.array([bar.get_bbox().get_points() for bar in of.bars])
-            corners = places(figure, of.bars[0].axes.transData, boxes.reshape(-1, 2))
-            bars = {bar.get_gid(): corners[2 * i] + corners[2 * i + 1] for i, bar in enumerate(of.bars)}
+        for bar in of.bars:
+            (left, bottom), (right, top) = places(figure, bar.axes.transData, bar.get_bbox().get_points())
+            bars[bar.get_gid()] = [left, bottom, right, top]
         svg = drawn_alone(figure, artists) if artists else ""
     motion = motion_of(figure) if of.pose is None else {}
     return {"svg": svg, "radii": radii, "bars": bars, "marks": marks_of(figure), "motion": motion}

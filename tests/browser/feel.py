@@ -7,13 +7,13 @@ from statistics import median
 from playwright.sync_api import Page
 
 # Times from a key press on a slider to the frame with the new picture, in milliseconds: `times`; `whole` of them were
-# whole drawings, not moves. The slider goes up and down between its ends.
+# whole drawings, not moves. `words`: times to the kernel's words. The slider goes up and down between its ends.
 DRAG = """async ({css, view, count, pause}) => {
   const panel = document.querySelector('.fl-root.fl-live'), frame = () => new Promise(requestAnimationFrame);
   const handle = panel.querySelector(css + ' .noUi-handle');
   const root = panel.querySelector(`.fl-view-${view} .fl-picture`).shadowRoot;
   const end = (name) => Number(handle.getAttribute('aria-value' + name));
-  const times = [];
+  const times = [], words = [], host = root.host;
   let key = 'ArrowRight', whole = 0;
   for (let i = 0; i < count; i += 1) {
     if (end('now') >= end('max') - 1e-6) key = 'ArrowLeft';
@@ -24,16 +24,23 @@ DRAG = """async ({css, view, count, pause}) => {
       const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(true); });
       watch.observe(root, {subtree: true, childList: true, attributes: true});
     });
+    const said = new Promise((done) => {
+      const late = setTimeout(() => done(0), 3000);
+      const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(performance.now()); });
+      watch.observe(host, {attributes: true, attributeFilter: ['aria-label']});
+    });
     const start = performance.now();
     handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
     if (await changed) {
       await frame();
       times.push(performance.now() - start);
       whole += root.querySelector('svg') !== before;
+      const then = await said;
+      if (then) words.push(then - start);
     }
     await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
   }
-  return {times, whole};
+  return {times, whole, words};
 }"""
 # Frames in which the picture changed, and the longest time between two of them, while something plays by itself.
 WATCH = """({view, seconds}) => new Promise((done) => {
@@ -88,10 +95,13 @@ def part(values: list[float], share: float) -> float:
 
 
 def drag(page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20) -> dict:
-    """{"median", "p95", "most" in milliseconds, "seen": changes that were seen, "whole": whole drawings}."""
+    """{"median", "p95", "most": milliseconds to the picture, "words": to the kernel's words, median
+    "seen": changes that were seen, "whole": whole drawings}
+    """
     got = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
     times = got["times"]
-    middle = {"median": median(times), "p95": part(times, 0.95), "most": max(times)}
+    words = got["words"] or [float("nan")]
+    middle = {"median": median(times), "p95": part(times, 0.95), "most": max(times), "words": median(words)}
     return {**middle, "seen": len(times), "whole": got["whole"]}
 
 

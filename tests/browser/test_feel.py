@@ -67,6 +67,20 @@ def test_a_race_plays(page, lab, course):
     assert got["rate"] < 8
 
 
+def test_weights_by_hand_answer_within_a_frame(page, lab, course):
+    few = "'coboosting.epochs': 4, 'coboosting.images': 16, 'coboosting.generator_steps': 2"
+    opened(page, lab, course, f"fl.lab('coboosting', seeds=1, epochs=2, methods=[], **{{{few}}})")
+    lab_panel = page.locator(".fl-root.fl-live")
+    lab_panel.locator("button.fl-run").click()
+    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
+    lab_panel.locator(".fl-main > .fl-tabs button", has_text="Weights by hand").click()
+    lab_panel.locator(".fl-view-hand .fl-frame svg").wait_for()
+    page.wait_for_timeout(2500)
+    got = drag(page, ".fl-view-hand .fl-tools", "hand", count=100 if EXACT else 30)
+    say("weights by hand, ms", got)
+    assert got["median"] < 60 and got["words"] < 400
+
+
 def test_tabs_answer_while_a_map_is_made(page, lab, course):
     opened(
         page,

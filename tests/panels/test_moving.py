@@ -6,6 +6,12 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from fedlab_nb.labs.coboosting.numbers import EQUAL, YOURS, Tried
+from fedlab_nb.labs.coboosting.plots.hand import ByHand
+from fedlab_nb.plots.moving import motion_of, moved, moves_of
+from fedlab_nb.plots.vector import drawn
+from fedlab_nb.study.statistics import band
+
 SVG = "{http://www.w3.org/2000/svg}"
 SIZE = [860, 345]
 
@@ -103,3 +109,33 @@ def test_a_move_in_another_view_waits_until_it_is_looked_at(seen):
     frame.rested += 1
     seen.show("partition")
     assert frame.value != before and frame.moves == {}
+
+
+def test_weights_by_hand_move_in_the_browser_and_are_exact_at_the_kernel_s_word():
+    rng = np.random.default_rng(0)
+    counts, share = rng.integers(1, 40, (4, 3)), np.array([0.1, 0.2, 0.3, 0.4])
+    kept, names, hands = ByHand(), ["a", "b", "c"], ["0", "1", "2", 0.7]
+
+    def shown(shares, judge=None):
+        each = {EQUAL: np.full(4, 0.25), YOURS: shares}
+        by_class, tune = {who: rng.random(3) for who in each}, dict.fromkeys(each, 0.5)
+        of = Tried(counts, each, by_class, tune, judge, band([0.0, 0.1, 0.2]), (90, 90))
+        return kept.show(of, names, setting="toy", hands=hands).figure
+
+    figure = shown(share)
+    whole, motion = drawn(figure), motion_of(figure)
+    assert motion["kind"] == "shares" and motion["hands"] == hands and motion["zero"] > motion["one"]
+    groups_ = groups(whole.svg)
+    for name, part in zip(motion["bars"], share, strict=True):
+        left, top, right, bottom = ends(paths(groups_[name])[0])
+        assert bottom == pytest.approx(motion["zero"], abs=0.02)
+        assert bottom - top == pytest.approx(part * (motion["zero"] - motion["one"]), abs=0.02)
+    key, prints = moves_of(figure).key, moves_of(figure).prints
+    shown(share[::-1])
+    assert moves_of(figure).key == key and moves_of(figure).prints["weights"] == prints["weights"]
+    sent = moved(figure, prints)
+    assert [sent["bars"][name][1] - sent["bars"][name][3] for name in motion["bars"]] == pytest.approx(
+        (share[::-1] * (motion["zero"] - motion["one"])).tolist(), abs=0.03
+    )
+    shown(share, judge={EQUAL: 0.5, YOURS: 0.5})
+    assert moves_of(figure).key != key  # the other half is shown, too: a whole new drawing

@@ -4,12 +4,15 @@
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from ....plots.axes import HALVES, few_ticks, level_line, no_spines, percent_axis, rows_axis
-from ....plots.partition import Artists
+from ....plots.moving import moves, places
+from ....plots.partition import Artists, beyond
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, new_figure
 from ....plots.words import marked_words, percent, plural, points, significance, tabled
 from ..numbers import EQUAL, LEARNT, REAL, YOURS, Tried
@@ -25,15 +28,21 @@ class ByHand:
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
-        klass: int | None = None, spoilt: bool = False,
+        klass: int | None = None, spoilt: bool = False, hands: Sequence[str | float] = (),
     ) -> Picture:  # fmt: skip
-        """Picture of the weights that were tried. spoilt: some were moved after the judge half had been looked at."""
+        """Picture of the weights that were tried. spoilt: some were moved after the judge half had been looked at.
+
+        hands: for each client the name of the slider that sets its weight (of `LabView.drivers`), or else the weight
+        """
         shape = (*tried.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
                 self._build(*shape)
                 self._shape = shape
             self._update(tried, client, klass, setting)
+            shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
+            motion = (lambda: self._motion(hands)) if len(hands) else None
+            moves(self.figure, shown, parts=self._parts(tried), bars=self._all_bars, motion=motion)
         halves = halves_of(tried)
         columns = ["weights", *halves, *(f"client {k}" for k in range(len(tried.counts)))]
         cells = ((who, *(half[who] for half in halves.values()), *w) for who, w in tried.shares.items())
@@ -64,6 +73,26 @@ class ByHand:
         self._bars = right.barh(range(classes), np.zeros(classes), height=0.62, color=class_colours(classes))
         self._ticks = right.vlines([0] * classes, np.arange(classes) - 0.38, np.arange(classes) + 0.38, color=INK, lw=2)
 
+    @property
+    def _all_bars(self) -> list[Rectangle]:
+        return [*self._artists.bars, *self._bars]
+
+    def _parts(self, tried: Tried) -> dict[str, Any]:
+        """What moves with the weights beside the bars: see `Moves`."""
+        scores = [*self._dots.values(), *self._diamonds.values(), *self._numbers.values(), self._head]
+        upper, numbers = self._artists.upper, (tried.tune, tried.judge)
+        return {
+            "weights": (upper.get_ylim(), [upper.yaxis, *upper.lines]),
+            "scores": (str(numbers), scores),
+            "equal": (tuple(tried.by_class[EQUAL]), [self._ticks]),
+        }
+
+    def _motion(self, hands: Sequence[str | float]) -> dict[str, Any]:
+        """For `motion.js`: bars of the weights, where 0 is and how long a share of 1 is, and whose hand is on them."""
+        (_, zero), (_, one) = places(self.figure, self._artists.upper.transData, [(0, 0), (0, 1)])
+        ids = [bar.get_gid() for bar in self._artists.bars]
+        return {"kind": "shares", "bars": ids, "zero": zero, "one": one, "hands": list(hands)}
+
     def _scoreboard(self, ax: Axes) -> None:
         """One row each: a dot on the tune half, a diamond on the judge half, and both numbers."""
         dress(ax, title="Accuracy")
@@ -84,7 +113,7 @@ class ByHand:
         for bar, share in zip(self._artists.bars, tried.shares[YOURS], strict=True):
             bar.set_height(share)
         upper = self._artists.upper
-        upper.set_ylim(0, 1.12 * max(float(w.max()) for w in tried.shares.values()))
+        upper.set_ylim(0, beyond(max(float(w.max()) for w in tried.shares.values())))
         few_ticks(upper, "y", 3)
         for who, line in self._marks.items():
             w = tried.shares.get(who, np.empty(0))
