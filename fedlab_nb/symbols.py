@@ -90,7 +90,10 @@ def symbols() -> tuple[Symbol, ...]:
     """All rows, in the order of the table."""
     lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("|")][2:]
     rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    return tuple(Symbol(symbol.strip("$"), *cells, line) for line, (symbol, *cells) in zip(lines, rows, strict=True))
+    return tuple(
+        Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line)
+        for line, (symbol, *cells) in zip(lines, rows, strict=True)
+    )
 
 
 def find(name: str) -> list[Symbol]:

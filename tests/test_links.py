@@ -1,0 +1,49 @@
+"""Links from lessons to the table of symbols: the first use of each symbol has one, with the meaning from the table."""
+
+import re
+
+import links
+import pytest
+
+from fedlab_nb.symbols import find, symbols
+
+SOURCES = {path.name[:2]: path for path in sorted(links.FOLDER.glob("*.md")) if path.name[:2].isdigit()}
+FOUND = re.compile(r'\[[^\]\[]+\]\(notation\.md#([\w-]+) "([^"]+)"\)')
+
+
+def test_every_first_use_has_its_link():
+    assert not links.changes(), "run python notebooks/links.py"
+
+
+@pytest.mark.parametrize("lesson", SOURCES)
+def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
+    found = FOUND.findall(SOURCES[lesson].read_text(encoding="utf-8"))
+    anchors = [anchor for anchor, _ in found]
+    assert set(anchors) <= {row.anchor for row in symbols()} and len(set(anchors)) == len(anchors)
+    assert found or lesson == "13"
+
+
+def test_each_row_has_the_place_to_which_links_lead():
+    for row in symbols():
+        assert row.line.startswith(f'| <a id="{row.anchor}"></a>$'), f"begin the row of {row.name} so"
+
+
+def test_the_first_use_and_no_other_is_linked():
+    text = "# α\n\n`α` and $\\alpha$, then α and $\\tau$, $\\tau$.\n\n```python\nα\n```\n\n$$\\rho$$\n\n| α |\n"
+    made = links.linked(text, "02")
+    assert made.startswith('# α\n\n`α` and [$\\alpha$](notation.md#alpha "concentration of the Dirichlet')
+    assert made.count("](notation.md#alpha ") == 1 and made.count("](notation.md#tau ") == 1
+    assert made.endswith("```python\nα\n```\n\n$$\\rho$$\n\n| α |\n")
+    assert links.linked(made, "02") == made
+
+
+def test_another_letter_of_a_paper_and_an_equation_are_left():
+    for text in ("(its $M$)", "(The paper writes α.)", "$M=10$", "β-predictive", "[α](x.md)", "a $M_k$"):
+        assert links.linked(text, "01") == text
+
+
+def test_a_letter_means_what_it_means_in_that_lesson():
+    assert '"the ridge that each client adds"' in links.linked("γ", "10")
+    assert '"exponent of the counts in lesson 09\'s own method"' in links.linked("γ", "09")
+    assert '#rho "dissent' in links.linked("ρ", "04") and '#rho-10 "' in links.linked(r"$\rho$", "10")
+    assert links.linked("λ", "07") == "λ" and find("λ")
