@@ -3,12 +3,13 @@ picture. From a `PanelState` to `plots`, with the slow part (t-SNE) remembered.
 """
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from typing import Any
 
 import numpy as np
 
 from .. import plots
-from ..plots.embed import POINTS
+from ..plots.embed import POINTS, tsne_apart
 from ..plots.style import narrow
 from ..plots.words import data_size
 from .guess import reveal
@@ -127,10 +128,14 @@ class Features(ResultView):
         return bool(self._missing(state))
 
     def prepare(self, state: PanelState) -> Iterator[None]:
-        """The t-SNE maps that are missing, one by one."""
-        for s in self._missing(state):
-            self._map(s)["tsne"] = plots.tsne(s.features[:POINTS])
-            yield
+        """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, by another process."""
+        missing = self._missing(state)
+        features = [s.features[:POINTS] for s in missing]
+        made = tsne_apart(features) if state.frame[0] else map(plots.tsne, features)
+        with closing(made) if state.frame[0] else nullcontext():
+            for s, points in zip(missing, made, strict=True):
+                self._map(s)["tsne"] = points
+                yield
 
 
 class Classes(ResultView):

@@ -1,10 +1,18 @@
 """Features in the plane: PCA, t-SNE, and the neighbour score that keeps both from being over-read. No matplotlib here.
 
-scikit-learn is imported when the first t-SNE is asked for.
+scikit-learn is imported when the first t-SNE is asked for. As a script this file is the process that makes maps apart.
 """
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO
 
 import numpy as np
 
+SCRIPT = "import sys; name = sys.argv[1]; exec(compile(open(name, encoding='utf-8').read(), name, 'exec'))"
 POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their number
 PRINCIPAL = 30  # dimensions that t-SNE gets
 
@@ -34,6 +42,49 @@ def tsne(features: np.ndarray) -> np.ndarray:
         return TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1).fit_transform(x)
 
 
+def tsne_apart(features: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """`tsne` of each, in a process of its own: meanwhile this one can draw at full speed. Where no process can be had,
+    they are made here.
+    """
+    process = None
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        for x in features:
+            try:
+                send(process.stdin, x)
+                made = receive(process.stdout)
+            except OSError:
+                made = None
+            yield tsne(x) if made is None else made
+    except OSError:
+        if process is not None:
+            raise
+        yield from map(tsne, features)
+    finally:
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def send(pipe: IO[bytes], x: np.ndarray) -> None:
+    """Write a table of numbers: its shape, then its rows."""
+    pipe.write(struct.pack("2q", *x.shape) + np.ascontiguousarray(x, dtype=np.float64).tobytes())
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> np.ndarray | None:
+    """Read what `send` wrote; None at the end."""
+    head = pipe.read(16)
+    if len(head) < 16:
+        return None
+    rows, columns = struct.unpack("2q", head)
+    body = pipe.read(8 * rows * columns)
+    return np.frombuffer(body).reshape(rows, columns) if len(body) == 8 * rows * columns else None
+
+
 def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
     """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
 
@@ -51,3 +102,8 @@ def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) ->
     for rank in range(k):  # a hair more weight for a nearer one breaks ties
         votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (k - rank) * 1e-6
     return float((votes.argmax(1) == y).mean())
+
+
+if __name__ == "__main__":
+    while (one := receive(sys.stdin.buffer)) is not None:
+        send(sys.stdout.buffer, tsne(one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.stats
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Series, words
+from fedlab_nb.plots.embed import tsne_apart
 from fedlab_nb.study.statistics import Band
 
 
@@ -136,6 +138,17 @@ def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
     assert np.array_equal(plots.tsne(x), plots.tsne(x))
     for flat in (np.zeros((20, 3)), x[:3], x[:6]):
         assert plots.tsne(flat).shape == (len(flat), 2) and np.isfinite(plots.tsne(flat)).all()
+
+
+def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monkeypatch):
+    rng = np.random.default_rng(0)
+    tables = [rng.normal(size=(12, 4)), rng.normal(size=(9, 3))]
+    here = [plots.tsne(x) for x in tables]
+    apart = list(tsne_apart(tables))
+    assert all(np.array_equal(a, b) for a, b in zip(here, apart, strict=True))
+    for program in ("/no/such/program", shutil.which("true") or "true"):
+        monkeypatch.setattr("sys.executable", program)
+        assert all(np.array_equal(a, b) for a, b in zip(here, tsne_apart(tables), strict=True))
 
 
 def test_features_say_which_map_is_a_preview_and_what_is_left_out():
