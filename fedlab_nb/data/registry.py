@@ -35,11 +35,11 @@ _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
 def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
-    """The dataset of that name, or of a user's `.npz`, `.csv` or `.parquet` file. Loaded once a process (the last few
-    are remembered).
+    """Load the dataset of that name, or a `.npz`, `.csv` or `.parquet` file of your own. The last few data sets stay in
+    memory.
 
     Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint); a short name such as
-    "glyphs:16g" says its size and that it is grey. Raises UsageError for an unknown name, a wrong option or an
+    "glyphs:16g" gives the size, and `g` means grey. Raises UsageError for an unknown name, a wrong option or an
     unusable file, RunError where a download failed.
 
     >>> load("digits")
@@ -77,14 +77,14 @@ def loaded(source: Any) -> Dataset:
 
 
 def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your own data") -> str:
-    """Give data of your own a name that `run`, `study`, panels and `load` take, for as long as this process lives.
+    """Give your own data a name. `run`, `study`, panels and `load` know this name until this process ends.
 
     source: a Dataset, arrays (a mapping or tuple of x_train, y_train, x_test, y_test and, where there are any,
-    x_public, y_public, client_train), or the path of an `.npz` file. The same name again is the new data.
+    x_public, y_public, client_train), or the path of an `.npz` file. If you use a name again, it means the new data.
     title, help: as a menu shows it.   Returns the name. Raises UsageError for a name or data that cannot be used.
 
-    A Dataset's tensors must not be changed any more; arrays are copied. Results are stored by content, so they are
-    found again whatever the name.
+    Do not change the tensors of a Dataset after this call. Arrays are copied. Results are stored by the content of the
+    data, so they are found again under any name.
     """
     fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in BUILT_IN
     demand(fits, "own.name", name=name)

@@ -25,9 +25,9 @@ def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
     options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison; a dataset
     in every way that `study.run` takes it), and any other setting of `study.run` (partition, lr, fens.rounds, …),
     which then holds for every run; and
-    hide, fixed: teacher mode; controls to leave out, and values that cannot be changed
-    inline:   work in the calling thread, for notebooks that do not show what threads do (Colab, found out by itself);
-    Stop cannot act then
+    hide, fixed: for teachers: controls to leave out, and values that cannot be changed
+    inline:   work in the calling thread, for notebooks that do not show what threads do. Colab is such a notebook, and
+    the panel notices it by itself. Stop has no effect then
     projector: True begins with larger controls and letters; the button "Larger" under the picture does the same
     job:      another source of events than `study.job`
 
@@ -45,7 +45,7 @@ def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
 
 
 def race(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
-    """One-shot methods against multi-round ones as bytes are spent: run once, then play, step, slow.
+    """One-shot methods against methods of many rounds, as bytes are spent. Press Run once, then Play, Step or slow.
 
     Arguments and errors are those of `playground`.
     """

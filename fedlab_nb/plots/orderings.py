@@ -11,7 +11,7 @@ HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}
 
 
 def plot_orderings(result: Any) -> Picture:
-    """How far the published better method is ahead, in the paper (x) and here (y), both in the table's direction.
+    """Draw how far the better method of the paper is ahead, in the paper (x) and here (y).
 
     result: what `reproduce` gives. Dots above the line agree, dots below it disagree; grey ones are within the noise.
     """

@@ -94,10 +94,11 @@ def sweep(
     watch: Callable[[Event], None] = lambda event: None,
     **settings: Any,
 ) -> Results:
-    """Every method at every (alpha, clients, seed), the short form of a study.
+    """Run every method at every (alpha, clients, seed). This is the short form of a study.
 
-    `alphas` and `clients` may be left out: then they are as in a run, and data that name their own clients keep these.
-    `results.csv` in `out` has COLUMNS, one row a cell. The other arguments and the errors are those of `study`.
+    You may leave out `alphas` and `clients`. They are then as in a run, and data that name their own clients keep these
+    clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell. The other
+    arguments and the errors are those of `study`.
     """
     named = {"alpha": alphas, "clients": clients}
     axes: dict[str, Any] = {name: list(axis) for name, axis in named.items() if axis is not None}

@@ -309,12 +309,13 @@ def job(
 ) -> Generator[Event, None, list[Outcome]]:
     """Run `methods` on `seeds` federations (seed, seed+1, …); a generator of Events that returns the outcomes.
 
-    Wrong settings raise UsageError before anything is computed. A method that fails yields an Event with its `error`,
-    and the others go on. Closing the generator stops the work between two steps; what was finished stays in the store.
+    Wrong settings raise UsageError before anything is computed. If a method fails, it yields an Event with its `error`,
+    and the other methods go on. If you close the generator, the work stops after the present step. Finished results
+    stay in the store.
 
-    Where clients are trained as a stack, those of up to 8 seeds are trained together (`together`), so that a band over
-    seeds costs less than so many runs; the results are those of single runs to rounding, and each seed's time is its
-    share.
+    Where clients are trained as a stack, those of up to 8 seeds are trained together (`together`), so that
+    several seeds take less time than as many single runs. The results equal those of single runs, except for rounding.
+    The time of each seed is its share of the whole time.
     """
     names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if names == ["all"]:
@@ -342,8 +343,8 @@ def events(plans: Sequence[Sequence[Plan]], cache: bool, whole: bool = False) ->
 
 
 def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:
-    """Run several methods on the same federation(s); clients are trained once. A failure is raised after the others
-    have ended."""
+    """Run several methods on the same federation(s). The clients are trained once for all of them. If a method fails,
+    its error is raised after the other methods have ended."""
     outcomes, failed = Outcomes(), None
     for event in job(methods, seeds=seeds, cache=cache, **settings):
         if event.outcome is not None:

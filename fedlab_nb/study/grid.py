@@ -50,7 +50,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A grid. `shared`: axes of all methods; `own`: axes of one method's fields, by method; each {name: values}."""
+    """A grid of experiments. `shared`: axes of all methods; `own`: axes of one method's fields, by method; each of them
+    is {name: values}."""
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]

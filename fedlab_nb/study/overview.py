@@ -68,10 +68,11 @@ class Overview:
 
 
 def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:
-    """What `fl.run(method, preset=preset, **settings)` would do, for several `methods` (None: those of the set-up's
-    paper; the classroom's: all), with the source of each value. Nothing is loaded or computed.
+    """Show what `fl.run(method, preset=preset, **settings)` would do, with the source of each value. Nothing is loaded
+    or computed.
 
-    UsageError for whatever `fl.run` refuses.
+    methods: None means those of the set-up's paper, and all methods for the classroom
+    Raises UsageError for everything that `fl.run` refuses.
     """
     setup = SETUPS[choose("preset", preset, SETUPS)]
     names = [methods] if isinstance(methods, str) else list(methods or setup.methods or METHODS)

@@ -30,7 +30,7 @@ OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`
 
 
 class Results:
-    """Rows of a study, each a flat dict. `axes`: the names that vary, method and seed left out."""
+    """Rows of a study; each row is a flat dict. `axes`: the names of what varies, without method and seed."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], axes: Sequence[str] = ()) -> None:
         self.rows, self.axes = [dict(row) for row in rows], tuple(axes)

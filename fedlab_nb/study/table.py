@@ -78,7 +78,7 @@ class Table(list):
 
 
 class Outcomes(list):
-    """Outcomes of a comparison, with their table, which is what a notebook or a terminal shows of them."""
+    """Outcomes of a comparison. A notebook or a terminal shows them as a table."""
 
     def table(self) -> Table:
         """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""

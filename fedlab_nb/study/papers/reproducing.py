@@ -31,11 +31,11 @@ def reproduce(
     watch: Callable[[Event], None] = lambda event: None,
     **overrides: Any,
 ) -> Reproduction:
-    """Run a table of a paper, and show what came out beside what was published.
+    """Run a table of a paper, and show its published numbers beside ours.
 
     name:    "fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2" or "fedlpa:1"
-    dataset: default the digits at classroom scale, which stand for all of the table's data sets; one of the table's own
-             stands for its own columns; a file or another name stands for all
+    dataset: at classroom scale the default is the digits, used for all columns of the table; one of the table's
+             own data sets is used for its own columns; a file or another name is used for all columns
     scale:   "classroom"; "paper": the paper's set-up on its data sets, which takes a GPU and days; a number below 1:
              that set-up on this share of the training samples
     seeds:   how many, or which; default ten at classroom scale, else as many as the paper's (3)
@@ -43,8 +43,8 @@ def reproduce(
     workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
     overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
 
-    What was run is remembered: a call that was stopped goes on. UsageError for wrong input; RunError where a data set
-    cannot be had.
+    Finished runs are stored, so a call that was stopped goes on later. Raises UsageError for wrong input, and
+    RunError for a data set that cannot be loaded.
     """
     table = paper_table(name)
     if stored:

@@ -52,5 +52,5 @@ class PaperTables:
 
 
 def paper_tables() -> PaperTables:
-    """All tables with the results that came with the package; nothing is run."""
+    """Show all tables with the results that came with the package. Nothing is run."""
     return PaperTables([reproduce(name, stored=True) for name in TABLES])
