@@ -3,6 +3,7 @@ machine; `tests/benchmarks/drag.py` prints the times themselves.
 """
 
 import os
+from itertools import count
 
 import nbformat
 import psutil
@@ -123,10 +124,11 @@ def test_memory_stays(page, lab, course):
     kernel = opened(page, lab, course, "fl.playground(methods=['fedavg', 'fens'], seeds=1, epochs=2)")
     runs, drags = (20, 500) if EXACT else (2, 20)
 
+    numbers = count(1)
+
     def run():
-        page.locator(".fl-run").click()
-        wait_for_status(page, "running")
-        wait_for_status(page, "done")
+        page.locator(".fl-run:not([disabled])").click()
+        page.locator(".fl-phase", has_text=f"in run {next(numbers)}.").wait_for()
 
     run(), run()
     show(page, "Who holds what")
