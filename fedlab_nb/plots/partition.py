@@ -19,7 +19,19 @@ from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, known_words
 from .moving import moves
 from .series import Series, finished
-from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
+from .style import (
+    ACCENT,
+    FAINT,
+    LOCK,
+    OUTSIDE,
+    Picture,
+    class_colours,
+    current_size,
+    dress,
+    heading,
+    many_is_dark,
+    new_figure,
+)
 from .vector import mark
 from .words import capital, listed, marked_words, percent, plural, tabled
 
@@ -99,6 +111,9 @@ class Artists:
         dress(upper, y="samples", grid="y")
         upper.tick_params(labelbottom=False, bottom=False)
         few_ticks(upper, "y", 2, whole=True)
+        # An unseen number at the top: the layout is the same whether or not a tick stands there.
+        letters = upper.yaxis.get_ticklabels()[0].get_fontsize()
+        upper.text(0, 1, "0", transform=upper.transAxes, va="center_baseline", alpha=0, fontsize=letters, gid=OUTSIDE)
         dress(lower, x="client", y="class")
         if classes <= LIMIT:
             y, x = np.divmod(np.arange(classes * clients), clients)
