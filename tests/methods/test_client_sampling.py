@@ -144,6 +144,6 @@ def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_
 
 
 def test_compression_needs_everyone():
-    with pytest.raises(UsageError, match="per_round=2"):
+    with pytest.raises(UsageError, match="per_round is 2; set per_round=0"):
         FedAvgMulti(compression="half", per_round=2).validate(context())
     FedAvgMulti(compression="half", per_round=4).validate(context())

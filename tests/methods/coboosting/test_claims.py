@@ -7,6 +7,7 @@ real images; server model 0.45, at worst 0.24. DENSE's student has 0.33: the ser
 """
 
 import functools
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from fedlab_nb.study import job
 
 pytestmark = pytest.mark.slow
 CLIENTS, SEEDS, HOLDOUT = 10, 10, 0.1  # as in lesson 05, so that its runs are remembered
+BESIDE_DENSE = 5  # seeds of the comparison with DENSE; the study of lesson 05 has ten
 
 
 def accuracy(model):
@@ -41,8 +43,9 @@ def with_real_weights(clients, alpha, seed):
 def scores(alpha):
     """Accuracies by name, each `[SEEDS]`."""
     by_name: dict[str, list[float]] = {}
-    methods = ["coboosting", "dense", "ensemble"] if alpha < 1 else ["ensemble"]
-    for event in job(methods, seeds=SEEDS, alpha=alpha, clients=CLIENTS, **{"ensemble.rule": "logits"}):
+    asked = {"coboosting": SEEDS, "ensemble": SEEDS, "dense": BESIDE_DENSE} if alpha < 1 else {"ensemble": SEEDS}
+    where = {"alpha": alpha, "clients": CLIENTS, "ensemble.rule": "logits"}
+    for event in chain.from_iterable(job(method, seeds=seeds, **where) for method, seeds in asked.items()):
         if event.error is not None:
             raise event.error
         if event.outcome is None:
@@ -81,7 +84,7 @@ def test_the_server_model_is_nowhere_near_chance():
 
 def test_the_server_model_is_above_denses():
     s = scores(0.1)
-    gains = s["coboosting"] - s["dense"]
+    gains = s["coboosting"][:BESIDE_DENSE] - s["dense"]
     assert gains.mean() >= 0.04 and (gains > -0.02).all()
 
 
