@@ -51,7 +51,8 @@ function verdict(names, a, m) {
   let text = `${best.title} ${others.length ? "is best with" : "reaches"} ${percent(best.mean)}`;
   if (others.length) {
     const gap = difference(best, others[0]);
-    const [points, wide] = [fixed(100 * gap.mean), fixed(100 * gap.half)];
+    const shown = Number(fixed(100 * best.mean)) - Number(fixed(100 * others[0].mean)); // what a reader finds by subtracting
+    const [points, wide] = [fixed(100 * gap.mean, shown === Number(fixed(100 * gap.mean)) ? 0 : 1), fixed(100 * gap.half)];
     text += Math.abs(gap.mean) > gap.half
       ? `, clearly ahead of ${others[0].title} (by ${points} ± ${wide} points)`
       : `; ${others[0].title} is ${points} ± ${wide} points behind, which is within the noise`;

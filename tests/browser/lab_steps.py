@@ -39,6 +39,12 @@ def show(page: Page, view: str) -> None:
     panel(page).locator(".fl-tabs button", has_text=view).first.click()
 
 
+def choose_tab(tabs: Locator, title: str) -> None:
+    """Choose a tab in its line, or in the menu of those that have no room there."""
+    button = tabs.locator("button").get_by_text(title, exact=True)
+    button.click() if button.is_visible() else tabs.locator(".fl-more-tabs").select_option(label=title)
+
+
 def tab_to(page: Page, css: str, most: int = 150) -> None:
     """Press Tab until the element that matches `css` has the focus."""
     for _ in range(most):

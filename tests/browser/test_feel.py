@@ -65,7 +65,7 @@ def test_a_race_plays(page, lab, course):
     page.emulate_media(reduced_motion="reduce")
     got = played(page, "race", 3)
     say("race with reduced motion, frames a second", got)
-    assert got["rate"] < 8
+    assert got["rate"] < 15  # a step of the slider each, nothing between them
 
 
 def test_weights_by_hand_answer_within_a_frame(page, lab, course):

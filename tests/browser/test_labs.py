@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from lab_steps import open_notebook, run_all
+from lab_steps import choose_tab, open_notebook, run_all
 
 from fedlab_nb.labs import spec_of
 from fedlab_nb.panels.comparing import COMPARE
@@ -47,7 +47,7 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
         panel.locator("button.fl-run").click()
         page.locator(".fl-root.fl-live").nth(place).and_(page.locator(".fl-status-done")).wait_for()
         for view, title in titles(name).items():
-            panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
+            choose_tab(panel.locator(".fl-main > .fl-tabs"), title)
             shown = panel.locator(f".fl-view-{view}:visible")
             shown.locator(".fl-frame svg, .fl-frame table").first.wait_for()
             assert shown.locator(".fl-sentence").inner_text().strip(), (name, view)

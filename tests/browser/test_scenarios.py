@@ -179,6 +179,8 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     wait_for_status(page, "done")
     show(page, "Accuracy")
     words = "css => getComputedStyle(document.querySelector(css), '::before').content"
+    notice = page.locator(".jp-Dialog")  # JupyterLab's own word on it, which a person closes
+    page.add_locator_handler(notice, lambda: notice.locator("button").last.click())
     page.context.set_offline(True)
     page.evaluate("sockets.forEach(socket => socket.close())")  # open ones outlive being offline
     page.locator(".fl-playground.fl-offline").wait_for()

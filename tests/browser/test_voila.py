@@ -92,10 +92,10 @@ def test_marks_answer_to_pointer_and_keyboard(page, address):
     view.locator("svg .mark").first.wait_for()
     frame, svg = view.locator(".fl-frame").bounding_box(), view.locator("svg").bounding_box()
     assert abs(frame["width"] - svg["width"]) < 3 and abs(frame["height"] - svg["height"]) < 3
-    bar = view.locator("svg .mark[aria-label^='Client 3;']").first
+    bar = view.locator("svg .mark[aria-label^='Client 3 ✦ sixes']").first
     bar.hover()
     tip = view.locator(".fl-tip")
-    assert tip.inner_text().startswith("Client 3\n") and "samples of" in tip.inner_text()
+    assert tip.inner_text().startswith("Client 3 ✦ sixes\n") and "samples of" in tip.inner_text()
     bar.click()
     page.wait_for_function(
         "document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
