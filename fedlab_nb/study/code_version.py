@@ -28,16 +28,26 @@ def torch_version() -> str:
 
 @dataclass
 class Module:
-    """A source file. `taken`: name here -> (module, name there or "" for a module as a whole)."""
+    """A source file. `text`: its code without docstrings, comments and layout;   `taken`: name here -> (module, name
+    there or "" for a module as a whole)."""
 
     name: str
     is_package: bool
-    tree: ast.Module
+    text: str
     taken: list[tuple[str, str, str]] = field(default_factory=list)
 
-    @functools.cached_property
-    def text(self) -> str:
-        return ast.dump(self.tree)
+
+@functools.lru_cache(maxsize=1024)
+def parsed(source: bytes) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """What `Module.text` says of that source, and its import statements. The tree itself is not held: it has many
+    thousand objects."""
+    tree = ast.parse(source)
+    imports: list[ast.Import | ast.ImportFrom] = []
+    for statement in statements(tree):
+        drop_docstring(statement)
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            imports.append(statement)
+    return ast.dump(tree), imports
 
 
 class Code:
@@ -93,11 +103,10 @@ class Code:
         path = next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
         if path is None:
             return None
-        module = Module(name, path.name == "__init__.py", ast.parse(path.read_bytes()))
-        for statement in statements(module.tree):
-            drop_docstring(statement)
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                module.taken += self._imports(module, statement)
+        text, imports = parsed(path.read_bytes())
+        module = Module(name, path.name == "__init__.py", text)
+        for statement in imports:
+            module.taken += self._imports(module, statement)
         return module
 
     def _imports(self, module: Module, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
