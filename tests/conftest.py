@@ -1,6 +1,7 @@
 """For all tests: an empty store of their own, so that no result of another day is read and none is left behind; and one
 thread a process, because the suite runs a process on each core. The processes of one suite share the store."""
 
+import gc
 import os
 import tempfile
 
@@ -25,3 +26,14 @@ def forget_names(monkeypatch):
     yield
     registry.DATASETS.clear()
     registry.DATASETS.update(before)
+
+
+def pytest_collection_finish(session):
+    """What the imports and the collection have made stays: the garbage collector need not look at it in every test."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish(session):
+    """So that extension modules can take leave of what is theirs."""
+    gc.unfreeze()
