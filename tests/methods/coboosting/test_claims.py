@@ -43,9 +43,11 @@ def with_real_weights(clients, alpha, seed):
 def scores(alpha):
     """Accuracies by name, each `[SEEDS]`."""
     by_name: dict[str, list[float]] = {}
-    asked = {"coboosting": SEEDS, "ensemble": SEEDS, "dense": BESIDE_DENSE} if alpha < 1 else {"ensemble": SEEDS}
-    where = {"alpha": alpha, "clients": CLIENTS, "ensemble.rule": "logits"}
-    for event in chain.from_iterable(job(method, seeds=seeds, **where) for method, seeds in asked.items()):
+    jobs = [job("ensemble", seeds=SEEDS, alpha=alpha, clients=CLIENTS, rule="logits")]
+    if alpha < 1:
+        jobs += [job("coboosting", seeds=SEEDS, alpha=alpha, clients=CLIENTS)]
+        jobs += [job("dense", seeds=BESIDE_DENSE, alpha=alpha, clients=CLIENTS)]
+    for event in chain.from_iterable(jobs):
         if event.error is not None:
             raise event.error
         if event.outcome is None:
