@@ -12,7 +12,7 @@ least. No public data, no counts, any architecture.
 Outliers are drawn once, or with fresh=true before every epoch (the paper: in every batch). `adversarial` adds to each a
 harder one: so many steps of 0.002 along the sign of the gradient that makes it less unknown to the client's model as it
 is then (the paper's adversarial outlier enhancement, its code's numbers). The set-up `fedlpa`, whose paper
-compares with FedOV, has both, and the Adam of the released script.
+compares with FedOV, has both, and the Adam of the released script. The classroom has neither.
 
 Departures: with new outliers every epoch the optimizer starts afresh each epoch, too. Our four ways of destruction
 stand for its crops, blurs, erasures, cuts and rotations. Two more terms of the released code are left out, a mixup of

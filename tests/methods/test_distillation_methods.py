@@ -256,9 +256,16 @@ def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     assert not all(torch.equal(tensor, seen[1][key]) for key, tensor in drawn.items())
 
 
-def test_dense_with_an_empty_generator_loss_still_distils_and_augments():
+def test_dense_with_the_cross_entropy_alone_distils_and_augments():
+    students = []
     for augment in ("none", "crop", "crop+flip"):
-        finish(Dense(**SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True), context())
+        ctx = context()
+        method = Dense(**SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True)
+        students.append(model_state(finish(method, ctx)[0].module))
+        drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator("dense", "student")))
+        assert not any(torch.equal(tensor, drawn[name]) for name, tensor in students[-1].items())
+    none, crop, flip = (torch.cat([tensor.flatten() for tensor in state.values()]) for state in students)
+    assert not torch.equal(none, crop) and not torch.equal(crop, flip)
 
 
 @pytest.mark.parametrize("name", DATA_FREE)
