@@ -21,6 +21,7 @@ import numpy as np
 from .problem import Problem, Verdict
 
 Function = Callable[..., Any]
+RIGHT_SHAPE = "has the right shape"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class BuildProblem(Problem):
     def judge(self, answer: Any) -> Verdict:
         if not callable(answer):
             return Verdict("wrong", f"The answer is the function {self.name}, not {type(answer).__name__}.")
-        fitting, first, stopped = list(self.slips), "", ""
+        fitting, wrong, stopped = list(self.slips), [], ""
         for arguments in self.inputs():
             returned = tried(answer, arguments)
             if untouched(returned):
@@ -92,11 +93,13 @@ class BuildProblem(Problem):
                 stopped = stopped or f"{self.name} stopped with {type(returned).__name__}: {text}"
                 continue
             wanted = self.right_answer(*copied(arguments))
-            if not first and not self.accepts(returned, wanted, arguments):
-                first = difference(self.name, returned, wanted)
-        if not first and not stopped:
+            if not self.accepts(returned, wanted, arguments):
+                wrong.append(difference(self.name, returned, wanted))
+        if not wrong and not stopped:
             return Verdict("right", "Yes: right for all hidden inputs.")
-        return Verdict("wrong", fitting[0][1] if first and fitting else stopped or first)
+        # Where two axes are equally long by chance, a wrong shape looks right: another input tells more.
+        first = min(wrong, key=lambda words: RIGHT_SHAPE in words, default="")
+        return Verdict("wrong", fitting[0][1] if wrong and fitting else stopped or first)
 
 
 def tried(function: Function, arguments: tuple) -> Any:
@@ -127,7 +130,7 @@ def difference(name: str, returned: Any, wanted: Any) -> str:
         return f"{name} returns {type(returned).__name__}; return numbers."
     if other is not None and one.shape != other.shape:
         return f"{name} returns the shape {one.shape}, but {other.shape} is wanted."
-    return f"{name} has the right shape, but for a hidden input other numbers are wanted."
+    return f"{name} {RIGHT_SHAPE}, but for a hidden input other numbers are wanted."
 
 
 def copied(arguments: tuple) -> tuple:

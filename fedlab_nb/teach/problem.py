@@ -3,6 +3,7 @@
 The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift apart.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,13 +67,18 @@ class NumberProblem(Problem):
         if not values:
             of = f" of {self.units[0]}" if self.units else ""
             return Verdict("wrong", f"The answer is a number{of}, not {answer!r}.")
-        given = min(values, key=lambda value: abs(value - self.right_answer))
-        if abs(given - self.right_answer) <= self.tolerance:
+        if any(abs(value - self.right_answer) <= self.tolerance for value in values):
             return Verdict("right", f"Yes: {self.right_answer:g}.")
-        for value, slip in self.slips:
-            if abs(given - value) <= self.tolerance:
-                return Verdict("wrong", f"{given:g} is not it: {slip}")
+        for number, slip in self.slips:
+            if meant := [value for value in values if abs(value - number) <= self.tolerance]:
+                return Verdict("wrong", f"{meant[0]:g} is not it: {slip}")
+        given = min(values, key=self.far)
         return Verdict("wrong", f"{given:g} is too {'small' if given < self.right_answer else 'large'}.")
+
+    def far(self, value: float) -> tuple[float, float]:
+        """How far a reading is from the answer: how many times as large or small, then the difference."""
+        times = value / self.right_answer if self.right_answer else 0.0
+        return abs(math.log(times)) if times > 0 else math.inf, abs(value - self.right_answer)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,15 @@ def test_number(answer, state, words):
     assert words in verdict.message
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"), [("0.6", "60 is not it: twice"), ("0.77", "77 is too large"), ("0.1", "10 is too small")]
+)
+def test_a_share_of_a_percentage_gets_the_same_hint(answer, words):
+    """0.6 means 60 % here, though 0.6 is nearer to 23 than 60 is."""
+    problem = NumberProblem("t", "q", 23, ("h",), "{answer}", tolerance=0.6, slips=((60, "twice."),), units=("%",))
+    assert words in problem.check(answer).message and problem.check("0.23").state == "right"
+
+
 def test_hints_and_solution():
     assert HALF.hint() == "Hint 1 of 2: Divide."
     assert HALF.hint(2) == HALF.hint(9) == "Hint 2 of 2: One by two."

@@ -90,6 +90,12 @@ def over_images(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: floa
     return moved(w, slope(logits, labels, w, axis=0), eta)
 
 
+def no_labels(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    """The first bracket of the gradient without e_y."""
+    ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
+    return moved(w, np.einsum("nc,mnc->m", softmax(ensemble), logits - ensemble), eta)
+
+
 def label_before(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
     """Classes are counted from 1."""
     return right(logits, labels - 1, w, eta)
@@ -101,7 +107,7 @@ def other_order(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: floa
 
 WRONG: tuple[Step, ...] = (
     uphill, no_sign, not_clipped, no_upper_limit, shares, from_shares, sum_of_logits, constant_sum, equal_weights,
-    probabilities, over_images, label_before, other_order,
+    probabilities, over_images, no_labels, label_before, other_order,
 )  # fmt: skip
 
 

@@ -77,6 +77,10 @@ def top_probabilities(s: np.ndarray) -> np.ndarray:
     return weighted(s, s.max(2))
 
 
+def softmax_of_variances(s: np.ndarray) -> np.ndarray:
+    return weighted(s, np.exp(s.var(2)))
+
+
 def softmax_again(s: np.ndarray) -> np.ndarray:
     return right(np.exp(s) / np.exp(s).sum(2, keepdims=True))
 
@@ -84,6 +88,20 @@ def softmax_again(s: np.ndarray) -> np.ndarray:
 def other_order(s: np.ndarray) -> np.ndarray:
     """The weight of client 0 goes to the last client, and so on."""
     return np.einsum("mn,mnc->nc", (s.var(2) / s.var(2).sum(0))[::-1], s)
+
+
+def no_third_axis(s: np.ndarray) -> np.ndarray:
+    """Weights [M, N] times outputs [M, N, C]: that runs only where the three lengths are alike."""
+    return (s.var(2) / s.var(2).sum(0) * s).sum(0)
+
+
+def turned_weights(s: np.ndarray) -> np.ndarray:
+    """Weights [N, M] where [M, N] is wanted."""
+    return ((s.var(2) / s.var(2).sum(0)).T[:, :, None] * s).sum(0)
+
+
+def first_left_out(s: np.ndarray) -> np.ndarray:
+    return right(s[1:])
 
 
 def labels(s: np.ndarray) -> np.ndarray:
@@ -96,7 +114,8 @@ def transposed(s: np.ndarray) -> np.ndarray:
 
 WRONG: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     equal, one_weight, over_clients, over_images, shares_of_images, shares_of_all, not_divided, divided_twice,
-    deviations, squares, ten_classes, top_probabilities, softmax_again, other_order, labels, transposed,
+    deviations, squares, ten_classes, top_probabilities, softmax_of_variances, softmax_again, no_third_axis,
+    turned_weights, first_left_out, other_order, labels, transposed,
 )  # fmt: skip
 
 

@@ -48,7 +48,12 @@ def not_multiplied(means, precisions):
 
 
 def first_left_out(means, precisions):
-    return product_mean(means[1:], precisions[1:]) if len(means) > 1 else means[0]
+    """Stops with one client, as a loop from 1 does: nothing is left that could be inverted."""
+    return product_mean(means[1:], precisions[1:])
+
+
+def last_left_out(means, precisions):
+    return product_mean(means[:-1], precisions[:-1])
 
 
 def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
@@ -65,6 +70,6 @@ def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
 
 WRONG = (
     plain_mean, not_divided, diagonals, covariances, inverses_summed, mean_and_sum, one_number, not_multiplied,
-    first_left_out,
+    first_left_out, last_left_out,
 )  # fmt: skip
 PRODUCT = Build("product_mean", product_mean, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})

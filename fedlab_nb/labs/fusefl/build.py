@@ -61,6 +61,13 @@ def other_order(h, adaptors, shifts, blocks, biases):
     return of(side_by_side(h[::-1]), adaptors, shifts, blocks, biases)
 
 
+def own_first(h, adaptors, shifts, blocks, biases):
+    """Each client's row begins with its own outputs."""
+    m = len(h)
+    rows = [np.concatenate([h[k], *(h[j] for j in range(m) if j != k)], axis=1) for k in range(m)]
+    return relu(linear(linear(np.stack(rows), adaptors, shifts), blocks, biases))
+
+
 def one_adaptor(h, adaptors, shifts, blocks, biases):
     """Client 0's adaptor for all."""
     return relu(linear(side_by_side(h) @ adaptors[0].T + shifts[0], blocks, biases))
@@ -102,8 +109,8 @@ def images_first(h, adaptors, shifts, blocks, biases):
 
 
 WRONG: tuple[Block, ...] = (
-    average, alone, rows_cut, unit_by_unit, other_order, one_adaptor, relu_after_adaptor, no_relu, no_shift, no_bias,
-    adapted_last, not_transposed, merged, images_first,
+    average, alone, rows_cut, unit_by_unit, other_order, own_first, one_adaptor, relu_after_adaptor, no_relu, no_shift,
+    no_bias, adapted_last, not_transposed, merged, images_first,
 )  # fmt: skip
 
 

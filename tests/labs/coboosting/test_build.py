@@ -46,12 +46,13 @@ def test_right_however_it_is_written(answer):
     assert check(answer).state == "right"
 
 
-def written(logits, labels, w, eta, *, mean=True, axis=1, sign=-1, clip=(0, 1), shift=0, start=None):
+def written(logits, labels, w, eta, *, mean=True, axis=1, sign=-1, clip=(0, 1), shift=0, start=None, labelled=True):
     """As learners write it: autograd, with one thing changed."""
     logits, labels = torch.as_tensor(logits), torch.as_tensor(labels) + shift
     v = torch.tensor(w if start is None else start(w), requires_grad=True)
     ensemble = torch.einsum("m,mnc->nc", v, logits) / (v.sum() if mean else 1)
     own = ensemble.log_softmax(axis)[torch.arange(len(labels)), labels]
+    own = own if labelled else -ensemble.logsumexp(1)
     (g,) = torch.autograd.grad(-own.mean(), v)
     return (torch.as_tensor(w) + sign * eta * g.sign()).clamp(*clip)
 
@@ -65,6 +66,7 @@ def written(logits, labels, w, eta, *, mean=True, axis=1, sign=-1, clip=(0, 1), 
     (lambda *a: written(*a, start=np.ones_like), "equal weights"),
     (lambda *a: by_autograd(*a) / by_autograd(*a).sum(), "only clips"),
     (lambda logits, labels, w, eta: by_autograd(logits, labels, w / w.sum(), eta), "from w itself"),
+    (lambda *a: written(*a, labelled=False), "labels are missing"),
     (build.no_sign, "only its sign"),
     (build.over_images, "over the images"),
     (build.constant_sum, "depends on w, too"),

@@ -52,7 +52,12 @@ def written(s, axis=2, shares=0):
     # a wrong axis stops where the lengths differ; it is named all the same
     (lambda s: (s.var(0) / s.var(0).sum(0) * s).sum(0), "over the clients. It has to go over the classes"),
     (lambda s: ((s.var(1) / s.var(1).sum(0))[:, None] * s).sum(0), "over the images. It has to go over the classes"),
+    (lambda s: (s.var(2) / s.var(2).sum(0) * s).sum(0), "a third axis"),
+    (lambda s: np.einsum("nm,mnc->nc", s.var(2) / s.var(2).sum(0), s), "images first"),
     (lambda s: by_torch(s).T, "classes first"),
+    (lambda s: written(s[1:]), "first client is missing"),
+    (lambda s: np.einsum("mn,mnc->nc", torch.as_tensor(s.var(2)).softmax(0), s), "takes a softmax of the variances"),
+    (lambda s: s.var(2), "returns the shape (3, 5), but (5, 4)"),  # where all lengths are alike it looks right
     (lambda s: by_torch(s).argmax(1), "labels, the most probable"),
     (lambda s: s, "returns the shape"),
     (lambda s: s @ s, "stopped with"),

@@ -61,6 +61,8 @@ def written(h, adaptors, shifts, blocks, biases, *, joined=None, between=lambda 
     (lambda *a: written(*a, joined=lambda h: h.reshape(h.shape[1], -1)), "numbers of different images"),
     (lambda *a: written(*a, joined=lambda h: np.stack(list(h), axis=2).reshape(h.shape[1], -1)), "unit 0 of all"),
     (lambda *a: written(*a, joined=lambda h: np.concatenate(list(h[::-1]), axis=1)), "Client 0 comes first"),
+    (build.own_first, "begins with its own outputs"),
+    (lambda *a: written(*a).swapaxes(1, 2), "returns the shape (3, 2, 5), but (3, 5, 2)"),
     (lambda *a: written(*a, between=lambda x: np.maximum(x, 0)), "ReLU behind the adaptor"),
     (lambda *a: written(*a, end=lambda x: x), "ReLU at the end of the block is missing"),
     (lambda *a: written(*a).mean(0), "mean over the clients"),
