@@ -129,7 +129,7 @@ class Snapshot:
 
     after: a prediction, or several: until each is made or skipped the reader has to unfold what is shown, and the panel
     itself covers its results, unless the reader presses Run. What is on the page already opens by itself then. In bars
-    of accuracy a dashed line marks a guess in per cent.
+    of accuracy a dashed line marks a guess in per cent. Under a picture stands its sentence.
     """
 
     def __init__(self, shown: Any, after: Any = ()) -> None:
@@ -153,14 +153,17 @@ class Snapshot:
             if guess.unit == "%" and guess.guess is not None:
                 mark_guess(getattr(self.shown, "figure", None), guess.guess / 100)
         data, metadata = self.shown._repr_mimebundle_()
-        if self.settled:
+        if not self.after:
             return data, metadata
-        inside = data.get("text/html", html.escape(repr(self)))
+        inside, words = data.get("text/html", html.escape(repr(self))), repr(self)
         if "image/png" in data:
             image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
             inside = f'<img alt="{alt}" style="max-width:100%" src="data:image/png;base64,{image}">'
-        folded = f"<details><summary>Guess first, then open this.</summary>{inside}</details>"
-        return {"text/html": folded, "text/plain": f"Guess first, then read: {self!r}"}, {}
+            inside += f'<p style="white-space:pre-line">{html.escape(words)}</p>'
+        if not self.settled:
+            inside = f"<details><summary>Guess first, then open this.</summary>{inside}</details>"
+            words = f"Guess first, then read: {words}"
+        return {"text/html": inside, "text/plain": words}, {}
 
     def _ipython_display_(self, **place: Any) -> None:
         data, metadata = self._repr_mimebundle_()

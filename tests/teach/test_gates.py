@@ -50,9 +50,11 @@ def test_a_picture_is_folded_until_the_guess(bars, guess):
     assert data["text/html"].startswith("<details><summary>Guess first, then open this.</summary><img alt=")
     assert "&quot;FENS&quot; 85 %" in data["text/html"] and "data:image/png;base64,iVBOR" in data["text/html"]
     assert data["text/plain"] == "Guess first, then read: FENS is best with 85 %."
+    assert data["text/html"].endswith(">FENS is best with 85 %.</p></details>")  # the sentence can be read, too
     guess.commit(40)
     data, metadata = snapshot._repr_mimebundle_()
-    assert set(data) == {"image/png", "text/plain"} and metadata["image/png"]["alt"] == bars.alt
+    assert data["text/html"].startswith('<img alt="Bars: &quot;FENS&quot; 85 %"') and metadata == {}
+    assert data["text/html"].endswith(">FENS is best with 85 %.</p>")
     assert data["text/plain"] == "FENS is best with 85 %."
 
 
@@ -145,7 +147,7 @@ def test_what_is_on_the_page_opens_by_itself(page, bars, guess):
     guess.commit(40)
     (_, first, _), (_, second, _), *changed = page.outputs
     assert [(place, update) for _, place, update in changed] == [(first, True), (second, True)] and first != second
-    assert "image/png" in changed[0][0] and "You guessed 40 %" in changed[1][0]["text/html"]
+    assert "data:image/png" in changed[0][0]["text/html"] and "You guessed 40 %" in changed[1][0]["text/html"]
     guess.commit(50)
     assert len(page.outputs) == 6 and "You guessed 50 %" in page.outputs[-1][0]["text/html"]
 

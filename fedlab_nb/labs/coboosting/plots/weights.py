@@ -75,7 +75,7 @@ def bars(
     klass: int | None, setting: str,
 ) -> None:  # fmt: skip
     """What each client holds, stacked by class, heaviest client on top; a class that is looked at is outlined."""
-    dress(ax, title="What they hold, heaviest first", x="training samples")
+    dress(ax, title="What they hold", x="training samples")
     left, most = np.zeros(len(rows)), max(int(counts[rows].sum(1).max()), 1)
     for c, colour in enumerate(class_colours(counts.shape[1])):
         held = counts[rows, c]
