@@ -218,13 +218,13 @@ class Panel(saved.Saved):
         self._redraw.update(self._state)
         if not draw:
             return
+        self._draw()  # first, as a hand on a slider waits for it
         federation = self._state.federation
         if federation is not old.federation and federation is not None:
             text = facts(federation, self._state.settings.get("model", "auto"))
             self.controls.facts.value = theme.paragraph(text)
         self.runs_panel.show(self._state.runs)
         self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
-        self._draw()
 
     @guarded
     def _draw(self) -> None:

@@ -149,9 +149,11 @@ def narrow() -> bool:
 
 def settle(figure: Figure) -> None:
     """Compute the figure's layout, if that was not done before: it costs most of a frame."""
-    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
         lighten(figure)
-        figure.draw_without_rendering()
+        if figure.axes:
+            engine.execute(figure)  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
 
 

@@ -61,7 +61,14 @@ def band(values: Mapping[int, float] | Sequence[float], level: float = LEVEL) ->
     >>> band([0.5, 0.6, 0.7]).half_width.__round__(3)
     0.248
     """
-    values = list(values.values() if isinstance(values, Mapping) else values)
+    return band_of(tuple(values.values() if isinstance(values, Mapping) else values), level)
+
+
+@functools.lru_cache(
+    maxsize=4096
+)  # pictures ask for the same bands again and again, and `stdev` computes with fractions
+def band_of(values: tuple[float, ...], level: float) -> Band:
+    """`band` of a tuple."""
     if len(values) < 2:
         return Band(fmean(values), math.nan, len(values))
     return Band(fmean(values), t_quantile(len(values) - 1, level) * stdev(values) / math.sqrt(len(values)), len(values))
