@@ -13,9 +13,9 @@ from .errors import UsageError
 
 TABLE = Path(__file__).parent / "teach" / "notation.md"
 GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ",
-    "lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ", "omega": "ω",
-    "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ",
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",
+    "kappa": "κ", "lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ",
+    "omega": "ω", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ",
 }  # fmt: skip
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
 SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # of \\mathcal and \\mathbb
@@ -64,9 +64,7 @@ class Symbol:
     @property
     def anchor(self) -> str:
         """The row's name in a link: 'lambda_div'."""
-        words = re.sub(r"\W+", "-", re.sub(r"[\\{}]|\(.*\)$", "", self.latex)).strip("-")
-        same = [row for row in symbols() if row.base == self.base]
-        return words if same[0] is self else f"{words}-{self.first}"
+        return re.sub(r"\W+", "-", re.sub(r"[\\{}]|\(.*\)$", "", self.latex)).strip("-")
 
     @property
     def owner(self) -> str:

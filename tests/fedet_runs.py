@@ -15,6 +15,6 @@ def run(ctx, **values):
 
 
 def soft_label(labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
-    """q* = (e_y + λ s_div) / (1 + λ ρ), `[B, N]`: the one soft label with the minimiser of `ensemble_loss`."""
+    """q* = (e_y + λ s_div) / (1 + λ ω_div), `[B, N]`: the one soft label with the minimiser of `ensemble_loss`."""
     target = F.one_hot(labels, diversity.shape[-1]) + strength * diversity
     return target / target.sum(-1, keepdim=True)

@@ -44,6 +44,16 @@ def test_another_letter_of_a_paper_and_an_equation_are_left():
 
 def test_a_letter_means_what_it_means_in_that_lesson():
     assert '"the ridge that each client adds"' in links.linked("γ", "10")
-    assert '"exponent of the counts in lesson 09\'s own method"' in links.linked("γ", "09")
-    assert '#rho "dissent' in links.linked("ρ", "04") and '#rho-10 "' in links.linked(r"$\rho$", "10")
+    assert '"exponent of the counts in lesson 09\'s own method"' in links.linked("ζ", "09")
+    assert '#omega_div "dissent' in links.linked("ω_div", "04") and '#rho "the ridge' in links.linked(r"$\rho$", "10")
     assert links.linked("λ", "07") == "λ" and find("λ")
+
+
+def test_a_symbol_means_the_same_in_all_lessons():
+    meanings: dict[str, set[str]] = {}
+    for source in SOURCES.values():
+        for anchor, said in FOUND.findall(source.read_text(encoding="utf-8")):
+            of = re.sub(r"^[A-Z][\w-]*: ", "", said)  # whose symbol it is, where another lesson speaks of it
+            meanings.setdefault(anchor, set()).add(of.split(",")[0])
+    assert not {anchor: said for anchor, said in meanings.items() if len(said) > 1} and len(meanings) > 50
+    assert len({row.base for row in symbols()}) == len(symbols()), "a letter has two rows"

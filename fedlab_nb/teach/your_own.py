@@ -168,7 +168,7 @@ def is_own(method: str) -> bool:
 
 
 def example_runs() -> list[Any]:
-    """Runs of the solution, `counted` with γ = 0.5 under a new name; without it, of the ensemble alone."""
+    """Runs of the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble alone."""
     methods = ["ensemble", *filter(METHODS.__contains__, [GIVEN])]
     outcomes = runs(methods, 1, seeds=MANY, **LOGITS, **{f"{method}.power": 0.5 for method in methods[1:]})
     return [

@@ -19,9 +19,9 @@ class Recipe:
     epoch). `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999
     and eps 1e-8.
 
-    `sam_rho`: ρ of sharpness-aware minimisation (Foret et al., ICLR 2021): the step is taken with the gradient at
-    θ + ρ g/‖g‖; 0: off. `clip_norm`: largest norm of the gradient of a client's whole model, of SAM's where it is on;
-    0: off. `augmentation` of the training images, drawn anew in every epoch (`augment.py`). Wrong values raise
+    `sam_rho`: radius of sharpness-aware minimisation (Foret et al., ICLR 2021): the step is taken with the gradient
+    at θ + sam_rho g/‖g‖; 0: off. `clip_norm`: largest norm of the gradient of a client's whole model, of SAM's where it
+    is on; 0: off. `augmentation` of the training images, drawn anew in every epoch (`augment.py`). Wrong values raise
     UsageError.
     """
 

@@ -34,7 +34,7 @@ def clipped(gradients: Gradients, largest: float, rows: bool) -> list[Tensor]:
 def sharpness_aware(
     slopes: Callable[[], Gradients], parameters: Sequence[Tensor], rho: float, rows: bool, layers: Sequence[Any]
 ) -> Gradients:
-    """SAM's gradient (Foret et al., ICLR 2021, Eq. 3): ∇L(θ + ε), ε = ρ ∇L(θ)/‖∇L(θ)‖, both on the same batch.
+    """SAM's gradient (Foret et al., ICLR 2021, Eq. 3): ∇L(θ + rho ∇L(θ)/‖∇L(θ)‖), both on the same batch.
 
     `slopes()` gives ∇L at `parameters` as they are; they are left as they were. `layers`: batch norms, whose running
     statistics take the batch once, at θ.

@@ -58,7 +58,7 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
     label, agree = int(said.labels[sample]), int((~said.dissent[:, sample]).sum())
     lines.append(
         f"all {len(p)} together say “{label}” with {percent(float(said.distribution[sample, label]))}; {agree} of them "
-        f"say so themselves, ρ = {float(said.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
+        f"say so themselves, ω_div = {float(said.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
     )
     return worked(f"Test sample {sample}, seed {first(panel).settings.seed}, σ² with τ = {heat:g}:", *lines)
 
@@ -93,16 +93,16 @@ def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -
     """The soft label of one public sample, with the numbers filled in; `strength`: λ_div, unless given the run's."""
     strength = first(panel).options["diversity"] if strength is None else strength
     said = votes(first(panel).report.logits, *rule_of(first(panel).options))
-    rho, y = float(said.mass[sample]), int(said.labels[sample])
-    scale, against = 1 + strength * rho, said.diversity[sample]
+    dissent, y = float(said.mass[sample]), int(said.labels[sample])
+    scale, against = 1 + strength * dissent, said.diversity[sample]
     other = int(against.argmax())
     return worked(
-        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ρ = {rho:.2f}, so 1 + λ_div ρ = {scale:.3f}.",
+        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ω_div = {dissent:.2f}, so 1 + λ_div ω_div = {scale:.3f}.",
         f"“{y}” gets (1 + {strength:g} · {float(against[y]):.3f}) / {scale:.3f} = "
         f"{percent((1 + strength * float(against[y])) / scale)}; “{other}”, which the dissenters like best, "
         f"{strength:g} · {float(against[other]):.3f} / {scale:.3f} = "
         f"{percent(strength * float(against[other]) / scale)}; "
-        f"all dissenters together λ_div ρ / (1 + λ_div ρ) = {percent(strength * rho / scale)}.",
+        f"all dissenters together λ_div ω_div / (1 + λ_div ω_div) = {percent(strength * dissent / scale)}.",
     )
 
 

@@ -127,9 +127,9 @@ def grown() -> Card:
     """PFNM at α = 0.1: from everything matched to nothing matched."""
     lines = []
     for words, own in (
-        ("σ = 1, γ = 1", {"sigma": 1.0, "gamma": 1.0}),
-        ("σ = 0.3, γ = 1", {"sigma": 0.3, "gamma": 1.0}),
-        ("γ = 1 000 000 000", {"sigma": 1.0, "gamma": 1e9}),
+        ("noise 1, mass 1", {"sigma": 1.0, "gamma": 1.0}),
+        ("noise 0.3, mass 1", {"sigma": 0.3, "gamma": 1.0}),
+        ("noise 1, mass 1 000 000 000", {"sigma": 1.0, "gamma": 1e9}),
     ):
         outcomes = runs("matching", 0.1, model="mlp1", rule="pfnm", **own)
         units = mean(o.report.neurons for o in outcomes)

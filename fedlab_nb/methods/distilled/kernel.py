@@ -43,7 +43,7 @@ def centred(labels: Tensor, classes: int) -> Tensor:
 
 
 def coefficients(x: Tensor, targets: Tensor, depth: int, ridge: float) -> Tensor:
-    """(K + ρ tr(K)/S I)⁻¹ Y, `[S, C]`, of samples `x [S, ...]` with targets `Y [S, C]`; `ridge` is ρ."""
+    """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of samples `x [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
     return solved(tangent_kernel(x, x, depth), targets, ridge)
 
 
@@ -56,7 +56,7 @@ def solved(kernel: Tensor, targets: Tensor, ridge: float) -> Tensor:
 def inducing_loss(
     support: Tensor, support_targets: Tensor, x: Tensor, targets: Tensor, depth: int, ridge: float
 ) -> Tensor:
-    """½ mean ‖K(x, s) (K(s, s) + ρ tr/S I)⁻¹ Y_s - Y‖², the mean over the samples `x [N, ...]`.
+    """½ mean ‖K(x, s) (K(s, s) + λ_damp tr/S I)⁻¹ Y_s - Y‖², the mean over the samples `x [N, ...]`.
 
     KIP's loss (Nguyen et al., ICLR 2021): how well regression on the `support [S, ...]` answers on `x`. Targets
     `[S, C]` and `[N, C]`.

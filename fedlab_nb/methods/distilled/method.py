@@ -5,7 +5,7 @@ After FedD3 (Song et al., 2022, arXiv 2208.11311) and FedSD2C (Zhang, Liu, Wang,
 Clients: for each class that client k holds, m images (fewer if it has fewer): `random` samples; centres of `kmeans`;
 kernel inducing points, `kip` (Nguyen et al., ICLR 2021, FedD3's method), images X_s that make
 
-    ½ mean ‖K(X, X_s) (K(X_s, X_s) + ρ tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
+    ½ mean ‖K(X, X_s) (K(X_s, X_s) + λ_damp tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
 
 small, K the tangent kernel of a ReLU perceptron; or `crops`, FedSD2C as far as it goes without its autoencoder.
 Link: the images and their labels go up, 4 (p + 1) bytes each with p pixels. Nothing comes down, except that clients
@@ -13,8 +13,8 @@ that train a network for `crops` get the initial model first, as in the other me
 Server: trains a network on the union of the images, or solves one kernel regression on it.
 
 Departures: FedD3 has a kernel of depth 4, a rate of 0.004, up to 3,000 steps until 99.9 % of a client's samples are
-right, ρ = 1e-6 and 10 images a client; here steps, depth and ρ are knobs, m counts images a class, and pixels stay in
-[0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent vectors of
+right, λ_damp = 1e-6 and 10 images a client; here steps, depth and λ_damp are knobs, m counts images a class, and
+pixels stay in [0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent vectors of
 SDXL's autoencoder (see `crops.py`).
 
 KIP is often worse than random images for a network: they are fitted to the kernel, and a client with three classes

@@ -27,7 +27,7 @@ class DistilledReport(Report):
 class KernelModel(GlobalModel):
     """Kernel ridge regression on the images `x [S, ...]` with labels `y [S]`.
 
-    Scores `[N, C]` are K(·, x) (K + ρ tr(K)/S I)⁻¹ (one-hot - 1/C); features are the kernel values `[N, S]`.
+    Scores `[N, C]` are K(·, x) (K + λ_damp tr(K)/S I)⁻¹ (one-hot - 1/C); features are the kernel values `[N, S]`.
     """
 
     score_kind = "regression"

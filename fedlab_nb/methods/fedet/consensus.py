@@ -5,12 +5,12 @@ For one public sample x, with s_k(x) in the simplex the softmax output of client
     ω_k(x) = σ²_k(x) / Σ_j σ²_j(x)        σ²: variance over the C entries; a peaked output counts more
     s(x)   = Σ_k ω_k(x) s_k(x)                   y_s(x) = argmax s(x), a tie to the lowest class
     S_div  = clients whose own top class is not y_s(x)
-    s_div  = Σ_{k in S_div} ω_k(x) s_k(x)        sums to ρ(x) ≤ 1, the dissent mass
+    s_div  = Σ_{k in S_div} ω_k(x) s_k(x)        sums to ω_div(x) ≤ 1, the dissent mass
     loss   = -log p_{y_s} + λ_div Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
 
-Up to a constant that is (1 + λ_div ρ) times the cross-entropy with the soft label (e_y + λ_div s_div) / (1 + λ_div ρ):
-label smoothing whose shape the dissenters choose and whose strength grows with their number. For λ_div < 1 it never
-overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
+Up to a constant that is (1 + λ_div ω_div) times the cross-entropy with the soft label
+(e_y + λ_div s_div) / (1 + λ_div ω_div): label smoothing whose shape the dissenters choose and whose strength grows with
+their number. For λ_div < 1 it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
 
 Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
@@ -46,7 +46,7 @@ class Consensus:
     distribution: Tensor  # s(x), [B, C]
     labels: Tensor  # y_s(x), [B]
     dissent: Tensor  # whether client k is in S_div(x), [m, B] bool
-    mass: Tensor  # ρ(x), [B]
+    mass: Tensor  # ω_div(x), [B]
     diversity: Tensor  # s_div(x), [B, C]
 
     @property

@@ -74,7 +74,7 @@ def test_exercise_2(answer, state):
 
 
 def test_exercise_2_is_what_the_target_says():
-    against = torch.tensor([[0.0, 0.4, 0.2]], dtype=torch.float64)  # ρ = 0.6
+    against = torch.tensor([[0.0, 0.4, 0.2]], dtype=torch.float64)  # ω_div = 0.6
     q = soft_label(torch.tensor([0]), against, 0.5)
     assert lesson.q2.problem.check(100 * q[0, 1:].sum().item()).state == "right"
 
@@ -168,7 +168,7 @@ def test_target_for_one_is_the_soft_label(panel):
     said = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
     q = soft_label(said.labels, said.diversity, 0.5)[3]
     y, rho = int(said.labels[3]), float(said.mass[3])
-    assert f"y = “{y}”, ρ = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
+    assert f"y = “{y}”, ω_div = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
     assert f"= {100 * 0.5 * rho / (1 + 0.5 * rho):.0f} %" in text
     assert "λ_div = 0.05: " in repr(lesson.target_for_one(panel))  # the run's
 

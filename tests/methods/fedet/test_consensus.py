@@ -98,7 +98,7 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
         rest.append(whole - (1 + strength * said.mass) * F.cross_entropy(student, q, reduction="none"))
     torch.testing.assert_close(*rest)  # does not depend on the student
     assert said.mass.max() > 0.3
-    # The dissenters' share of the target: q* without its part on e_y. At most (ρ = 1) 4.8 or 33 per cent.
+    # The dissenters' share of the target: q* without its part on e_y. At most (ω_div = 1) 4.8 or 33 per cent.
     share = (q - F.one_hot(said.labels, N) / (1 + strength * said.mass)[:, None]).sum(-1)
     torch.testing.assert_close(share, strength * said.mass / (1 + strength * said.mass))
     assert share.max() < {0.05: 0.048, 0.5: 0.334}[strength]
@@ -115,7 +115,7 @@ def test_f7_below_one_the_dissenters_never_overrule():
 def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
     said = consensus(logits())
     rho = said.mass
-    # The least value over all students is at p = s_div / ρ, and is ρ log ρ.
+    # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
     student = (said.diversity / rho[:, None]).log()
     least = ensemble_loss(student, said.labels, said.diversity, 1.0) - F.cross_entropy(
         student, said.labels, reduction="none"

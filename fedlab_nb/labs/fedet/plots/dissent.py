@@ -17,8 +17,8 @@ Samples = tuple[np.ndarray, np.ndarray, np.ndarray]
 def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who: str = "all test samples") -> Picture:
     """Two charts over test samples whose labels are known here and nowhere in the method.
 
-    runs {seed: (ρ [B], whether the consensus is right [B], whether the server is [B])}
-    threshold: answer only where ρ is at most this;   who: which samples
+    runs {seed: (ω_div [B], whether the consensus is right [B], whether the server is [B])}
+    threshold: answer only where ω_div is at most this;   who: which samples
     """
     mass, right, _ = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
     shares = {name: np.array([thirds(run[0], run[i]) for run in runs.values()]) for i, name in enumerate(BARS, 1)}
@@ -35,7 +35,7 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
                 left.plot(places, row, "o", ms=3.5, color=INK, alpha=0.5)
             for x, value in zip(places, heights, strict=True):
                 left.text(x, 0.02, f"{100 * value:.0f}", ha="center", fontsize=9.5, fontweight="bold", color=written)
-        dress(left, title="Right answers, by thirds of ρ", grid="y")
+        dress(left, title="Right answers, by thirds of the dissent", grid="y")
         left.set_xticks(range(3), [name.replace(" ", "\n") for name in THIRDS])
         percent_axis(left, top=1.2, ticks=FIFTHS)
         legend(left, loc="upper right", ncol=2)
@@ -46,7 +46,7 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
         if accuracy is not None:
             ax.plot([share], [accuracy], "o", ms=9, color=SECOND, mec="white", clip_on=False, zorder=4)
             ax.annotate(
-                f"ρ ≤ {threshold:.2f}", (share, accuracy), xytext=(10, 10), textcoords="offset points",
+                f"dissent ≤ {threshold:.2f}", (share, accuracy), xytext=(10, 10), textcoords="offset points",
                 ha="left", fontsize=9.5, color=SECOND, bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1},
             )  # fmt: skip
         percent_axis(ax, "x")
@@ -55,10 +55,10 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
     sentence = f"The consensus is right for {percent(consensus[0])} of the third with the least dissent and "
     sentence += f"{percent(consensus[2])} of the third with the most{area}. "
     if accuracy is None:
-        sentence += f"No sample has ρ ≤ {threshold:.2f}."
+        sentence += f"No sample has a dissent ≤ {threshold:.2f}."
     else:
         sentence += (
-            f"Answering only at ρ ≤ {threshold:.2f}: {percent(share)} answered, {percent(accuracy)} of them right."
+            f"Answering only at a dissent ≤ {threshold:.2f}: {percent(share)} answered, {percent(accuracy)} of them right."
         )
     each = ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
     alt = f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): {each}; and "

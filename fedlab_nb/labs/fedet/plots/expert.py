@@ -65,7 +65,7 @@ class Sample:
         text = (
             f"{capital(self.name)}: the consensus is {self.top(self.consensus)} ({percent(self.consensus.max())}); "
             f"{follow} of {plural(len(self.members), 'client')} follow{'s' * (follow == 1)} it, "
-            f"dissent ρ = {self.weights[self.dissent].sum():.2f}"
+            f"dissent ω_div = {self.weights[self.dissent].sum():.2f}"
         )
         if self.truth is not None:
             right = "right" if self.truth == self.label else f"wrong, it is “{self.names[self.truth]}”"

@@ -78,13 +78,13 @@ def _dissenters(
 
 
 def _shares(ax, mass: np.ndarray, share: np.ndarray, sample: int, strength: float) -> None:
-    """λ_div ρ / (1 + λ_div ρ) against ρ, a dot a sample, under the most that λ_div allows."""
+    """λ_div ω_div / (1 + λ_div ω_div) against ω_div, a dot a sample, under the most that λ_div allows."""
     grid = np.linspace(0, max(1.0, float(mass.max())), 60)
     ax.plot(grid, strength * grid / (1 + strength * grid), color=QUIET, lw=1.2)
     ax.scatter(mass, share, s=16, color=ACCENT, alpha=0.35, lw=0)
     ax.plot([mass[sample]], [share[sample]], "D", ms=8, color=SECOND, mec="white", clip_on=False)
     most = strength / (1 + strength)
     level_line(ax, most, f"at most {percent(most)}", left=True, lift=0.01 * most, size=9)
-    dress(ax, title="Dissenters' share", x="dissent mass ρ", y="", grid="both")
+    dress(ax, title="Dissenters' share", x="dissent mass ω_div", y="", grid="both")
     ax.set_xlim(0, grid[-1] * 1.02)
     percent_axis(ax, top=max(0.06, most * 1.25))
