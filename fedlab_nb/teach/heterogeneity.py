@@ -24,17 +24,22 @@ NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble"
 
 
 # ------------------------------------------------------------------------------------------------------ worked numbers
-def effective_classes(alpha: float, clients: int = 10) -> float:
-    """Mean effective number of classes of a client, over the lesson's seeds."""
-    skews = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).skew for seed in range(SEEDS)]
-    return mean(skew.effective_classes for skew in skews)
+def largest_share(alpha: float, clients: int = 10) -> float:
+    """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
+    made = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts for seed in range(SEEDS)]
+    return 100 * mean(float((counts.amax(0) / counts.sum(0)).mean()) for counts in made)
 
 
 def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Sheet:
-    """Who holds what for each α, side by side."""
-    made = {f"α = {alpha:g}": federate(DATASET, alpha=alpha, clients=clients, seed=seed) for alpha in alphas}
-    skew = {name: replace(of, note="") for name, of in made.items()}  # the skew alone, without how it was drawn
-    return Sheet({name: partition(of, setting=f"{DATASET}, {name}, {clients} clients") for name, of in skew.items()})
+    """Who holds what for each α, side by side; the titles give the skew as numbers."""
+    pictures = {}
+    for alpha in alphas:
+        made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
+        skew = made.skew
+        title = f"α = {alpha:g} (skew {skew.jensen_shannon:.2f}, effective classes {skew.effective_classes:.1f})"
+        of = replace(made, note="")  # the skew alone, without how it was drawn
+        pictures[title] = partition(of, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
+    return Sheet(pictures)
 
 
 def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:

@@ -252,6 +252,11 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
     assert asked and not open_guesses
 
 
+def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
+    panels = [hidden for step, hidden in steps(SOURCES[0]) if step == "panel"]
+    assert panels and all("stored" in hidden for hidden in panels)
+
+
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
 def test_code_does_not_give_the_answer_away(source):
     for code in FENCE.findall(source.read_text()):

@@ -204,7 +204,7 @@ def test_what_the_lesson_says_holds():
     assert score(even, "fedavg") > score(skewed, "fedavg") + 40
     assert lesson.after_restarting() == lesson.RESTARTS[2]
     assert score(restarted, "ensemble") > 80
-    assert lesson.effective_classes(0.1) < 4 < 9 < lesson.effective_classes(100)
+    assert 10 < lesson.largest_share(100) < 14 < 20 < lesson.largest_share(1) < 50 < lesson.largest_share(0.1)
     uploads = {o.bytes_up for o in skewed if o.method != "local"}
     assert len(uploads) == 1
 

@@ -97,7 +97,8 @@ def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -
     scale, against = 1 + strength * dissent, said.diversity[sample]
     other = int(against.argmax())
     return worked(
-        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ω_div = {dissent:.2f}, so 1 + λ_div ω_div = {scale:.3f}.",
+        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ω_div = {dissent:.2f}, so "
+        f"1 + λ_div ω_div = {scale:.3f}.",
         f"“{y}” gets (1 + {strength:g} · {float(against[y]):.3f}) / {scale:.3f} = "
         f"{percent((1 + strength * float(against[y])) / scale)}; “{other}”, which the dissenters like best, "
         f"{strength:g} · {float(against[other]):.3f} / {scale:.3f} = "

@@ -68,7 +68,7 @@ def temperature_curves(outcome: Outcome) -> tuple[list[float], list[float], dict
 
 # -------------------------------------------------------------------------------------------------------------- dissent
 def by_dissent(outcome: Outcome, klass: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of test samples (of class `klass`, if there are any): ω_div, and whether the consensus and the server are right."""
+    """Of test samples (of class `klass`, if there are any): dissent, whether the consensus is right, and the server."""
     said, truth = votes_on_test(outcome, *rule_of(outcome.options))
     rows = truth == klass if klass is not None and bool((truth == klass).any()) else truth >= 0
     student = torch.as_tensor(outcome.report.test_student).argmax(1)

@@ -49,9 +49,18 @@ def likenesses() -> Card:
 
 
 # ------------------------------------------------------------------------------------------------------ the bill
-def ratio(panel: Panel) -> float:
-    """One client's bytes as a multiple of one-shot learning, as the ledger counted them."""
-    return round(first(panel).report.bytes["ratio"], 1)
+def ratio(panel: Panel, clients: int | None = None) -> float:
+    """One client's bytes as a multiple of one-shot learning: as the ledger counted them, or with so many `clients`."""
+    parts = with_clients(panel, clients)
+    return round(sum(parts) / parts[0], 1)
+
+
+def with_clients(panel: Panel, clients: int | None = None) -> tuple[int, int, int]:
+    """One client's bytes for its own model, the ensemble and the rounds. The ledger counted them; the last two grow
+    with the number of clients (λ has a number for each client and class)."""
+    counted, here = bytes_by_part(first(panel).ledger, 0), first(panel).settings.clients
+    clients = clients or here
+    return counted[OWN], counted.get(ENSEMBLE, 0) * clients // here, counted.get(ROUNDS, 0) * clients // here
 
 
 def price(panel: Panel) -> Card:
@@ -62,10 +71,13 @@ def price(panel: Panel) -> Card:
     own, q, rounds = parts[OWN], report.aggregator_parameters, options["rounds"]
     nn = 10 * clients * 40 + 40 + 40 * 10 + 10
     here = formulas.fens_bytes(own // 8, clients, nn, 500) / own
+    twice = with_clients(panel, 2 * clients)
     return worked(
         f"Here, counted by the ledger: model down and up {own:,} bytes, {clients} models of {options['bits']} bits "
         f"down {parts.get(ENSEMBLE, 0):,}, the aggregator 2 · 4 · {q} · {rounds} = {parts.get(ROUNDS, 0):,}. Together "
         f"{measured:,} = {measured / own:.2f} × one-shot.",
+        f"With {2 * clients} clients: {' + '.join(f'{part:,}' for part in twice)} = {sum(twice):,} = "
+        f"{sum(twice) / own:.2f} × one-shot.",
         f"The paper's CIFAR-10 setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
         f"{PAPER['rounds']} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
         f"Our small network with {clients} clients, and the paper's aggregator (q = {nn}) and rounds (T = 500): "

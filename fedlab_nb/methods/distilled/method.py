@@ -14,8 +14,8 @@ Server: trains a network on the union of the images, or solves one kernel regres
 
 Departures: FedD3 has a kernel of depth 4, a rate of 0.004, up to 3,000 steps until 99.9 % of a client's samples are
 right, λ_damp = 1e-6 and 10 images a client; here steps, depth and λ_damp are knobs, m counts images a class, and
-pixels stay in [0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent vectors of
-SDXL's autoencoder (see `crops.py`).
+pixels stay in [0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent
+vectors of SDXL's autoencoder (see `crops.py`).
 
 KIP is often worse than random images for a network: they are fitted to the kernel, and a client with three classes
 does not keep what tells them from the other seven.

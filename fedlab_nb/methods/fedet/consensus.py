@@ -10,7 +10,8 @@ For one public sample x, with s_k(x) in the simplex the softmax output of client
 
 Up to a constant that is (1 + λ_div ω_div) times the cross-entropy with the soft label
 (e_y + λ_div s_div) / (1 + λ_div ω_div): label smoothing whose shape the dissenters choose and whose strength grows with
-their number. For λ_div < 1 it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
+their number. For λ_div < 1 it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for
+λ_div.)
 
 Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.

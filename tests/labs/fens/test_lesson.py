@@ -5,6 +5,7 @@ import pytest
 import torch
 from toy_outcomes import toy
 
+from fedlab_nb.comm import formulas
 from fedlab_nb.declared import declared
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fens import build, lesson
@@ -69,8 +70,6 @@ def test_exercise_2(answer, state):
 
 
 def test_exercise_2_is_what_the_formula_says():
-    from fedlab_nb.comm import formulas
-
     ratio = formulas.fens_ratio(10**6, 50, 0, 0)
     assert 7 < ratio == 7.25 < lesson.q2.problem.right_answer
 
@@ -184,6 +183,8 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
     assert f"Together {max(map(sum, traffic.values())):,} =" in text
     assert "= 4.3566." in text and "2 · 4 · 100 · 20 = 16,000" in text
     assert lesson.ratio(panel) == round(max(map(sum, traffic.values())) / (2 * 4 * 6570), 1)
+    for_20 = formulas.fens_ratio(6570, 20, 10 * 20, 20)  # without the scales of quantised tensors, some per cent
+    assert for_20 < lesson.ratio(panel, clients=20) < for_20 + 0.2
 
 
 def test_the_panels_work_can_be_called_for(panel):

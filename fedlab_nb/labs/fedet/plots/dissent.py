@@ -57,9 +57,8 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
     if accuracy is None:
         sentence += f"No sample has a dissent ≤ {threshold:.2f}."
     else:
-        sentence += (
-            f"Answering only at a dissent ≤ {threshold:.2f}: {percent(share)} answered, {percent(accuracy)} of them right."
-        )
+        said = f"{percent(share)} answered, {percent(accuracy)} of them right."
+        sentence += f"Answering only at a dissent ≤ {threshold:.2f}: {said}"
     each = ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
     alt = f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): {each}; and "
     alt += f"accuracy against the share of samples answered, {percent(share)} at the threshold {threshold:.2f}."
