@@ -191,8 +191,8 @@ def test_its_work_is_counted():
 
 
 @pytest.mark.slow
-def test_less_noise_is_better_and_all_of_it_beats_averaging():
+def test_less_noise_is_better_and_without_noise_it_beats_averaging():
     setting = {"alpha": 0.1, "clients": 10, "seed": 100, "seeds": 3}
     plain, averaged = compare("fedkt", **setting).mean("fedkt"), compare("fedavg", **setting).mean("fedavg")
     noisy = {g: compare("fedkt", privacy="server", gamma=g, **setting).mean("fedkt") for g in (0.1, 0.5)}
-    assert plain >= averaged + 0.05 and noisy[0.1] <= noisy[0.5] - 0.05 and noisy[0.5] < plain
+    assert plain >= averaged + 0.10 and noisy[0.1] <= noisy[0.5] - 0.10 and noisy[0.5] < plain - 0.05

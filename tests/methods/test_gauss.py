@@ -148,4 +148,5 @@ def test_a_finer_picture_of_a_class_is_better_and_all_are_far_above_the_ensemble
     frozen = {"gauss.features": features, "alpha": 0.1, "seed": seed}
     found = [run("gauss", **frozen, **{"gauss.head": head}).accuracy for head in ORDER]
     assert found == sorted(found) and len(set(found)) == 4
-    assert found[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + 0.15
+    ahead = 0.15 if seed == 103 else 0.20  # the docstring says so
+    assert found[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead
