@@ -83,6 +83,15 @@ def whole_width(a, b):
     return mean, 2 * half
 
 
+def half_first(a, b):
+    mean, half = paired_band(a, b)
+    return half, mean
+
+
+def no_factor(a, b):
+    return variant(a - b, factor=1)
+
+
 def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
     """Accuracies of two methods on 3 to 10 seeds, in per cent: a seed is easy or hard for both, as in a federation."""
     stream, made = np.random.default_rng(8), []
@@ -95,6 +104,6 @@ def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
 SLIPS = {
     "ddof": ddof_0, "normal": normal, "normal_rounded": normal_rounded, "degrees": n_degrees, "root": no_root,
     "whole_n": whole_n, "one_sided": one_sided, "unpaired": unpaired, "unpaired_few": unpaired_few, "turned": turned,
-    "absolute": absolute, "ends": ends, "whole_width": whole_width,
+    "absolute": absolute, "ends": ends, "whole_width": whole_width, "half_first": half_first, "no_factor": no_factor,
 }  # fmt: skip
 BAND = Build("paired_band", paired_band, hidden_inputs, SLIPS)

@@ -83,6 +83,13 @@ def longer(runs):
     return runs
 
 
+def noisy(method, accuracies, sent):
+    """One run a seed, of these accuracies."""
+    return [outcomes(0.1, **{method: (accuracy, sent)})[seed] for seed, accuracy in enumerate(accuracies)]
+
+
+# federations that are far apart, and easy or hard for all methods alike: only their differences are clear
+NOISY_PAIR = noisy("ensemble", (0.3, 0.5, 0.7), 100) + noisy("fedlpa", (0.4, 0.6, 0.8), 200)
 TWO = outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400))
 
 
@@ -100,6 +107,15 @@ TWO = outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400))
         ([o for o in outcomes(0.1, **THREE) if o.settings.seed < 2], "wrong", "no method with 3 seeds"),
         (outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400)) + outcomes(1, fedlpa=(0.8, 200)), "wrong", "fewer"),
         (outcomes(0.1, local=(0.3, 0), ensemble=(0.5, 100), fens=(0.9, 400)), "wrong", "fewer than three"),
+        # a higher mean is not enough: the band of the differences, seed by seed, must lie above zero
+        (
+            TWO + noisy("fedlpa", (0.45, 0.58, 0.53), 200),
+            "wrong",
+            "not clear: FedLPA − Ensemble (FedENS) +2 ± 16 points",
+        ),
+        (NOISY_PAIR + noisy("fens", (0.55, 0.75, 0.95), 400), "right", "FedLPA (200 B, 60 %), FENS (400 B, 75 %)"),
+        (outcomes(0.1, **THREE, coboosting=(0.8, 150)), "right", "Co-Boosting (150 B"),  # FedLPA gains nothing on it
+        (outcomes(0.1, **THREE, coboosting=(0.95, 100)), "wrong", "FENS − Co-Boosting -5 ± 0 points"),
     ],
 )
 def test_exercise_3(runs, state, words):

@@ -39,6 +39,7 @@ WORDS = {
     "root": "spread of single seeds", "whole_n": "You divided by the number of seeds.", "one_sided": "97.5 % point",
     "unpaired": "different seeds", "unpaired_few": "different seeds", "turned": "b − a", "absolute": "Keep their signs",
     "ends": "two ends", "whole_width": "half of it",
+    "half_first": "The mean comes first", "no_factor": "standard error alone",
 }  # fmt: skip
 
 
