@@ -1,5 +1,6 @@
 """The capstone's two pictures: what the server sees of a federation, and the tries against the byte budget."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,9 @@ from .series import Series, finished
 from .style import QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
 from .words import data_size, listed, plural, tabled
+
+TOP = 1.03  # of the axis of accuracies
+LINE = 0.006  # half the width of a line, in parts of the axes
 
 
 def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
@@ -51,8 +55,13 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
             point = ax.plot([x], [s.mean], marker, ms=8, color=hue, mfc=inside, mew=1.6)[0]
             mark(point, s.says, method=s.held_as)
         bytes_axis(ax, [budget, *(s.total for s in done if s.total)], pad=2.5)
-        percent_axis(ax, "y", 1.03)
-        name_points(ax, done)
+        percent_axis(ax, "y", TOP)
+        low, high = ax.get_xlim()
+        across = [math.log(max(x, low) / low) / math.log(high / low) for x in (budget, *(s.total for s in done))]
+        bands = [(x, s.ends) for x, s in zip(across[1:], done, strict=True) if s.ends]
+        lines = [(x - LINE, x + LINE, ends[0] / TOP, ends[1] / TOP) for x, ends in bands]
+        word = (across[0], across[0] + 0.1, 0.0, 0.05)
+        name_points(ax, done, [(across[0] - LINE, across[0] + LINE, 0.0, 1.0), word, *lines])
     within = [s for s in done if s.total <= budget]
     if not done:
         text = "No try yet."

@@ -16,6 +16,7 @@ ROWS = 24  # more phases than this are drawn as totals; the table still has them
 # Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
 SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
 SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
+Box = tuple[float, float, float, float]  # left, right, bottom, top
 BEFORE = {"left": 0, "center": 0.5, "right": 1}  # how much of a name stands before where it is put
 
 
@@ -81,15 +82,18 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
     name_points(ax, shown)
 
 
-def name_points(ax: Axes, series: Sequence[Series]) -> None:
-    """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured."""
+def name_points(ax: Axes, series: Sequence[Series], besides: Sequence[Box] = ()) -> None:
+    """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured.
+
+    besides: what labels keep away from beside points and each other, in parts of the axes
+    """
     low, high = ax.get_xlim()
     font = 9 if len(series) <= 10 else 7.5
     inches = ax.get_position().width * ax.figure.get_figwidth()
     tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
     tops = ax.get_ylim()[1]
     places = [(math.log(max(s.total, low) / low) / math.log(high / low), s.mean / tops) for s in series]
-    taken = [(x - dot, x + dot, y - dot, y + dot) for x, y in places]
+    taken = [*besides, *((x - dot, x + dot, y - dot, y + dot) for x, y in places)]
     for s, (x, y) in zip(series, places, strict=True):
         width, boxes = wide * len(s.name), {}
         for side, right, up in SIDES:
@@ -100,7 +104,7 @@ def name_points(ax: Axes, series: Sequence[Series]) -> None:
         ax.text(*at, s.name, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
 
 
-def cost(box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]) -> float:
+def cost(box: Box, taken: Sequence[Box]) -> float:
     """How much of `box` is covered by others or lies outside the axes."""
     left, right, bottom, top = box
     area = 0.0

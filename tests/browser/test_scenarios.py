@@ -307,3 +307,31 @@ def test_build_exercise(page, lab, course):
         page.keyboard.press("Shift+Enter")
         check.click()
         page.locator(f".fl-card-{card}", has_text=words).wait_for()
+
+
+def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
+    """Real runs on a hidden federation: two tries, a refusal, the submission, its page, three files."""
+    code = "from fedlab_nb.teach import capstone as lesson\nlesson.case('OAK', name='Ada').form()"
+    open_notebook(page, lab, small(course, "capstone", code))
+    run_all(page)
+    page.get_by_label("Method").select_option(label="AFL")
+    press = {words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")}
+    for number, settings in enumerate(("", "gamma=2"), start=1):
+        page.get_by_label("Settings").fill(settings)
+        press["Try"].click()
+        page.locator(".fl-card", has_text=f"Try {number}: AFL").wait_for()
+    page.get_by_label("Choice").select_option(label="2: AFL (gamma = 2)")
+    press["Submit"].click()
+    page.locator(".fl-card-wrong", has_text="Your argument has 0 letters").wait_for()
+    assert page.get_by_text("Test accuracy").count() == 0  # nothing was opened
+    why = "Both tries are alike, and AFL costs few bytes."
+    page.get_by_label("Argument").fill(why)
+    press["Submit"].click()
+    page.locator(".fl-card-right", has_text="First submission: the test images were opened once").wait_for()
+    page.get_by_role("heading", name="Capstone OAK: Ada").wait_for()
+    assert page.locator("blockquote").inner_text() == why
+    assert page.locator("tr", has_text="AFL").count() == 2 and page.get_by_text("Test accuracy").count() == 1
+    page.get_by_role("button", name="Save the report").click()
+    page.locator(".fl-card-right", has_text="Written to reports/capstone_OAK_Ada_1.md").wait_for()
+    saved = sorted(path.suffix for path in (course / "reports").iterdir())
+    assert saved == [".html", ".jsonl", ".md"] and why in (course / "reports/capstone_OAK_Ada_1.md").read_text()

@@ -9,6 +9,8 @@ import pytest
 from fedlab_nb.comm import Ledger
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
+from fedlab_nb.plots.capstone import tried
+from fedlab_nb.plots.series import Series
 from fedlab_nb.teach import capstone, view
 from fedlab_nb.teach.capstone import desk, hidden
 from fedlab_nb.teach.capstone.form import CaseForm
@@ -138,6 +140,22 @@ def test_test_accuracy_is_nowhere_before_a_submission(case):
     assert "43.2" in " ".join(shown) or "0.432" in " ".join(shown)
     assert not any(words in " ".join(shown) for words in ("98.8", "98.9", "99 ±", "0.987", "0.988", "0.989"))
     assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
+
+
+def test_no_label_crosses_the_line_of_the_budget():
+    """Bytes of one network and of many, at both sides of the line; sizes as they are drawn."""
+    rows = [
+        Series("Ensemble (FedENS)", detail="try 2", accuracies={0: 0.2, 1: 0.3, 2: 0.22}, up=52_560, method="ensemble"),
+        Series("FedAvg, one round", detail="try 1", accuracies={0: 0.1, 1: 0.2, 2: 0.12}, up=52_560, method="fedavg"),
+        Series("AFL", detail="try 3", accuracies={0: 0.57, 1: 0.58, 2: 0.56}, up=11_200, method="afl"),
+        Series("FedAvg, T rounds", detail="try 4", accuracies={0: 0.8, 1: 0.7, 2: 0.7}, up=190_000, method="fens"),
+    ]
+    figure = tried(rows, 184_000, code="OAK").figure
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    line = ax.transData.transform((184_000, 0))[0]
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip() != "budget"]
+    assert len(boxes) == 4 and all(box.x1 < line or box.x0 > line for box in boxes)
 
 
 def test_what_a_capstone_does_not_allow(case, runs):
@@ -286,6 +304,8 @@ def test_settings_as_they_are_typed():
     ("exercise", "answer", "state"),
     [
         (capstone.q1, None, "unattempted"), (capstone.q1, "52 560 bytes", "right"), (capstone.q1, 26280, "wrong"),
+        (capstone.q1, "52.6 kB", "right"),
+        (capstone.q2, "2.53 percentage points", "right"), (capstone.q2, "2,5 pp", "right"),
         (capstone.q1, 13140, "wrong"), (capstone.q2, "2.5", "right"), (capstone.q2, "2.53 points", "right"),
         (capstone.q2, 6.32, "wrong"), (capstone.q2, "", "unattempted"),
     ],

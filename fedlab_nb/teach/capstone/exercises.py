@@ -11,7 +11,7 @@ from ..exercises import exercises
 from ..view import Card, worked
 
 if TYPE_CHECKING:
-    from .case import Case
+    from .desk import Case
 
 FIRST = ("fedavg", "ensemble", "afl")  # the lesson's own tries
 TITLES = [METHODS[name].info.title for name in FIRST]
