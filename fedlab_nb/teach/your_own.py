@@ -19,11 +19,9 @@ from ..study import Outcome, compare, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import LOGITS, MANY, accuracies, alike, percent, runs, said, title
+from .runs import ALPHA, LOGITS, MANY, accuracies, alike, runs, said, title
 from .view import Card, worked
 from .your_own_build import SUMS
-
-__all__ = ["percent"]  # used by the notebook, made elsewhere
 
 
 def scratch(name: str) -> str:
@@ -128,6 +126,13 @@ def _gap_words(method: str, other: str, alpha: float) -> str:
     of = statistics.difference(accuracies(outcomes, method), accuracies(outcomes, other))
     word = significance(of, clear="clear" if of.mean > 0 else "clearly worse")
     return f"α = {alpha:g}: {method} − {other} = {in_points(of)} ({MANY} seeds): {word}."
+
+
+def wins(method: str, other: str, alpha: float = ALPHA, seeds: int = MANY) -> int:
+    """In how many federations, of that many seeds, `method` is more accurate; the ensemble is the mean of logits."""
+    outcomes = runs([method, other], alpha, seeds=seeds, **(LOGITS if other == "ensemble" else {}))
+    own, others = accuracies(outcomes, method), accuracies(outcomes, other)
+    return sum(own[seed] > others[seed] for seed in own)
 
 
 def reality(method: str = "counted") -> Card:

@@ -192,3 +192,16 @@ def test_own_clients_are_said_with_what_they_hold():
     card = str(lesson.own_clients(arrays, seeds=1))
     assert "north: 20 samples, 100 % of them of class 0" in card and "south: 40 samples, 25 % of them" in card
     assert "FedAvg" in card
+
+
+def test_federations_in_which_a_method_is_ahead(monkeypatch):
+    shares = {"mine": (0.5, 0.6, 0.7), "ensemble": (0.4, 0.6, 0.9)}
+    asked = {}
+
+    def made(methods, alpha, **settings):
+        asked.update(settings, alpha=alpha)
+        return [toy(m, share, settings={"seed": seed}) for m in methods for seed, share in enumerate(shares[m])]
+
+    monkeypatch.setattr(lesson, "runs", made)
+    assert lesson.wins("mine", "ensemble") == 1
+    assert asked == {"alpha": 0.1, "seeds": 10, "ensemble.rule": "logits"}
