@@ -11,7 +11,7 @@ from ..errors import parsed
 LARGEST = 1e30  # infinite and undefined numbers are no answers
 PER_CENT = ("%", "percent", "per cent")
 BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
-NAMED = r"(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥ ]*"  # λ = or T ≥ or > or nothing
+NAMED = r"(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*"  # λ = or T ≥ or > or × or nothing
 TYPED = re.compile(NAMED + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
 POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5

@@ -100,7 +100,8 @@ def heads() -> Card:
         for h, words in names.items()
     ]
     own = runs("afl")
-    return worked(*lines, f"AFL, least squares: {mean_of(own, 'afl'):.0f} %, {data_size(up_of(own))} up")
+    last = f"AFL, least squares: {mean_of(own, 'afl'):.0f} %, {data_size(up_of(own))} up"
+    return worked(*lines, last, f"Bytes of one client; means of {SEEDS} seeds.")
 
 
 def up_of(outcomes: Sequence[Outcome]) -> float:
@@ -183,7 +184,7 @@ def glyphs() -> Card:
     for words, knobs in settings:
         outcome = runs("afl", seeds=1, dataset=GLYPHS, **knobs)[0]
         lines.append(f"{words}: {percent(outcome.accuracy)}, {data_size(up_of([outcome]))} up")
-    return worked(*lines)
+    return worked(*lines, "α = 0.1, seed 0. Bytes of one client.")
 
 
 def on_glyphs() -> float:

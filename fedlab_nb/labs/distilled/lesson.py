@@ -16,10 +16,11 @@ from ...data import load
 from ...declared import declared
 from ...methods.distilled.kernel import BIASES, WEIGHTS, tangent_kernel
 from ...plots import Picture
-from ...plots.words import data_size, plural
+from ...plots.words import data_size, plural, points, significance
 from ...plots.words import percent as share_words
 from ...study import Outcome, Outcomes
-from ...teach.runs import CLIENTS, DATASET, SEEDS, percent, runs
+from ...study.statistics import band
+from ...teach.runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
 from ...teach.view import Card, worked
 from . import clusters
 from .clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances
@@ -135,14 +136,15 @@ def grid_picture(spacing: float = 10.0) -> Picture:
     return two_grids(grids(spacing), spacing)
 
 
-def better_grid(spacing: float = 10.0, seeds: int = 5) -> str:
+def better_grid(spacing: float = 10.0, seeds: int = MANY) -> str:
     """Which of WHERE k-FED is better on, on average."""
     few, all_ = (mean(list(grids(spacing, s).values())[i].accuracy for s in range(seeds)) for i in (0, 1))
     return WHERE[2] if abs(few - all_) < 0.01 else WHERE[0] if few > all_ else WHERE[1]
 
 
-def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = 5) -> Card:
-    """Points in the right cluster, for two distances between the Gaussians, and by k-means with all points together."""
+def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = MANY) -> Card:
+    """Points in the right cluster, for two distances between the Gaussians, and by k-means with all points together;
+    the difference between the two kinds of clients with its band."""
     lines = []
     for spacing in spacings:
         made = [grids(spacing, seed) for seed in range(seeds)]
@@ -150,10 +152,13 @@ def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = 5) -> 
         for words, start in {"one start": (1, False), "ten starts, far apart": (10, True)}.items():
             shares = [in_one_place(next(iter(of.values())), *start, seed=seed) for seed, of in enumerate(made)]
             said.append(f"in one place with {words} {share_words(mean(shares))}")
+        few, some = ([list(of.values())[i].accuracy for of in made] for i in (0, 1))
+        gap = band([a - b for a, b in zip(few, some, strict=True)])
+        said.append(f"the first − the second {points(gap)}, {significance(gap)}")
         lines.append(f"Clusters {spacing:g} apart: {', '.join(said)}")
     return worked(
         *lines,
-        f"(points in the right cluster; 30 clients with 90 points each, 16 clusters, {seeds} seeds)",
+        f"(points in the right cluster; 30 clients with 90 points each, 16 clusters, means of {seeds} draws)",
     )
 
 

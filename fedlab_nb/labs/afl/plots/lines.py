@@ -7,7 +7,7 @@ from ....methods.afl.sums import SENSITIVITY
 from ....methods.parts.privacy import sigma_for
 from ....plots.axes import FIFTHS, level_line, log_axis, percent_axis, seed_lines
 from ....plots.style import ACCENT, INK, SERIES, Picture, drawing, dress, legend, look
-from ....plots.words import data_size, mean_percent, percent, seeds_of, tabled
+from ....plots.words import data_size, mean_percent, percent, tabled
 from ..numbers import Sized
 
 Budgets = Mapping[float | None, Mapping[int, float]]
@@ -29,15 +29,14 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         percent_axis(ax, "y", 1.04, ticks=FIFTHS)
         legend(ax, loc="lower right", title="dotted: without noise")
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
-    first = next(iter(by_kind))
     said = ", ".join(
         f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
     )
     text = (
         f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {said}. Promised: one sample more or "
-        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}, but for δ = {delta:g}. "
-        "Not promised: anything towards a server that sees the sums before the noise (secure sums mend that), or about "
-        "what many samples have in common."
+        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}, up to a small probability "
+        f"δ = {delta:g}. Not promised: protection from a server that sees the sums before the noise. (A secure sum "
+        "protects from it.) Not promised either: to hide what many samples have in common."
     )
     rows = [
         (label, "off" if e is None else f"{e:g}", mean_percent(of[e]))
@@ -45,7 +44,7 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         for e in (*epsilons, None)
     ]
     values = "; ".join(f"{label} at ε {e}: {share}" for label, e, share in rows)
-    alt = f"Test accuracy against ε ({setting}, {seeds_of(by_kind[first][chosen])}, δ = {delta:g}): {values}."
+    alt = f"Test accuracy against ε ({setting}, δ = {delta:g}): {values}."
     return Picture(figure, alt, text, tabled("features | ε | accuracy", rows))
 
 
@@ -88,5 +87,5 @@ def sizes(by_kind: Mapping[str, Sequence[Sized]], pixels: Sized, *, setting: str
     ]
     rows.append(("pixels", "", pixels.bytes, mean_percent(pixels.accuracies)))
     values = "; ".join(f"{kind} {size}: {data_size(count)}, {share}" for kind, size, count, share in rows)
-    alt = f"Test accuracy against one client's bytes ({setting}, {seeds_of(pixels.accuracies)}): {values}."
+    alt = f"Test accuracy against one client's bytes ({setting}): {values}."
     return Picture(figure, alt, text, tabled("features | number | bytes of one client | accuracy", rows))

@@ -5,7 +5,7 @@ from statistics import mean
 
 from ....plots.axes import FIFTHS, SIZES, log_axis, percent_axis, seed_lines
 from ....plots.style import ACCENT, INK, Picture, drawing, dress, legend, look
-from ....plots.words import data_size, listed, mean_percent, percent, seeds_of, tabled
+from ....plots.words import data_size, listed, mean_percent, percent, tabled
 from ..numbers import Budget
 
 
@@ -60,12 +60,11 @@ def budgets(
         text += f"for {many.bytes / few.bytes:.0f} times the bytes"
     known = [f"{title} {percent(share)} for {data_size(size)}" for title, (size, share) in others.items()]
     text += f". Beside it: {listed(known)}." if known else "."
-    seeds = seeds_of(taken.test)
     judged = [mean_percent(p.validation) if p.validation else "unknown" for p in points]
     values = "; ".join(f"{p.per_class}: {data_size(p.bytes)}, {v}" for p, v in zip(points, judged, strict=True))
     alt = (
-        f"Validation accuracy against one client's bytes for several numbers of images a class, {way} ({setting}, "
-        f"{seeds}): {values}."
+        f"Validation accuracy against one client's bytes for several numbers of images a class, {way} ({setting}): "
+        f"{values}."
     )
     tests = [mean_percent(p.test) if p is taken else "" for p in points]
     rows = ((p.per_class, p.bytes, v, test) for p, v, test in zip(points, judged, tests, strict=True))
