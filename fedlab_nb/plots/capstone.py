@@ -15,6 +15,7 @@ from .words import data_size, listed, plural, tabled
 
 TOP = 1.03  # of the axis of accuracies
 LINE = 0.006  # half the width of a line, in parts of the axes
+BESIDE = 0.045  # so far no label should come to the budget: it would stand at the wrong side of it
 
 
 def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
@@ -61,7 +62,7 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         bands = [(x, s.ends) for x, s in zip(across[1:], done, strict=True) if s.ends]
         lines = [(x - LINE, x + LINE, ends[0] / TOP, ends[1] / TOP) for x, ends in bands]
         word = (across[0], across[0] + 0.1, 0.0, 0.05)
-        name_points(ax, done, [(across[0] - LINE, across[0] + LINE, 0.0, 1.0), word, *lines])
+        name_points(ax, done, [(across[0] - BESIDE, across[0] + BESIDE, 0.0, 1.0), word, *lines])
     within = [s for s in done if s.total <= budget]
     if not done:
         text = "No try yet."

@@ -17,6 +17,7 @@ ROWS = 24  # more phases than this are drawn as totals; the table still has them
 SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
 SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
 Box = tuple[float, float, float, float]  # left, right, bottom, top
+CROSSED = 5  # how much worse it is to cross a line than to meet as much of a label
 BEFORE = {"left": 0, "center": 0.5, "right": 1}  # how much of a name stands before where it is put
 
 
@@ -85,7 +86,7 @@ def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
 def name_points(ax: Axes, series: Sequence[Series], besides: Sequence[Box] = ()) -> None:
     """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured.
 
-    besides: what labels keep away from beside points and each other, in parts of the axes
+    besides: lines that no label should cross, in parts of the axes; labels are in two lines then, which are shorter
     """
     low, high = ax.get_xlim()
     font = 9 if len(series) <= 10 else 7.5
@@ -93,15 +94,17 @@ def name_points(ax: Axes, series: Sequence[Series], besides: Sequence[Box] = ())
     tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
     tops = ax.get_ylim()[1]
     places = [(math.log(max(s.total, low) / low) / math.log(high / low), s.mean / tops) for s in series]
-    taken = [*besides, *((x - dot, x + dot, y - dot, y + dot) for x, y in places)]
+    taken = [*besides] * CROSSED + [(x - dot, x + dot, y - dot, y + dot) for x, y in places]
     for s, (x, y) in zip(series, places, strict=True):
-        width, boxes = wide * len(s.name), {}
+        text = s.lines if besides else s.name
+        rows = text.split("\n")
+        width, height, boxes = wide * max(map(len, rows)), tall * len(rows), {}
         for side, right, up in SIDES:
             start = x + right - width * BEFORE[side]
-            boxes[side, x + right, y + up] = start, start + width, y + up - tall / 2, y + up + tall / 2
+            boxes[side, x + right, y + up] = start, start + width, y + up - height / 2, y + up + height / 2
         side, *at = best = min(boxes, key=lambda place, boxes=boxes: cost(boxes[place], taken))
         taken.append(boxes[best])
-        ax.text(*at, s.name, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
+        ax.text(*at, text, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
 
 
 def cost(box: Box, taken: Sequence[Box]) -> float:
