@@ -34,7 +34,7 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
         spread = re.sub(r"(?<=\d)[¼-¾⅐-⅞]", lambda sign: f" {sign[0]}", answer)
         text = unicodedata.normalize("NFKC", spread).replace("\N{FRACTION SLASH}", "/").replace("−", "-").strip()
         parts = TYPED.fullmatch(text)
-        values, unit = (quotients(parts[1]), parts[2]) if parts else ([], None)
+        values, unit = (quotients(parts[1]), parts[2] and parts[2].rstrip(" .!")) if parts else ([], None)
     real: list[Any] = [v for v in values if isinstance(v, numbers.Real) and not isinstance(v, bool)]
     values = [float(v) for v in real if abs(v) < LARGEST]
     if "%" in units:

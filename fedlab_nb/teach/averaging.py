@@ -93,18 +93,22 @@ def reality(alpha: float = 0.1) -> Card:
 # ------------------------------------------------------------------------------------------------------ exercises
 def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: at two α or more, no student is clearly above its teacher (band of Student's t)."""
-    seen, above, alphas = [], [], set()
+    seen, above, short, alphas = [], [], [], set()
     for (settings, _), methods in sorted(alike(outcomes).items(), key=lambda group: group[0][0].alpha):
         for method in STUDENTS:
-            gap = Gap("", methods[method], methods["ensemble"])
-            if gap.kind != SHORT:
-                seen.append(f"{title(method)} at α = {settings.alpha:g}: {points(difference(gap.a, gap.b))}")
+            gap = Gap(f"{title(method)} at α = {settings.alpha:g}", methods[method], methods["ensemble"])
+            if gap.kind == SHORT:
+                short += [gap.words("the ensemble")] if gap.a else []
+            else:
+                seen.append(f"{gap.name}: {points(difference(gap.a, gap.b))}")
                 above += seen[-1:] * (gap.kind == CLEAR)
                 alphas.add(settings.alpha)
     if above:
-        return Verdict("wrong", f"Your record speaks against it: {listed(above)}. These runs are worth telling.")
+        more = "More seeds say whether it was luck."
+        return Verdict("wrong", f"Your record speaks against it: {listed(above)}. {more}")
     if len(alphas) < 2:
-        return still(["ensemble and student together at two α or more"], seen, "nothing yet")
+        wanted = ["ensemble and student together at two α or more"]
+        return still(wanted, [*seen, *short], "no setting has runs of a student")
     return Verdict("right", f"Supported by your runs. Student minus teacher: {listed(seen)}.")
 
 

@@ -122,7 +122,9 @@ def difference(name: str, returned: Any, wanted: Any) -> str:
     if isinstance(wanted, Mapping):
         keys = ", ".join(map(repr, wanted))
         if not isinstance(returned, Mapping) or returned.keys() != wanted.keys():
-            return f"{name} does not return a dict with the keys {keys}."
+            lost = [repr(key) for key in wanted if isinstance(returned, Mapping) and key not in returned]
+            loop = f" It lacks {', '.join(lost)}: is return inside a loop?" if 0 < len(lost) < len(wanted) else ""
+            return f"{name} does not return a dict with the keys {keys}.{loop}"
         key = next(key for key in wanted if not close(returned[key], wanted[key]))
         return difference(f"{name}, in the entry {key!r},", returned[key], wanted[key])
     one, other = numbers(returned), numbers(wanted)

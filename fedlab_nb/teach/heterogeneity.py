@@ -13,6 +13,7 @@ from typing import Any
 from ..data import federate
 from ..plots import Picture, partition
 from ..study import Outcome, Outcomes
+from ..study.settings import Settings
 from .claims import Gap, two_kinds
 from .exercises import exercises
 from .problem import Verdict
@@ -117,11 +118,16 @@ def reality() -> Card:
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise."""
     gaps = [
-        Gap(f"α = {settings.alpha:g}", methods["ensemble"], methods["fedavg"])
+        Gap(where(settings), methods["ensemble"], methods["fedavg"])
         for (settings, _), methods in alike(outcomes).items()
         if methods.keys() & {"fedavg", "ensemble"}
     ]
     return two_kinds(gaps, **words)
+
+
+def where(settings: Settings) -> str:
+    """What tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
+    return f"α = {settings.alpha:g}" + (f", {settings.clients} clients" if settings.clients != 10 else "")
 
 
 def solution_runs() -> Outcomes:

@@ -56,12 +56,20 @@ def mean_over_images(logits, temperature):
     return softmax(logits.mean(1) / temperature)
 
 
+def mean_over_classes(logits, temperature):
+    return softmax(logits.mean(2) / temperature)
+
+
 def added(logits, temperature):
     return softmax(logits.sum(0) / temperature)
 
 
 def one_client(logits, temperature):
     return softmax(logits[0] / temperature)
+
+
+def last_client(logits, temperature):
+    return softmax(logits[-1] / temperature)
 
 
 def no_temperature(logits, temperature):
@@ -74,6 +82,28 @@ def multiplied(logits, temperature):
 
 def divided_after(logits, temperature):
     return softmax(logits.mean(0)) / temperature
+
+
+def divided_twice(logits, temperature):
+    return softmax(logits.mean(0) / temperature**2)
+
+
+def of_the_loss(logits, temperature):
+    """τ² stands in the loss alone."""
+    return temperature**2 * right(logits, temperature)
+
+
+def softmax_first_without(logits, temperature):
+    return softmax(logits).mean(0)
+
+
+def two_softmaxes(logits, temperature):
+    """Of each client's logits first, and of the mean of the probabilities once more."""
+    return softmax(softmax(logits).mean(0) / temperature)
+
+
+def not_normalised(logits, temperature):
+    return np.exp(logits.mean(0) / temperature)
 
 
 def no_softmax(logits, temperature):
@@ -101,13 +131,20 @@ SOFT = Build(
         "over_everything": over_everything,
         "sums_in_columns": sums_in_columns,
         "softmax_first": softmax_first,
+        "softmax_first_without": softmax_first_without,
+        "two_softmaxes": two_softmaxes,
         "over_clients": over_clients,
         "mean_over_images": mean_over_images,
+        "mean_over_classes": mean_over_classes,
         "added": added,
         "one_client": one_client,
+        "last_client": last_client,
         "no_temperature": no_temperature,
         "multiplied": multiplied,
         "divided_after": divided_after,
+        "divided_twice": divided_twice,
+        "of_the_loss": of_the_loss,
+        "not_normalised": not_normalised,
         "no_softmax": no_softmax,
         "logarithm": logarithm,
         "hard": hard,

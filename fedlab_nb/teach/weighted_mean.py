@@ -63,6 +63,26 @@ def last_alone(networks, counts):
     return weighted(networks[-1:], (counts / counts.sum())[-1:])
 
 
+def first_alone(networks, counts):
+    """`return` stands inside the loop over the clients."""
+    return weighted(networks[:1], (counts / counts.sum())[:1])
+
+
+def begun_with_first(networks, counts):
+    """The sum begins with client 0's network, and the loop with client 1."""
+    return weighted(networks, np.r_[1, counts[1:] / counts.sum()])
+
+
+def begun_with_first_too(networks, counts):
+    """The sum begins with client 0's network, and the loop has it once more."""
+    return weighted(networks, np.eye(len(counts))[0] + counts / counts.sum())
+
+
+def turned_round(networks, counts):
+    """Client k gets the number of client M - 1 - k."""
+    return weighted(networks, counts[::-1] / counts.sum())
+
+
 def first_missing(networks, counts):
     """The loop begins at client 1."""
     return weighted(networks, np.r_[0, counts[1:] / counts.sum()])
@@ -102,9 +122,13 @@ FEDAVG = Build(
         "twice": twice,
         "added": added,
         "last_alone": last_alone,
+        "first_alone": first_alone,
+        "begun_with_first": begun_with_first,
+        "begun_with_first_too": begun_with_first_too,
         "first_missing": first_missing,
         "last_missing": last_missing,
         "neighbours": neighbours,
+        "turned_round": turned_round,
         "in_order_of_size": in_order_of_size,
         "cut_off": cut_off,
         "transposed": transposed,

@@ -79,7 +79,12 @@ def test_exercise_2_is_torch_s_softmax():
         (record(0.1, [-2, 0, -1]) + record(1, [12, -4, 1]), "right", "at α = 1: +3 ± 20 points"),
         (record(0.1, [-2, 0, -1]) + record(1, [1.1, 1, 0.9]), "wrong", "speaks against it"),
         # other conditions are another setting
-        (record(0.1, [1, 0]) + record(0.1, [1], first=2, classes_per_client=3), "wrong", "nothing yet"),
+        (
+            record(0.1, [1, 0]) + record(0.1, [1], first=2, classes_per_client=3),
+            "wrong",
+            "has 2 seeds with the ensemble",
+        ),
+        (record(0.1, [1, 0], "fens"), "wrong", "no setting has runs of a student"),
     ],
 )
 def test_exercise_3(runs, state, words):

@@ -108,10 +108,10 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
     made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build("both", both, inputs))
     assert made.check(both).state == "right"
     assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
-    assert (
-        made.check(lambda v, w: {"mean": v.sum(0)}).message
-        == "both does not return a dict with the keys 'sum', 'mean'."
-    )
+    whole = "both does not return a dict with the keys 'sum', 'mean'."
+    lost = made.check(lambda v, w: {"mean": v.sum(0)}).message
+    assert lost == f"{whole} It lacks 'sum': is return inside a loop?"
+    assert made.check(lambda v, w: {"total": v.sum(0)}).message == whole
     assert made.check(weighted_mean).message == "both does not return a dict with the keys 'sum', 'mean'."
     wrong = lambda v, w: {"sum": v.sum(0), "mean": v.mean(0)[:2]}  # noqa: E731
     assert "both, in the entry 'mean', returns the shape (2,)" in made.check(wrong).message

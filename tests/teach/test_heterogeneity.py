@@ -34,7 +34,7 @@ CLEAR, NOISE = pairs(0.1, [27, 21, 24]), pairs(0.03, [-4, 4, -4])
         (8**0.5, "right"),
         ("2.8", "right"),  # as the lesson rounds such numbers
         ("2,83 classes", "right"),
-        ("≈ 2.83 effective classes", "right"),
+        ("≈ 2.83 effective classes.", "right"),
         ("", "unattempted"),
         (3, "wrong"),
         (1.04, "wrong"),
@@ -76,6 +76,11 @@ def test_exercise_2(record, state, words):
     verdict = lesson.q2.problem.check(record)
     assert verdict.state == state
     assert words in verdict.message
+
+
+def test_exercise_2_says_which_setting_it_is():
+    message = lesson.q2.problem.check(CLEAR + pairs(0.1, [-4, 4, -4], clients=20)).message
+    assert "Clear at α = 0.1: +27" in message and "noise at α = 0.1, 20 clients: -4" in message
 
 
 def test_exercise_2_counts_a_repeated_seed_once():
@@ -129,6 +134,21 @@ def whole_numbers(networks, counts):
     return {layer: sum(n // sum(counts) * w[layer] for w, n in zip(networks, counts)) for layer in networks[0]}  # noqa: B905
 
 
+def stops_after_a_layer(networks, counts):
+    average = {}
+    for layer in networks[0]:
+        average[layer] = sum(n / sum(counts) * network[layer] for network, n in zip(networks, counts, strict=True))
+        return average
+
+
+def begins_with_a_network(networks, counts):
+    average = dict(networks[0])
+    for layer in average:
+        for k in range(1, len(networks)):
+            average[layer] = average[layer] + counts[k] / sum(counts) * networks[k][layer]
+    return average
+
+
 def begins_at_1(networks, counts):
     ours = range(1, len(networks))
     return {layer: sum(counts[k] / sum(counts) * networks[k][layer] for k in ours) for layer in networks[0]}
@@ -148,6 +168,8 @@ def begins_at_1(networks, counts):
     (lambda w, n: by_numpy(w, np.sort(n)), "wrong", "order of size"),
     (lambda w, n: {layer: by_numpy(w, n)[layer].T for layer in w[0]}, "wrong", "rows and columns"),
     (lambda w, n: list(by_numpy(w, n).values()), "wrong", "dict with the keys 'hidden', 'bias', 'output'"),
+    (stops_after_a_layer, "wrong", "It lacks 'bias', 'output': is return inside a loop?"),
+    (begins_with_a_network, "wrong", "begins with the whole first network. Begin with 0"),
     (lambda w, n: {**by_numpy(w, n), "bias": w[0]["bias"]}, "wrong", "fedavg, in the entry 'bias', has the right"),
     (lambda w, n: w[0]["input"], "wrong", "fedavg stopped with KeyError"),
 ])  # fmt: skip

@@ -72,6 +72,39 @@ def first_missing(logits, weights):
     return right(logits[1:], weights[1:])
 
 
+def first_alone(logits, weights):
+    """`return` stands inside the loop."""
+    return right(logits[:1], weights[:1])
+
+
+def last_missing(logits, weights):
+    """The loop ends at client M - 2."""
+    return right(logits[:-1], weights[:-1])
+
+
+def begun_with_first(logits, weights):
+    """The sum begins with client 0's logits, and the loop with client 1."""
+    return logits[0] + right(logits[1:], weights[1:])
+
+
+def begun_with_first_too(logits, weights):
+    """The sum begins with client 0's logits, and the loop has them once more."""
+    return logits[0] + right(logits, weights)
+
+
+def turned_round(logits, weights):
+    """Client k's logits with the weights of client M - 1 - k."""
+    return right(logits, weights[::-1])
+
+
+def one_a_class(logits, weights):
+    return right(logits, np.repeat(weights.mean(0, keepdims=True), len(weights), axis=0))
+
+
+def above_zero(logits, weights):
+    return right(logits, weights.clip(min=0))
+
+
 def last_alone(logits, weights):
     """The loop writes over what it has: = in the place of +=."""
     return right(logits[-1:], weights[-1:])
@@ -84,6 +117,11 @@ def softmax(z: np.ndarray) -> np.ndarray:
 
 def of_probabilities(logits, weights):
     return right(softmax(logits), weights)
+
+
+def of_weights(logits, weights):
+    """λ through a softmax over the clients."""
+    return right(logits, softmax(weights.T).T)
 
 
 def probabilities(logits, weights):
@@ -110,10 +148,18 @@ FENS = Build(
         "by_image": by_image,
         "turned": turned,
         "one_a_client": one_a_client,
+        "one_a_class": one_a_class,
+        "above_zero": above_zero,
+        "of_weights": of_weights,
         "over_classes": over_classes,
         "over_images": over_images,
         "another_client": another_client,
+        "turned_round": turned_round,
+        "first_alone": first_alone,
+        "begun_with_first": begun_with_first,
+        "begun_with_first_too": begun_with_first_too,
         "first_missing": first_missing,
+        "last_missing": last_missing,
         "last_alone": last_alone,
         "of_probabilities": of_probabilities,
         "probabilities": probabilities,
