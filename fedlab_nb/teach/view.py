@@ -153,8 +153,6 @@ class Snapshot:
             if guess.unit == "%" and guess.guess is not None:
                 mark_guess(getattr(self.shown, "figure", None), guess.guess / 100)
         data, metadata = self.shown._repr_mimebundle_()
-        if not self.after:
-            return data, metadata
         inside, words = data.get("text/html", html.escape(repr(self))), repr(self)
         if "image/png" in data:
             image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
