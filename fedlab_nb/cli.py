@@ -178,13 +178,13 @@ def store_command(options: argparse.Namespace) -> int:
         damaged = housekeeping.verify()
         for entry in damaged:
             print(f"damaged: {entry.path}")
-        print(f"{len(here) - len(damaged)} of {len(here)} entries are whole.")
+        print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
         return 1 if damaged else 0
     else:
         demand(options.days is not None or options.other or options.size is not None, "study.prune")
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = housekeeping.prune(days=days, version=options.other, size=options.size)
-        print(f"{count} entries taken out, {in_words(freed)} free.")
+        print(f"{count} entries deleted, {in_words(freed)} freed.")
     return 0
 
 
@@ -200,7 +200,7 @@ def slides_command(options: argparse.Namespace) -> int:
 
     folder, slides = write(options.lesson, options.out, options.format)
     answers = sum(slide.answer for slide in slides)
-    print(f"{len(slides)} pictures written to {folder}, {answers} of them behind a guess; see index.html there.")
+    print(f"{len(slides)} pictures written to {folder}; {answers} of them show answers. See index.html there.")
     return 0
 
 

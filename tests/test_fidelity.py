@@ -32,7 +32,7 @@ def table(setup) -> str:
         when = " and ".join(f"{name} {', '.join(map(str, of))}" for name, of in row.when.items())
         own = [f"`{name}`: {said(lines)}" for name, lines in row.methods.items()]
         rows.append(f"| *{when}* | all: {said(row.shared)} | {'; '.join(own) or 'none'} |")
-    tail = f"Not here, or otherwise: {'; '.join(setup.missing)}."
+    tail = f"Missing or different here: {'; '.join(setup.missing)}."
     return "\n".join([f"### `{setup.name}`: {setup.title}", "", *rows, "", tail, ""])
 
 

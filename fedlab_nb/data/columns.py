@@ -60,13 +60,13 @@ def words(kinds: dict[str, list[str]], numeric: int, owner: np.ndarray | None) -
     said = []
     if numeric:
         each, back = sums_bytes(numeric)
-        whose = "of its rows" if owner is not None else "of its rows, however they are dealt out"
+        whose = "of its rows" if owner is not None else "of its rows, whichever rows it gets,"
         said.append(
-            f"{numeric} columns of numbers are standardised by sums over the clients: each sends count, sum and sum of "
-            f"squares {whose} once, {each} bytes, and gets {back} bytes back; a run's bytes do not count them."
+            f"{numeric} columns of numbers are standardised by sums over the clients. Each client sends count, sum and "
+            f"sum of squares {whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
         )
     if kinds["values"]:
-        said.append(f"One column a value: {', '.join(kinds['values'][:8])}.")
+        said.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
     if kinds["words"]:
         said.append(f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}.")
     return " ".join(said)

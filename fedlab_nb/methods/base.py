@@ -10,6 +10,7 @@ of both can be taken from here.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from ..declared import declared
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..models import MODELS, one_specified
 from ..training import Recipe
@@ -59,8 +61,8 @@ class Knob:
 _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
 
 
-def knob(default: Any, label: str, help: str, *, options: Iterable[str] = (), **more: Any) -> Any:
-    """A dataclass field that carries its own label, range and help.
+def knob(default: Any, label: str, help: str = "", *, options: Iterable[str] = (), **more: Any) -> Any:
+    """A dataclass field that carries its own label, range and help. Where it has no `help`, `knobs.toml` has it.
 
     `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
     """
@@ -136,7 +138,12 @@ class Method:
     @classmethod
     def fields(cls) -> list[Knob]:
         """The hyper-parameters, in the order of the dataclass."""
-        return [Knob(f.name, f.default, **f.metadata) for f in fields(cls)]
+        tables = declared("methods/knobs.toml")
+        helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
+        return [
+            Knob(f.name, f.default, **{**f.metadata, "help": f.metadata["help"] or helps.get(f.name, "")})
+            for f in fields(cls)
+        ]
 
     @classmethod
     def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:
@@ -183,7 +190,9 @@ def register(name: str, **words: Any):
 
 def server_model_knob() -> Any:
     """The field `server_model` of the methods whose server distils a network of its own."""
-    text = "The network that the server distils: auto is the first client's; or name, or name:width. It is never sent."
+    text = (
+        "What the server distils: the first client's kind of network (auto), or name, or name:width. It is never sent."
+    )
     return knob("auto", "Server's model", text, model=True)
 
 

@@ -22,7 +22,7 @@ from .context import Context
     leaks="everything",
 )
 class Centralized(Method):
-    """All samples in one place, one model: the upper bound."""
+    """One model is trained on all samples in one place: the upper bound."""
 
     trains_locally = False
     sends_models = False

@@ -50,16 +50,14 @@ def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) ->
 
 @register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
 class Dense(GeneratorKnobs):
-    """Data-free: a generator makes images against the averaged ensemble, one network is distilled on them."""
+    """A generator makes images with the help of the averaged ensemble. One network is distilled on them."""
 
-    bn_weight: float = knob(1.0, "Weight of L_BN", "Batch-norm statistics.", symbol="λ₁", low=0, high=100)
-    div_weight: float = knob(1.0, "Weight of L_div", "Student must disagree.", symbol="λ₂", low=0, high=100)
-    div_temperature: float = knob(
-        1.0, "Temperature in L_div", "DENSE's code: 1; Co-Boosting's, where it runs DENSE: 3.", low=0.1, high=100
-    )
-    augment: str = knob("none", "Augment", "What the generator's loss sees.", options=AUGMENT)
+    bn_weight: float = knob(1.0, "Weight of L_BN", symbol="λ₁", low=0, high=100)
+    div_weight: float = knob(1.0, "Weight of L_div", symbol="λ₂", low=0, high=100)
+    div_temperature: float = knob(1.0, "Temperature in L_div", low=0.1, high=100)
+    augment: str = knob("none", "Augment", options=AUGMENT)
     clip: str = clip_knob()
-    reset: bool = knob(False, "Fresh generator", "Draw the generator anew every epoch.")
+    reset: bool = knob(False, "Fresh generator")
     weights: str = weights_knob()
 
     def loss(

@@ -48,25 +48,17 @@ from .parts.rounds import PHASE, check_finite
     leaks="each client's predictions on public images, every round",
 )
 class DSFL(Method):
-    """Clients and server teach each other by sharpened mean predictions on public images."""
+    """Clients send predictions on public images. The server makes their mean sharper, and all learn from it."""
 
     trains_locally = False
     sends_models = False
 
-    rounds: int = knob(2, "Rounds", "How often clients send predictions.", symbol="T", low=1, high=1000)
-    local_epochs: int = knob(
-        0, "Epochs a round", "Passes over its own data; 0: as the recipe.", symbol="E", low=0, high=1000
-    )
-    distil_steps: int = knob(
-        300, "Distillation steps", "Batches of public images in a round.", low=1, high=100_000, log=True
-    )
-    aggregation: str = knob(
-        "era", "Aggregation", "era: sharpen the mean prediction; mean: take it as it is.", options=("era", "mean")
-    )
-    temperature: float = knob(
-        0.1, "Temperature", "Of the sharpening: small is sharp.", symbol="τ", low=0.01, high=10, log=True
-    )
-    share_images: bool = knob(True, "Send public images", "Count the public images, which every client needs, once.")
+    rounds: int = knob(2, "Rounds", symbol="T", low=1, high=1000)
+    local_epochs: int = knob(0, "Epochs per round", symbol="E", low=0, high=1000)
+    distil_steps: int = knob(300, "Distillation steps", low=1, high=100_000, log=True)
+    aggregation: str = knob("era", "Aggregation", options=("era", "mean"))
+    temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
+    share_images: bool = knob(True, "Send public images")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(self.rounds * (self.local_epochs or recipe.epochs))

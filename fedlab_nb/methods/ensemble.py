@@ -102,30 +102,12 @@ class RuledEnsemble(EnsembleModel):
 
 @register("ensemble", title="Ensemble (FedENS)", paper="Allouah et al., NeurIPS 2024", leaks="each client's model")
 class Ensemble(Method):
-    """Upload once, keep all M models, average their outputs."""
+    """Upload once, keep all M models, and average their outputs."""
 
-    rule: str = knob(
-        "probabilities",
-        "Rule",
-        "Mean of probabilities, or of logits (the paper's FedENS); logits weighted by samples or class counts; votes; "
-        "beta: between probabilities and their product.",
-        options=RuledEnsemble.RULES,
-    )
-    beta: float = knob(
-        CHOSEN,
-        "Product's share",
-        "For rule=beta: 0 is the mean of probabilities, 1 their product; -1: chosen on the clients' held-out samples.",
-        symbol="β_p",
-        low=CHOSEN,
-        high=1,
-    )
-    keep: int = knob(0, "Clients kept", "Only so many upload their model; 0: all.", low=0, high=10_000)
-    by: str = knob(
-        "validation",
-        "Kept by",
-        "Accuracy on their own held-out samples, number of samples, at random, or the best of each cluster of models.",
-        options=BY,
-    )
+    rule: str = knob("probabilities", "Rule", options=RuledEnsemble.RULES)
+    beta: float = knob(CHOSEN, "Product's share", symbol="β_p", low=CHOSEN, high=1)
+    keep: int = knob(0, "Clients kept", low=0, high=10_000)
+    by: str = knob("validation", "Kept by", options=BY)
 
     report = EnsembleReport
 

@@ -55,14 +55,14 @@ def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
 
 @register("fadi", title="F-ADI", paper="Yin et al., CVPR 2020", needs=["images"], leaks="each client's model")
 class FAdi(ServerKnobs):
-    """Data-free: images are optimised pixel by pixel against the averaged ensemble, one network is distilled."""
+    """Pixels are changed until the averaged ensemble sees the wanted class. One network is distilled, without data."""
 
-    steps: int = knob(15, "Image steps", "Adam steps for one batch of images.", low=1, high=100_000)
-    image_lr: float = knob(0.2, "Image rate", "Adam's, for pixels.", low=1e-4, high=10, log=True)
-    tv: float = knob(2.5e-5, "Total variation", "Smooth images.", symbol="λ_tv", low=0, high=10)
-    l2: float = knob(0.0, "Norm", "Small pixels.", symbol="λ_l2", low=0, high=10)
-    bn_weight: float = knob(10.0, "Weight of L_BN", "Batch-norm statistics.", symbol="λ_BN", low=0, high=1000)
-    adaptive: float = knob(1.0, "Adaptive", "Teacher and student differ.", symbol="λ_c", low=0, high=1000)
+    steps: int = knob(15, "Image steps", low=1, high=100_000)
+    image_lr: float = knob(0.2, "Image rate", low=1e-4, high=10, log=True)
+    tv: float = knob(2.5e-5, "Total variation", symbol="λ_tv", low=0, high=10)
+    l2: float = knob(0.0, "Norm", symbol="λ_l2", low=0, high=10)
+    bn_weight: float = knob(10.0, "Weight of L_BN", symbol="λ_BN", low=0, high=1000)
+    adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
     weights: str = weights_knob()
 
     def loss(

@@ -46,16 +46,14 @@ def activation_loss(features: list[Tensor]) -> Tensor:
 
 @register("fdafl", title="F-DAFL", paper="Chen et al., ICCV 2019", leaks="each client's model")
 class FDafl(GeneratorKnobs):
-    """Data-free: one persistent generator learns what makes the averaged ensemble sure, one network is distilled."""
+    """A generator learns to make images that the ensemble is sure of. One network is distilled, without data."""
 
-    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
-    generator_steps: int = knob(
-        8, "Generator steps", "Adam steps an epoch, a fresh batch each.", symbol="T_G", low=1, high=5000
-    )
-    passes: int = knob(12, "Distillation steps", "In each epoch, a fresh batch each.", low=1, high=100_000)
-    one_hot: float = knob(1.0, "Weight of L_oh", "Sure answers.", symbol="λ_oh", low=0, high=100)
-    entropy: float = knob(5.0, "Weight of L_ie", "All classes alike.", symbol="λ_ie", low=0, high=100)
-    activation: float = knob(0.1, "Weight of L_a", "Strong features.", symbol="λ_a", low=0, high=100)
+    server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
+    generator_steps: int = knob(8, "Generator steps", symbol="T_G", low=1, high=5000)
+    passes: int = knob(12, "Distillation steps", low=1, high=100_000)
+    one_hot: float = knob(1.0, "Weight of L_oh", symbol="λ_oh", low=0, high=100)
+    entropy: float = knob(5.0, "Weight of L_ie", symbol="λ_ie", low=0, high=100)
+    activation: float = knob(0.1, "Weight of L_a", symbol="λ_a", low=0, high=100)
     weights: str = weights_knob()
 
     def loss(self, x: Tensor, ensemble: FrozenEnsemble, w: Tensor | None = None) -> Tensor:

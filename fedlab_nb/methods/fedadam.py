@@ -19,12 +19,10 @@ from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 @register("fedadam", **ROUNDS, title="FedAdam", paper="Reddi et al., ICLR 2021")
 class FedAdam(Iterative):
-    """FedAvg whose server steps by Adam instead of taking the plain average."""
+    """FedAvg, but the server makes a step of Adam and does not take the plain average."""
 
-    eta_s: float = knob(0.05, "Server rate", "How far the server steps.", symbol="η_s", low=1e-5, high=10, log=True)
-    tau: float = knob(
-        1e-3, "Floor", "What a tiny change is divided by at least.", symbol="κ", low=1e-8, high=1, log=True
-    )
+    eta_s: float = knob(0.05, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
+    tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

@@ -17,7 +17,7 @@ from .parts.robust import assumed_knob, average_knob, averaged, check_average
     leaks="each client's model and sample count",
 )
 class FedAvg(Method):
-    """Upload once, average the weights."""
+    """Upload once, and average the weights."""
 
     weights: str = client_weights_knob("w_k")
     average: str = average_knob()

@@ -30,15 +30,10 @@ from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 class FedAvgMulti(Iterative):
     """Average the weights again and again: T rounds of short local training."""
 
-    compression: str = knob(
-        "none",
-        "Compression",
-        "Of every message: none, half (kept entries at 16 bits) or ternary (kept entries as ±μ, STC).",
-        options=("none", "half", "ternary"),
-    )
+    compression: str = knob("none", "Compression", options=("none", "half", "ternary"))
     average: str = average_knob()
     assumed: int = assumed_knob()
-    keep: float = knob(0.04, "Kept share", "Entries that a message keeps.", symbol="p", low=0.001, high=1, log=True)
+    keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)

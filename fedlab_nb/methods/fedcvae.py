@@ -50,21 +50,19 @@ class FedCvaeReport(Report):
     leaks="a generator of each client's samples, and its class counts",
 )
 class FedCVAE(Method):
-    """Upload a decoder that dreams up samples; the server trains on the dreams."""
+    """Each client uploads a decoder that makes samples. The server trains on these samples."""
 
     trains_locally = False
     sends_models = False
 
-    latent: int = knob(8, "Latent numbers", "Length of z.", symbol="z", low=1, high=512)
-    hidden: int = knob(64, "Hidden units", "Of encoder and decoder.", low=4, high=4096, log=True)
-    steps: int = knob(400, "VAE steps", "Adam steps of each client.", low=1, high=100_000, log=True)
-    batch: int = knob(32, "VAE batch", "Samples in one of these steps.", low=1, high=4096, log=True)
-    vae_lr: float = knob(0.01, "VAE rate", "Adam's.", low=1e-6, high=1.0, log=True)
-    samples: int = knob(
-        2000, "Synthetic samples", "Made at the server, over all clients.", low=10, high=1_000_000, log=True
-    )
-    server_epochs: int = knob(15, "Server epochs", "Passes over the synthetic samples.", low=1, high=1000)
-    server_lr: float = knob(3e-3, "Server rate", "Adam's.", low=1e-6, high=1.0, log=True)
+    latent: int = knob(8, "Latent numbers", symbol="z", low=1, high=512)
+    hidden: int = knob(64, "Hidden units", low=4, high=4096, log=True)
+    steps: int = knob(400, "VAE steps", low=1, high=100_000, log=True)
+    batch: int = knob(32, "VAE batch", low=1, high=4096, log=True)
+    vae_lr: float = knob(0.01, "VAE rate", low=1e-6, high=1.0, log=True)
+    samples: int = knob(2000, "Synthetic samples", low=10, high=1_000_000, log=True)
+    server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
+    server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
     report = FedCvaeReport
 

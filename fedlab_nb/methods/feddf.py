@@ -31,16 +31,14 @@ from .parts.synthesis import CLIP, ServerKnobs, new_student, snapshot, student_r
     leaks="each client's model",
 )
 class FedDF(Method):
-    """Distil the averaged ensemble on real, unlabelled public images: the data-free methods' point of reference."""
+    """Distil the averaged ensemble on real, unlabelled public images. Methods without data are compared with it."""
 
-    epochs: int = knob(100, "Epochs", "Passes over the public samples.", symbol="T", low=1, high=5000)
-    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True)
-    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
-    temperature: float = knob(
-        4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
-    )
+    epochs: int = knob(100, "Epochs", symbol="T", low=1, high=5000)
+    batch: int = knob(64, "Batch", low=1, high=4096, log=True)
+    server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
+    temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
     weights: str = weights_knob()
-    start: str = knob("fresh", "Start", "Fresh weights, or the mean of the models.", options=("fresh", "average"))
+    start: str = knob("fresh", "Start", options=("fresh", "average"))
     server_model: str = server_model_knob()
 
     convolutional = ServerKnobs.convolutional

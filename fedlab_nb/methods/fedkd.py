@@ -43,16 +43,16 @@ from .parts.synthesis import new_student, snapshot
     leaks="each client's model and class counts",
 )
 class FedKD(Method):
-    """Distil an ensemble weighted by class counts on unlabelled public samples."""
+    """Weight the ensemble by class counts, and distil it on unlabelled public samples."""
 
-    epochs: int = knob(100, "Epochs", "Passes over the public samples.", low=1, high=5000)
-    batch: int = knob(64, "Batch", "Samples in one step.", low=1, high=4096, log=True)
-    server_lr: float = knob(0.01, "Server rate", "Adam's.", low=1e-6, high=1, log=True)
-    loss: str = knob("kl", "Loss", "L1 between logits, softened KL, or pseudo-labels.", options=LOSSES)
-    temperature: float = knob(4.0, "Temperature", "For loss=kl.", symbol="τ", low=0.1, high=100, log=True)
-    rounds_before: int = knob(0, "FedAvg before", "Rounds that FedKD starts from.", low=0, high=1000)
-    rounds_after: int = knob(0, "FedAvg after", "Rounds from the distilled model; 3: FedKD 4R.", low=0, high=1000)
-    local_epochs: int = knob(2, "Epochs a round", "Of those rounds.", symbol="E", low=1, high=1000)
+    epochs: int = knob(100, "Epochs", low=1, high=5000)
+    batch: int = knob(64, "Batch", low=1, high=4096, log=True)
+    server_lr: float = knob(0.01, "Server rate", low=1e-6, high=1, log=True)
+    loss: str = knob("kl", "Loss", options=LOSSES)
+    temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
+    rounds_before: int = knob(0, "FedAvg before", low=0, high=1000)
+    rounds_after: int = knob(0, "FedAvg after", low=0, high=1000)
+    local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
     server_model: str = server_model_knob()
 
     def validate(self, ctx: Context) -> None:

@@ -71,33 +71,18 @@ class FedKTReport(Report):
     leaks="s students of each client, which learnt from labels of public samples alone",
 )
 class FedKT(Method):
-    """Teachers vote students into being at each client, students vote the final network; votes can be noisy."""
+    """Each client's teachers vote on labels for its students. The students vote on labels for the final network."""
 
     trains_locally = False
 
-    students: int = knob(2, "Students", "That a client trains and sends.", low=1, high=100)
-    teachers: int = knob(2, "Teachers a student", "Each on its own part of the samples.", low=1, high=100)
-    consistent: bool = knob(True, "Consistent voting", "A client counts only where all its students agree.")
-    epochs: int = knob(40, "Epochs", "Passes of students and final network over the public samples.", low=1, high=5000)
-    privacy: str = knob(
-        "none",
-        "Noise",
-        "None; on the server's counts, which protects each client; on a client's, which protects each sample.",
-        options=PRIVACY,
-    )
-    gamma: float = knob(
-        0.5,
-        "Inverse noise",
-        "Laplace noise of scale 1/this on each count: small is private.",
-        low=1e-4,
-        high=1e6,
-        log=True,
-    )
-    delta: float = knob(
-        1e-5, "Failure δ", "The moments' promise may fail with this probability.", low=1e-12, high=0.1,
-        log=True,
-    )  # fmt: skip
-    queries: int = knob(0, "Queries", "Public samples to label, each costs privacy; 0: all.", low=0)
+    students: int = knob(2, "Students", low=1, high=100)
+    teachers: int = knob(2, "Teachers per student", low=1, high=100)
+    consistent: bool = knob(True, "Consistent voting")
+    epochs: int = knob(40, "Epochs", low=1, high=5000)
+    privacy: str = knob("none", "Noise", options=PRIVACY)
+    gamma: float = knob(0.5, "Inverse noise", low=1e-4, high=1e6, log=True)
+    delta: float = knob(1e-5, "Failure δ", low=1e-12, high=0.1, log=True)
+    queries: int = knob(0, "Queries", low=0)
     server_model: str = server_model_knob()
 
     report = FedKTReport

@@ -32,13 +32,11 @@ from .parts.rounds import ROUNDS, Iterative, Rounds, State, effective_steps
 
 @register("fednova", **ROUNDS, title="FedNova", paper="Wang et al., NeurIPS 2020")
 class FedNova(Iterative):
-    """FedAvg of changes that are first divided by each client's number of steps."""
+    """FedAvg, but each client's change is first divided by its number of steps."""
 
     counts_steps = True
 
-    server_momentum: float = knob(
-        0.5, "Server momentum", "Share of the last step that is repeated.", symbol="β_s", low=0, high=0.99
-    )
+    server_momentum: float = knob(0.5, "Server momentum", symbol="β_s", low=0, high=0.99)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

@@ -69,14 +69,14 @@ class OpenSetVote(EnsembleModel):
     leaks="each client's model",
 )
 class FedOV(Method):
-    """Clients learn an "unknown" class; those who know a sample vote."""
+    """Clients learn one more class, "unknown". The clients that know a sample vote on it."""
 
     trains_locally = False
 
-    ratio: int = knob(1, "Outliers a sample", "Destroyed copies of each training sample.", low=1, high=10)
-    fresh: bool = knob(False, "Fresh outliers", "Draw them anew before every epoch.")
-    adversarial: int = knob(0, "Adversarial steps", "Makes harder outliers besides.", low=0, high=100)
-    voters: int = knob(0, "Voters", "Only so many, the surest ones, vote on a sample; 0: all.", symbol="m", low=0)
+    ratio: int = knob(1, "Outliers per sample", low=1, high=10)
+    fresh: bool = knob(False, "Fresh outliers")
+    adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
+    voters: int = knob(0, "Voters", symbol="m", low=0)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.

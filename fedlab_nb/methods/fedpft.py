@@ -73,24 +73,17 @@ class FedPftReport(Report):
     "and of one sample its features",
 )
 class FedPFT(Method):
-    """Send a Gaussian mixture of each class's features; train a head on features drawn from all of them."""
+    """Send a mixture of Gaussians for each class. The server draws features from all of them and trains a head."""
 
     trains_locally = False
     sends_models = False
     report = FedPftReport
 
-    components: int = knob(1, "Components", "Gaussians in each mixture, as many as samples at most.", low=1, high=50)
-    covariance: str = knob(
-        "diagonal",
-        "Spread",
-        "What is sent of a Gaussian's spread: nothing, one variance, one a feature, or a matrix.",
-        options=COVARIANCES,
-    )
-    smallest: int = knob(
-        1, "Smallest class", "A client says nothing of classes with fewer samples.", low=1, high=10_000
-    )
-    epochs: int = knob(30, "Head's epochs", "Passes over the drawn features.", low=1, high=1000)
-    lr: float = knob(0.01, "Head's rate", "Adam's.", low=1e-6, high=1.0, log=True)
+    components: int = knob(1, "Components", low=1, high=50)
+    covariance: str = knob("diagonal", "Spread", options=COVARIANCES)
+    smallest: int = knob(1, "Smallest class", low=1, high=10_000)
+    epochs: int = knob(30, "Head's epochs", low=1, high=1000)
+    lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     features: str = features_knob()
     size: int = size_knob()

@@ -19,9 +19,9 @@ from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 @register("fedprox", **ROUNDS, title="FedProx", paper="Li et al., MLSys 2020")
 class FedProx(Iterative):
-    """FedAvg with a spring: local training is pulled back to the model of the round."""
+    """FedAvg, but local training is pulled back to the model of the round."""
 
-    mu: float = knob(0.1, "Pull", "How strongly a client is held at θ_t; 0: FedAvg.", symbol="λ_prox", low=0, high=100)
+    mu: float = knob(0.1, "Pull", symbol="λ_prox", low=0, high=100)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

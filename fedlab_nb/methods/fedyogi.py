@@ -12,4 +12,4 @@ from .parts.rounds import ROUNDS
 
 @register("fedyogi", **ROUNDS, title="FedYogi", paper="Reddi et al., ICLR 2021")
 class FedYogi(FedAdam):
-    """FedAdam with steps that grow back more slowly after large changes."""
+    """FedAdam, but after large changes its steps grow again more slowly."""

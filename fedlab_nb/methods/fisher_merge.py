@@ -48,24 +48,11 @@ MOST = 32  # classes; up to so many the expectation over the model's labels is a
     leaks="each client's model, its mean squared gradients and sample count",
 )
 class FisherMerge(Method):
-    """Average the weights, each number by how sure its client is of it."""
+    """Average the weights. Each number counts by how sure its client is of it."""
 
-    damping: float = knob(
-        1e-6,
-        "Damping",
-        "Prior precision, added to every number's Fisher. Large: plain averaging.",
-        symbol="λ_damp",
-        low=1e-12,
-        high=1e3,
-        log=True,
-    )
+    damping: float = knob(1e-6, "Damping", symbol="λ_damp", low=1e-12, high=1e3, log=True)
 
-    labels: str = knob(
-        "model",
-        "Labels",
-        "Of the Fisher: from the model's own prediction (Matena & Raffel), or true (the empirical Fisher, FedLPA's).",
-        options=LABELS,
-    )
+    labels: str = knob("model", "Labels", options=LABELS)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.

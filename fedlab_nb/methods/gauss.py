@@ -73,21 +73,14 @@ class GaussReport(Report):
     "and second moments",
 )
 class Gauss(Method):
-    """Add up counts, sums and second moments of frozen features; classify by Bayes' rule."""
+    """Add up counts, sums and second moments of frozen features. Classify by Bayes' rule."""
 
     trains_locally = False
     sends_models = False
     report = GaussReport
 
-    head: str = knob(
-        "qda",
-        "Classifier",
-        "How classes are pictured: nearest mean, naive Bayes, one covariance (lda, fedcgs), one each (qda).",
-        options=HEADS,
-    )
-    shrinkage: float = knob(
-        0.4, "Shrinkage", "How far covariances are drawn to a multiple of the identity.", symbol="s", low=0, high=1
-    )
+    head: str = knob("qda", "Classifier", options=HEADS)
+    shrinkage: float = knob(0.4, "Shrinkage", symbol="s", low=0, high=1)
     features: str = features_knob()
     size: int = size_knob()
     features_seed: int = features_seed_knob()

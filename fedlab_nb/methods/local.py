@@ -63,7 +63,7 @@ class LocalModels(NetworkModel):
     leaks="nothing leaves a client",
 )
 class Local(Method):
-    """Each client alone: mean accuracy of the single models, and the best one chosen on held-out data."""
+    """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best one."""
 
     report = LocalReport
     sends_models = False

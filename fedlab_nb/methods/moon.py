@@ -31,10 +31,8 @@ from .parts.rounds import ROUNDS, Iterative, Rounds
 class Moon(Iterative):
     """FedAvg with a contrastive loss between local, global and previous features."""
 
-    mu: float = knob(0.1, "Contrast", "Weight of the contrastive loss; 0: FedAvg.", symbol="λ_con", low=0, high=100)
-    temperature: float = knob(
-        0.5, "Temperature", "Small: only which of the two is nearer counts.", symbol="τ", low=0.01, high=10, log=True
-    )
+    mu: float = knob(0.1, "Contrast", symbol="λ_con", low=0, high=100)
+    temperature: float = knob(0.5, "Temperature", symbol="τ", low=0.01, high=10, log=True)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

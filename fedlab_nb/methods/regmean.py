@@ -42,19 +42,10 @@ from .parts.posterior import inverse
     leaks="each client's model, sample count, and the mean and second moments of its inputs",
 )
 class RegMean(Method):
-    """Merge each layer by least squares on its inputs' second moments."""
+    """Merge each layer by least squares, with the second moments of its inputs."""
 
-    ridge: float = knob(
-        1e-2,
-        "Ridge",
-        "Added to the diagonal of the input moments. Large: plain averaging.",
-        symbol="λ_damp",
-        low=0,
-        high=1e3,
-    )
-    off_diagonal: float = knob(
-        1.0, "Off the diagonal", "What is left of the moments between two inputs.", symbol="ξ", low=0, high=1
-    )
+    ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
+    off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.

@@ -40,15 +40,13 @@ SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
 
 @register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **SAID)
 class Scaffold(Iterative):
-    """FedAvg whose local gradients are corrected towards everyone's mean gradient."""
+    """FedAvg, but local gradients are corrected towards the mean gradient of all clients."""
 
     counts_steps = True
 
     # Fewer than the others': with 5 or more, training diverged in some federations of 20 clients.
     local_epochs: int = epochs_knob(4)
-    eta_s: float = knob(
-        1.0, "Server rate", "How far the server follows the mean change.", symbol="η_s", low=0.01, high=2
-    )
+    eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
     weights: str = client_weights_knob("w_k")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

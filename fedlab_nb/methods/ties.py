@@ -79,20 +79,14 @@ class MergedModel(NetworkModel):
     leaks="each client's model and sample count (trimmed: its largest changes)",
 )
 class Ties(Method):
-    """Merge the clients' changes: trim small ones, elect a sign, average those who agree."""
+    """Merge the clients' changes: trim small ones, elect a sign, and average those that agree."""
 
-    rule: str = knob(
-        "ties", "Rule", "ties: trim, elect a sign, merge; task: the scaled mean of the changes.", options=RULES
-    )
-    scale: float = knob(1.0, "Scale", "How much of the merged change is taken.", low=0, high=5)
-    keep: float = knob(0.2, "Kept share", "ties: the largest entries of a change that count.", low=0.001, high=1)
-    drop: float = knob(
-        0.0, "Dropped share", "DARE: entries set to 0 at random, the others made larger.", low=0, high=0.99
-    )
+    rule: str = knob("ties", "Rule", options=RULES)
+    scale: float = knob(1.0, "Scale", low=0, high=5)
+    keep: float = knob(0.2, "Kept share", low=0.001, high=1)
+    drop: float = knob(0.0, "Dropped share", low=0, high=0.99)
     weights: str = client_weights_knob("w_k")
-    upload: str = knob(
-        "whole", "Upload", "The whole model, or only the entries that trimming leaves.", options=("whole", "trimmed")
-    )
+    upload: str = knob("whole", "Upload", options=("whole", "trimmed"))
 
     report = TiesReport
 

@@ -10,8 +10,8 @@ const GROUPS = {
   "Many rounds": ["fedavg_multi", "fedprox", "scaffold", "fednova", "fedadam", "fedyogi", "moon", "dsfl"],
   "Bounds": BOUNDS,
 };
-const HINT = "Point at a mark for its exact numbers. Click holds it in every picture; Escape lets go.\n"
-  + "By keyboard: Tab to a picture, arrow keys from mark to mark, Enter holds.";
+const HINT = "Point at a mark for its exact numbers. A click holds it in every picture, and Escape lets it go.\n"
+  + "With the keyboard: Tab goes to a picture, the arrow keys go from mark to mark, and Enter holds a mark.";
 const $ = (id) => document.getElementById(id);
 const DRAW = { "held-by": drawHoldings, bars: drawBars, lines: drawLines, bytes: drawBytes };
 const root = document.documentElement;
@@ -279,7 +279,7 @@ function stored() {
   $("stored").textContent = `Results of ${plural(methods.length, "method")} on ${DATA.images} at α = ${listed(alphas.map(String))}, `
     + `with ${clients.join(", ")} clients and seeds ${seeds.join(", ")}: ${methods.length * alphas.length * clients.length * seeds.length} runs in all, `
     + `made on ${about.date} by fedlab_nb ${about.version} with PyTorch ${about.torch} (preset ${about.settings.preset}: ${recipe.epochs} local epochs, `
-    + `batches of ${recipe.batch_size}, ${recipe.optimizer.toUpperCase()} with learning rate ${recipe.lr}). Who holds what is that of seed ${seeds[0]}.`;
+    + `batches of ${recipe.batch_size}, ${recipe.optimizer.toUpperCase()} with learning rate ${recipe.lr}). “Who holds what” shows seed ${seeds[0]}.`;
 }
 
 sets();

@@ -104,8 +104,8 @@ function holdingWords(a, m, cell) {
   const { counts, skew, note } = federations[m][a];
   if (cell) return clientWords(counts, cell.k) + (cell.c < 0 ? "" : ` ${classWords(counts, cell.c)}`);
   const sizes = counts.map(sum);
-  return `A client effectively sees ${fixed(skew.effective_classes, 1)} of ${counts[0].length} classes; who holds a sample tells `
-    + `${percent(skew.jensen_shannon)} of its label (skew ${fixed(skew.jensen_shannon, 2)} between 0 and 1). `
+  return `A client effectively sees ${fixed(skew.effective_classes, 1)} of ${counts[0].length} classes. Knowing who holds a sample gives `
+    + `${percent(skew.jensen_shannon)} of the information about its label (skew ${fixed(skew.jensen_shannon, 2)} between 0 and 1). `
     + `Clients have ${Math.min(...sizes)} to ${Math.max(...sizes)} samples. ${note}`.trim();
 }
 const sum = (row) => row.reduce((s, x) => s + x, 0);

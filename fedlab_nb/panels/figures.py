@@ -19,7 +19,7 @@ from .state import PanelState, caption, words
 from .stored import StoredResults
 
 MOST_MAPS = 60  # remembered
-WHAT_TO_DO = "Drag α or the clients, then press Run: the clients are trained and the ticked methods compared."
+WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
 
 
 class WhoHoldsWhat(LabView):
@@ -77,7 +77,7 @@ class Accuracy(ResultView):
 
     def caption(self, state: PanelState) -> str:
         if self._speaks(state):
-            return "Nothing was run here yet: these are stored results. Press Run for yours."
+            return "Nothing was run here yet: these are stored results. Press Run to get your own."
         return caption(state)
 
 
@@ -150,7 +150,7 @@ class Calibration(ResultView):
     """How sure the methods are, and how often they are right: not of the stored results, which have no such counts."""
 
     name, title, ready = "calibration", "Calibration", "run"
-    empty = "The stored results have no reliability diagrams: press Run, and they are drawn from yours."
+    empty = "The stored results have no reliability diagrams. Press Run: then they are drawn from your results."
 
     def is_ready(self, state: PanelState) -> bool:
         return state.runs.has_results

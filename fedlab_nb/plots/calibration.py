@@ -80,13 +80,13 @@ def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
     text = "No result with probabilities yet."
     if ranked:
         best, worst = ranked[0], ranked[-1]
-        text = f"{best.name} {'knows best' if ranked[1:] else 'shows'} how sure it may be: {said(best)}"
-        ends = "too sure" if confidence(worst) > worst.mean else "too modest"
+        text = f"{best.name}{' is calibrated best' if ranked[1:] else ''}: {said(best)}"
+        ends = "too sure" if confidence(worst) > worst.mean else "not sure enough"
         text += f"; {worst.name} is {ends}: {said(worst)}." if ranked[1:] else "."
     votes = [s.name for s in without if all(c.scores for c in s.calibration.values()) and s.calibration]
     old = [s.name for s in without if s.name not in votes]
-    text += f" {listed(votes)}: these scores are no probabilities." if votes else ""
-    return text + (f" {listed(old)}: these results lack the numbers." if old else "")
+    text += f" {listed(votes)}: these scores are not probabilities." if votes else ""
+    return text + (f" {listed(old)}: these results do not have the numbers." if old else "")
 
 
 def said(s: Series) -> str:

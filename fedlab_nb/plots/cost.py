@@ -7,7 +7,7 @@ from .series import Series, finished, settings_of
 from .style import INK, Picture, drawing, dress, legend
 from .words import listed, plural, tabled
 
-SHARED = "Clients are trained once and shared; a method that rests on them is charged for them here all the same."
+SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 
 
 def times(series: Sequence[Series], seconds: Mapping[str, tuple[float, float]]) -> Picture:

@@ -214,8 +214,9 @@ def sentence(federation: Federation, client: int | None, klass: int | None) -> s
         lacking = never if len(order) < len(names) else ""
         return f"Client {client} holds {sizes[client]} samples: {listed(words)}{lacking}."
     return (
-        f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes; who holds a sample tells "
-        f"{percent(skew.jensen_shannon)} of its label (skew {skew.jensen_shannon:.2f} between 0 and 1). "
+        f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes. Knowing who holds a sample "
+        f"gives {percent(skew.jensen_shannon)} of the information about its label (skew "
+        f"{skew.jensen_shannon:.2f} between 0 and 1). "
         f"{'Clients have' if len(sizes) > 1 else 'The client has'} {sizes_of(counts)}. {federation.note}"
     ).strip()
 

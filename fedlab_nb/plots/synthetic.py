@@ -41,9 +41,9 @@ def gallery(
         f"({setting}){above}; lines of difficulty, now {percent(hard)}, and of disagreement, now {percent(differ)}."
     )
     sentence = (
-        f"Images of epoch {epoch}: the ensemble gives the class that was asked for a probability of "
-        f"{percent(1 - hard)} on average; the server model contradicts it on {percent(differ)} of them before it "
-        "learns from them."
+        f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
+        f"{percent(1 - hard)}. Before the server model learns from them, it disagrees with the ensemble on "
+        f"{percent(differ)} of them."
     )
     rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
     table = tabled("epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1)))

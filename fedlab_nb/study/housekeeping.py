@@ -125,5 +125,5 @@ def bytes_of(size: str | float) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())
     if match is None or match[2] not in UNITS:
-        raise UsageError(f"{size!r} is no size; give a number of bytes, or one such as 500MB or 2GB.")
+        raise UsageError(f"{size!r} is not a size; give a number of bytes, or one such as 500MB or 2GB.")
     return float(match[1]) * UNITS[match[2]]

@@ -53,7 +53,7 @@ class Overview:
         lines = [f"{name:{wide[0]}s}  {value:{wide[1]}s}  {source}" for name, value, source in rows]
         notes = [f"- {note}" for note in self.notes]
         return "\n".join(
-            [f"{self.preset}: {self.title}", *lines, *(["Not here, or otherwise:", *notes] if notes else [])]
+            [f"{self.preset}: {self.title}", *lines, *(["Missing or different here:", *notes] if notes else [])]
         )
 
     def _repr_html_(self) -> str:
@@ -62,7 +62,7 @@ class Overview:
 
         body = "".join(f"<tr>{cells(row)}</tr>" for row in self.rows())
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        tail = f"<p>Not here, or otherwise:</p><ul>{notes}</ul>" if notes else ""
+        tail = f"<p>Missing or different here:</p><ul>{notes}</ul>" if notes else ""
         top = f"<caption>{html.escape(f'{self.preset}: {self.title}')}</caption><tr>{cells(HEAD, 'th')}</tr>"
         return f"<table>{top}{body}</table>{tail}"
 
@@ -166,7 +166,7 @@ def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
     """What the paper's experiment has and this one has not."""
     foreign = setup.datasets and asked.dataset not in setup.datasets
     first = setup.block.shared["dataset"].value if foreign else ""
-    note = f"{asked.dataset} is not in this paper: the values are those for {first}, but where a line says otherwise"
+    note = f"{asked.dataset} is not in this paper: the values are those for {first}, unless a line says something else"
     return (*([note] if foreign else []), *setup.missing)
 
 

@@ -104,8 +104,8 @@ def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
                 above += seen[-1:] * (gap.kind == CLEAR)
                 alphas.add(settings.alpha)
     if above:
-        more = "More seeds say whether it was luck."
-        return Verdict("wrong", f"Your record speaks against it: {listed(above)}. {more}")
+        more = "Run more seeds to see whether this was luck."
+        return Verdict("wrong", f"Your runs contradict the claim: {listed(above)}. {more}")
     if len(alphas) < 2:
         wanted = ["ensemble and student together at two α or more"]
         return still(wanted, [*seen, *short], "no setting has runs of a student")

@@ -110,9 +110,9 @@ def test_names_that_cannot_be(name):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (dict(dataset=3), "A int is no data set; give a name"),
+        (dict(dataset=3), "A int is not a data set; give a name"),
         (dict(dataset=federate("digits", clients=3), alpha=1), "A federation already has its clients, so alpha cannot"),
-        (dict(indices=[[0]], preset="fens"), "indices with a preset need to know which data set they belong to"),
+        (dict(indices=[[0]], preset="fens"), "indices with a preset belong to a data set that is not named"),
         (dict(indices=[[0]], clients=3), "so clients cannot be set beside them; leave clients out"),
         (dict(indices=[[0]], partition="iid"), "so partition cannot be set beside them; leave partition out"),
     ],

@@ -11,6 +11,7 @@ import torch
 
 from fedlab_nb.comm import Ledger, Link, serialise, size
 from fedlab_nb.data import Dataset, Federation, federate
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import NEEDS
@@ -258,6 +259,13 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 
 
 # ------------------------------------------------------------------------------------------------ knobs
+def test_each_help_belongs_to_a_knob():
+    bases = {base.__name__: base for cls in METHODS.values() for base in cls.__mro__}
+    for name, helps in declared("methods/knobs.toml").items():
+        assert set(helps) <= {field.name for field in dataclasses.fields(bases[name])}, name
+        assert all(text.endswith(".") and "\n" not in text for text in helps.values()), name
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_knobs_and_words(name):
     cls = METHODS[name]

@@ -39,7 +39,7 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     panel.views.choose("accuracy")
     data, alt, sentence = picture(panel, "accuracy")
     assert data.startswith(SVG) and "stored results of" in alt and "Stored results of" in sentence
-    assert "Press Run for yours" in panel.views["accuracy"].caption.value
+    assert "Press Run to get your own" in panel.views["accuracy"].caption.value
     for view in VIEWS[2:]:
         panel.views.choose(view)
         assert "press Run" in panel.views[view].frame.value

@@ -70,5 +70,5 @@ def test_calibration_asks_for_a_run_and_is_then_drawn(make):
     panel.views.choose("calibration")
     assert "press Run" in panel.views["calibration"].frame.value
     panel.run(wait=True)
-    assert not panel.error and "knows best how sure it may be" in panel.views["calibration"].sentence.value
+    assert not panel.error and "is calibrated best" in panel.views["calibration"].sentence.value
     assert panel.views["calibration"].picture.table[0]["NLL"] == "1.500"

@@ -27,9 +27,9 @@ def test_the_sure_and_the_modest_are_named():
     rows = [series("Sure", 0.4, of(0.9, 0.4)), series("Modest", 0.75, of(0.7, 0.75, at=10))]
     rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
     picture = plots.calibration(rows)
-    best = "Modest knows best how sure it may be: it says 70 % on average and is right for 75 % (ECE 5 %"
+    best = "Modest is calibrated best: it says 70 % on average and is right for 75 % (ECE 5 %"
     assert picture.sentence.startswith(best)
-    assert "Bad is too modest: it says 20 %" in picture.sentence
+    assert "Bad is not sure enough: it says 20 %" in picture.sentence
     assert "Sure is too sure: it says 90 %" in plots.calibration(rows[:2]).sentence
     assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
     assert "Sure ECE 50 %, NLL 1.00" in picture.alt and plots.png(picture)
@@ -45,8 +45,8 @@ def test_seeds_are_counted_together_and_errors_are_means():
 def test_votes_and_old_results_say_why_they_have_no_line():
     rows = [series("Votes", 0.6, Calibration("votes")), series("Old", 0.5, Calibration()), series("None", 0.4)]
     picture = plots.calibration(rows)
-    assert "Votes: these scores are no probabilities." in picture.sentence
-    assert "Old and None: these results lack the numbers." in picture.sentence
+    assert "Votes: these scores are not probabilities." in picture.sentence
+    assert "Old and None: these results do not have the numbers." in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)
 
 

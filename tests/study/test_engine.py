@@ -139,12 +139,12 @@ def test_the_store_in_order(capsys, monkeypatch):
     assert {entry.kind for entry in housekeeping.entries()} == {"runs", "clients"}
     assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
     assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
-    assert main(["store", "verify"]) == 0 and "6 of 6 entries are whole" in capsys.readouterr().out
+    assert main(["store", "verify"]) == 0 and "6 of 6 entries are not damaged" in capsys.readouterr().out
     body = housekeeping.entries()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
-    assert main(["store", "verify"]) == 1 and "5 of 6 entries are whole" in capsys.readouterr().out
+    assert main(["store", "verify"]) == 1 and "5 of 6 entries are not damaged" in capsys.readouterr().out
     assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
-    assert main(["store", "prune", "--size", "much"]) == 2 and "is no size" in capsys.readouterr().err
+    assert main(["store", "prune", "--size", "much"]) == 2 and "is not a size" in capsys.readouterr().err
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
     head = housekeeping.entries()[0].path / "entry.json"

@@ -217,7 +217,8 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
     assert [t.method for t in again.record.tries] == ["fedavg", "afl"] and again.record.tries == case.record.tries
     second = again.submit(1, WHY)
     assert second.number == 2 and second.standing == (
-        "Second submission: the test images had been opened before, with 98.9 %. Its test accuracy is no fair measure."
+        "Second submission: the test images had been opened before, with 98.9 %. "
+        "Its test accuracy is not a fair measure."
     )
     assert second.standing in second.markdown() and json.loads(second.line())["submission"] == 2
     assert capstone.case("OAK", name="Bo").record.tries == []
@@ -247,7 +248,7 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
     assert "There is no report yet" in form.message.value
     form.knobs.value = "epochs 20"
     press["Try"]()
-    assert "is no setting; write NAME=VALUE" in form.message.value
+    assert "is not a setting; write NAME=VALUE" in form.message.value
     form.method.value, form.knobs.value = "afl", "epochs=20"
     press["Try"]()
     assert "Try 1: AFL (epochs = 20)." in form.message.value and "AFL (epochs = 20)" in form.tries.value

@@ -117,7 +117,7 @@ def test_order_and_ties_of_the_leaderboard(tmp_path):
         ["1=", "Cy"], ["1=", "Ada"], ["3", "Bo"], ["4", "Di"], ["submission 2", "Ada"],
     ]  # fmt: skip
     assert made.ties("OAK") == [
-        "Rank 1 is shared: within the noise of Ada: Cy −1 ± 5 points. Fewer bytes stand first.".replace("−", "-")
+        "Rank 1 is shared: within the noise of Ada: Cy −1 ± 5 points. Fewer bytes come first.".replace("−", "-")
     ]
     assert made.rows("ELM") == [["1", "Eve", "FedAvg, one round", "as usual", "50.0 ± 0.0", "52560", "88 %", "2"]]
     assert "OAK: 5 reports, budget 60000 bytes of a client." in repr(made) and made.ties("ELM") == []

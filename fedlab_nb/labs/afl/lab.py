@@ -27,7 +27,7 @@ class Skew(View, name="skew"):
     """Accuracy against α: AFL and Gaussian heads beside the ensemble and FedAvg."""
 
     def work(self, state: PanelState) -> Steps:
-        """Run AFL, Gaussian heads, the ensemble and FedAvg with five α, all else as it is set"""
+        """Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes"""
         by_method: dict[str, dict[float, dict[int, float]]] = {}
         for name in BESIDE:
             choices = {f"{name}, α = {alpha:g}": {"alpha": alpha, "partition": "dirichlet"} for alpha in ALPHAS}
@@ -52,7 +52,7 @@ class Forget(View, name="forget"):
         offer(self.who, [(f"client {k}", k) for k in range(clients)], min(state.client or 0, clients - 1))
 
     def work(self, state: PanelState) -> Steps:
-        """Take the client's sums off the total and solve again; then fit the others' samples from scratch"""
+        """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
         yield 0, 2, "taking its sums off"
@@ -74,10 +74,10 @@ class Image(View, name="image"):
     def draw(self, state: PanelState) -> Picture:
         features = state.outcome.options["features"]
         if state.report.classes is None:
-            text = "The server has the total alone, and no client's class sums. Nothing of one client can be shown."
+            text = "The server has only the total, and not the class sums of one client. So there is nothing to show."
             return blank(text, setting=where(state))
         if features != "pixels":
-            text = f"With {features} features a class sum is no image. Set the features to pixels, and run again."
+            text = f"With {features} features a class sum is not an image. Set the features to pixels, and run again."
             return blank(text, setting=where(state))
         means = numbers.class_means(state.outcome)
         at = state.client if state.client is not None and state.client < len(means) else numbers.first_single(means)

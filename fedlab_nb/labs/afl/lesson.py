@@ -86,7 +86,7 @@ def upload(features: int = 64, classes: int = 10) -> Card:
         f"{d} · {d + 1} / 2 = {triangle}.",
         f"S_k has {d} · {classes} = {d * classes} numbers.",
         f"{triangle + d * classes} numbers of 4 bytes = {data_size(4 * (triangle + d * classes))}. "
-        "FedAvg's network goes up with 26.3 kB, and comes down before with as much.",
+        "FedAvg's network has 26.3 kB. It comes down once and goes up once.",
     )
 
 

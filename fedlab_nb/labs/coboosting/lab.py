@@ -92,7 +92,7 @@ class Hand(View, name="hand"):
         return outcome or (yield from numbers.beside(state.outcome, "ensemble", "logits"))
 
     def work(self, state: PanelState) -> runs.Steps:
-        """The same rule on the clients' own training images, which they would have to send: a reference only"""
+        """The same rule on the clients' own images. This is only a reference: clients would have to send them"""
         learnt = yield from numbers.beside(state.outcome, "coboosting", "weights from real images", **numbers.FROM_REAL)
         return {"outcome": state.outcome, "weights": np.asarray(learnt.report.ensemble_weights)}
 
@@ -167,7 +167,7 @@ class Switches(View, name="switches"):
         super().__init__(which=list(SETS))
 
     def work(self, state: PanelState) -> runs.Steps:
-        """Run the method with some of its three ideas switched off, on the federation that the controls say"""
+        """Run the method with some of its three ideas switched off, on the federation that the controls describe"""
         settings = numbers.settings_for("coboosting", state.settings)
         settings |= {"seeds": self.seeds.value, "coboosting.answer": "server"}
         which, sets = self.which.value, SETS[self.which.value]

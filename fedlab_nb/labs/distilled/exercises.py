@@ -35,7 +35,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     gaps = []
     for (conditions, others), ways in validation.items():
         options, own = dict(others), test[conditions, others]
-        name = f"{options['per_class']} a class and the {options['server']}"
+        name = f"{options['per_class']} per class and the {options['server']}"
         gaps.append(Gap(name, ways["kmeans"], ways["random"], Gap(name, own["kmeans"], own["random"])))
     return two_kinds(gaps, **words)
 

@@ -36,13 +36,13 @@ class Sent(View, name="sent"):
 
 
 class Bytes(View, name="budget"):
-    """Accuracy against one client's bytes, for several numbers of images a class."""
+    """Accuracy against one client's bytes, for several numbers of images per class."""
 
     def __init__(self) -> None:
         super().__init__(per_class=PER_CLASS)
 
     def work(self, state: PanelState) -> Steps:
-        """Run with 1, 2, 3, 5 and 10 images a class, all else as it is set, on every seed of the panel"""
+        """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""
         choices = {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS}
         outcomes = yield from tries("distilled", state.settings, choices)
         points = [numbers.budget(m, runs) for m, runs in zip(PER_CLASS, outcomes.values(), strict=True)]
@@ -50,7 +50,7 @@ class Bytes(View, name="budget"):
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
-            text = f"Press “{self.work_label}”: the method is run with several numbers of images a class."
+            text = f"Press “{self.work_label}”. The method then runs with several numbers of images per class."
             return blank(text, setting=state.setting)
         points, then, way = state.worked
         others = {METHODS[name].info.title: point(runs) for name, runs in state.others.items() if runs}

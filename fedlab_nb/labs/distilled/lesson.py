@@ -67,12 +67,12 @@ def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
 
 
 def ways(*names: str) -> Card:
-    """Accuracy of some ways of choosing images, three a class, for a network and for the kernel."""
+    """Accuracy of some ways of choosing images, three per class, for a network and for the kernel."""
     lines = []
     for way in names:
         shares = (f"{server} {percent(of, 'distilled'):.0f} %" for server, of in way_runs(way).items())
         lines.append(f"{WAYS[way]}: {', '.join(shares)}")
-    return worked(*lines, f"(3 images a class, means of {SEEDS} seeds)")
+    return worked(*lines, f"(3 images per class, means of {SEEDS} seeds)")
 
 
 def best_for_a_network() -> str:
@@ -121,7 +121,7 @@ def leaks() -> Card:
             f"{words}: {share_words(copies / sent)} are the client's own, pixel by pixel; {share_words(near / sent)} "
             "are nearer to one of its own than its own images are to each other"
         )
-    return worked(*lines, f"(3 images a class, {SEEDS} seeds, all clients)")
+    return worked(*lines, f"(3 images per class, {SEEDS} seeds, all clients)")
 
 
 # ------------------------------------------------------------------------------------------------ centres
@@ -211,5 +211,5 @@ def reality(per_class: Sequence[int] = (3, 10)) -> Card:
             s: runs("distilled", dataset="glyphs:16g", seeds=1, per_class=m, server=s) for s in ("network", "kernel")
         }
         shares = ", ".join(f"{server} {percent(outcomes, 'distilled'):.0f} %" for server, outcomes in made.items())
-        lines.append(f"{plural(m, 'image')} a class: {shares}")
+        lines.append(f"{plural(m, 'image')} per class: {shares}")
     return worked(*lines, "(glyphs of 16 × 16 pixels, α = 0.1, seed 0)")

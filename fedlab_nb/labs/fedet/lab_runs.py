@@ -87,7 +87,7 @@ class Public(View, name="public"):
         return {title(name): {"fedet.public": name, "fedet.public_size": 0} for name in (*own, *foreign, "noise")}
 
     def work(self, state: PanelState) -> Steps:
-        """Run Fed-ET again with each choice of public data, all else as in the run that is shown."""
+        """Run Fed-ET again with each choice of public data. All other settings are those of the run that is shown."""
         heading = "By number of samples" if self.vary.value == "size" else "By source"
         outcomes = yield from tries("fedet", state.runs.find("fedet").settings, self._choices(state))
         return Tried(outcomes, state.number, state.setting, heading)
@@ -95,7 +95,8 @@ class Public(View, name="public"):
     def draw(self, state: PanelState) -> Picture:
         tried = state.worked
         if tried is None:
-            return blank("Press “Try them”: one student for each choice of public data.", setting=where(state))
+            text = "Press “Try them”. One student is then trained for each choice of public data."
+            return blank(text, setting=where(state))
         choices = [Choice.of(name, outcomes) for name, outcomes in tried.outcomes.items()]
         ran = "" if tried.run == state.number else f" (run {tried.run})"
         present = "" if tried.heading != "By source" or ran else title(state.outcome.options["public"])

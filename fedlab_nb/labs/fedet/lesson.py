@@ -83,9 +83,9 @@ def ignorance(panel: Any) -> Card:
     share, sure, knows, ignorant = np.mean(rows, 0)
     return worked(
         f"In {percent(share)} of all pairs of a client and a picture the client has never seen the digit. There "
-        f"its weight is {ignorant:.3f} on average; where it has, {knows:.3f}; all alike would be "
-        f"{1 / len(first(panel).report.members):.3f}.",
-        f"In {percent(sure)} of the pairs where it has never seen the digit, it is over 99 % sure of another.",
+        f"its weight is {ignorant:.3f} on average. In the other pairs it is {knows:.3f}. If all clients counted the "
+        f"same, it would be {1 / len(first(panel).report.members):.3f}.",
+        f"In {percent(sure)} of the pairs where it has never seen the digit, it is over 99 % sure of another digit.",
     )
 
 
@@ -196,7 +196,7 @@ def feedback(panel: Any) -> Card:
     early, late, over = (", ".join(f"{round(v):+d}" for v in values) for values in (early, late, over))
     return worked(
         f"Copying the head changes the small models by {early} points in the first three rounds and by "
-        f"{late} in the last six (one number a seed).",
+        f"{late} in the last six (one number for each seed).",
         f"Overwriting its head changes the server by {over} points, mean of all rounds.",
     )
 

@@ -47,7 +47,9 @@ class Vary(View, name="vary"):
         key = self.what.value
         label, setting, _, ordered = TRIES[key]
         if key not in (state.worked or {}):
-            text = f"Press “{self.work_label}”: FENS is run with several values of “{label}”, all else as it is set."
+            text = (
+                f"Press “{self.work_label}”. FENS then runs with several values of “{label}”, and nothing else changes."
+            )
             return blank(text, setting=state.setting)
         outcomes, failures, then = state.worked[key]
         look = state.class_names, state.client, state.klass
@@ -74,7 +76,7 @@ class Forget(View, name="forget"):
         offer(self.who, [("each in turn", self.EACH), *clients], self.EACH)
 
     def work(self, state: PanelState) -> Steps:
-        """Run FENS with all clients, then without the chosen one, or without each of them in turn; the first seed."""
+        """Run FENS with all clients, then without the chosen one, or without each in turn. Only the first seed runs."""
         settings = {k: v for k, v in state.settings.items() if k not in ("fens.without", "seeds")}
         gone = range(state.federation.clients) if self.who.value == self.EACH else [self.who.value]
         choices = {f"without = {k}": {"fens.without": k} for k in (-1, *gone)}
@@ -102,7 +104,7 @@ class Distil(View, name="distil"):
     """One network that learns to answer as FENS does, on public images."""
 
     def work(self, state: PanelState) -> Steps:
-        """Run FENS and teach one network on public images; the first seed."""
+        """Run FENS, and teach one network on public images. Only the first seed runs."""
         settings = {k: v for k, v in state.settings.items() if k != "seeds"}
         outcomes = yield from one_run("fens", {**settings, "fens.distil": True})
         return dict(state.settings), next(iter(outcomes.values()))

@@ -84,7 +84,7 @@ class Halves(View, name="halves"):
     """The same run with and without fusion, under each classifier."""
 
     def work(self, state: PanelState) -> Steps:
-        """Run the same federation unfused (K = 1) and calibrated, on the same seeds; earlier runs are remembered."""
+        """Run the same federation without fusion (K = 1) and calibrated, on the same seeds. Earlier runs are kept."""
         own = state.outcome.options
         wanted = [1 if own["blocks"] > 1 else 2] + [own["blocks"]] * (own["head"] != "ccvr")
         choices = {

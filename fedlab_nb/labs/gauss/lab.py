@@ -50,7 +50,7 @@ class Heads(View, name="heads"):
     """Every head, and FedPFT with three spreads, on the federation that the controls say."""
 
     def work(self, state: PanelState) -> runs.Steps:
-        """Run every head, and FedPFT with three spreads, on the federation that the controls say"""
+        """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
         asked = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
         features = {name: asked[name] for name in SHARED if name in asked}
         plain = {k: v for k, v in state.settings.items() if "." not in k and k not in (*SHARED, "head", "shrinkage")}

@@ -60,44 +60,19 @@ from .sums import SENSITIVITY, Sums, head
     "image",
 )
 class AFL(Method):
-    """Sum what least squares needs over clients: the fit on all samples in one place, whatever the skew."""
+    """The clients' sums for least squares are added up. The fit is that of all samples in one place."""
 
     trains_locally = False
     sends_models = False
 
     features: str = features_knob()
     size: int = size_knob()
-    gamma: float = knob(
-        1.0, "Local ridge", "Added to the diagonal of every client's moments.", symbol="γ", low=0, high=1e3
-    )
-    rho: float = knob(
-        1.0,
-        "Final ridge",
-        "What is left on the diagonal of the sum. Large: the weights are the classes' sums.",
-        symbol="ρ",
-        low=0,
-        high=1e9,
-    )
-    clean: bool = knob(True, "Take the local ridges off", "Subtract the M local ridges from the sum, exactly.")
-    secure: bool = knob(False, "Secure sum", "Clients mask what they send; the server sees the total alone.")
-    epsilon: float = knob(
-        0.0,
-        "Privacy budget",
-        "Small: much noise, a strong promise for every single sample. 0 (or inf): no noise, no promise.",
-        symbol="ε",
-        low=0,
-        high=1e6,
-        endless=True,
-    )
-    delta: float = knob(
-        1e-5,
-        "Failure probability",
-        "The share of the promise that may fail; well below one over the samples.",
-        symbol="δ",
-        low=1e-12,
-        high=0.1,
-        log=True,
-    )
+    gamma: float = knob(1.0, "Local ridge", symbol="γ", low=0, high=1e3)
+    rho: float = knob(1.0, "Final ridge", symbol="ρ", low=0, high=1e9)
+    clean: bool = knob(True, "Take the local ridges off")
+    secure: bool = knob(False, "Secure sum")
+    epsilon: float = knob(0.0, "Privacy budget", symbol="ε", low=0, high=1e6, endless=True)
+    delta: float = knob(1e-5, "Failure probability", symbol="δ", low=1e-12, high=0.1, log=True)
     features_seed: int = features_seed_knob()
 
     report = AflReport

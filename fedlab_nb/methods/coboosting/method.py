@@ -57,32 +57,28 @@ MU_DECAY = 0.99  # of EE's step, an epoch
     leaks="each client's model (ee_data=real: its training samples)",
 )
 class CoBoosting(GeneratorKnobs):
-    """Data-free: hard synthetic images and the ensemble's weights improve each other, one network is distilled."""
+    """Hard synthetic images and the ensemble's weights improve each other. One network is distilled, without data."""
 
-    epochs: int = knob(20, "Server epochs", "Rounds of (a)-(c).", symbol="T", low=1, high=5000)
-    batch: int = knob(32, "Batch", "Images in a step of (b) and (c).", low=2, high=4096, log=True)
-    passes: int = knob(24, "Steps", "Of (b) and (c), at most, an epoch; 0: whole pool.", low=0, high=100_000)
-    server_lr: float = knob(0.05, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
-    ghs: bool = knob(True, "Hard samples (GHS)", "Weigh the generator's cross-entropy by difficulty.")
-    dhs: bool = knob(True, "Diverse samples (DHS)", "Perturb every batch on the fly.")
-    ee: bool = knob(True, "Ensemble weights (EE)", "Re-weight the clients on the synthetic images.")
-    beta: float = knob(1.0, "Adversarial weight", "How much L_A counts.", symbol="λ_A", low=0, high=100)
-    adversarial_temperature: float = knob(3.0, "Temperature in L_A", "Paper: 1, its code: 3.", low=0.1, high=100)
-    epsilon: float = knob(32.0, "Perturbation", "Step of DHS, in grey levels of 255.", symbol="255 ε", low=0, high=255)
-    perturbation: str = knob(
-        "sign", "Perturb by", "Sign of the gradient, or Eq. 10 to the letter.", options=boosting.PERTURBATIONS
-    )
-    perturbation_temperature: float = knob(
-        4.0, "Temperature in DHS", "Of the softmax whose gradient perturbs (sign).", low=0.1, high=100, log=True
-    )
-    mu: float = knob(0.03, "Weight step", "Step of EE times the clients.", symbol="η_w M", low=0, high=10)
-    updates: str = knob("batches", "Weight updates", "How EE goes over the pool.", options=("batches", "once", "new"))
-    weighted: str = knob("mean", "Ensemble", "Divide by Σ w (mean) or not (sum).", options=("mean", "sum"))
-    start: str = knob("uniform", "First weights", "1/M, or by sample counts.", symbol="w⁰", options=WEIGHTS)
-    ee_data: str = knob("synthetic", "Weights from", "real: a reference only.", options=("synthetic", "real"))
+    epochs: int = knob(20, "Server epochs", symbol="T", low=1, high=5000)
+    batch: int = knob(32, "Batch", low=2, high=4096, log=True)
+    passes: int = knob(24, "Steps", low=0, high=100_000)
+    server_lr: float = knob(0.05, "Server rate", low=1e-5, high=10, log=True)
+    ghs: bool = knob(True, "Hard samples (GHS)")
+    dhs: bool = knob(True, "Diverse samples (DHS)")
+    ee: bool = knob(True, "Ensemble weights (EE)")
+    beta: float = knob(1.0, "Adversarial weight", symbol="λ_A", low=0, high=100)
+    adversarial_temperature: float = knob(3.0, "Temperature in L_A", low=0.1, high=100)
+    epsilon: float = knob(32.0, "Perturbation", symbol="255 ε", low=0, high=255)
+    perturbation: str = knob("sign", "Perturb by", options=boosting.PERTURBATIONS)
+    perturbation_temperature: float = knob(4.0, "Temperature in DHS", low=0.1, high=100, log=True)
+    mu: float = knob(0.03, "Weight step", symbol="η_w M", low=0, high=10)
+    updates: str = knob("batches", "Weight updates", options=("batches", "once", "new"))
+    weighted: str = knob("mean", "Ensemble", options=("mean", "sum"))
+    start: str = knob("uniform", "First weights", symbol="w⁰", options=WEIGHTS)
+    ee_data: str = knob("synthetic", "Weights from", options=("synthetic", "real"))
     clip: str = clip_knob()
-    reset: bool = knob(True, "Fresh generator", "Draw the generator anew every epoch.")
-    answer: str = knob("server", "Predict with", "Server model or ensemble.", options=("server", "ensemble"))
+    reset: bool = knob(True, "Fresh generator")
+    answer: str = knob("server", "Predict with", options=("server", "ensemble"))
 
     report = CoBoostingReport
 

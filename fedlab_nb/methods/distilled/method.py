@@ -45,36 +45,21 @@ WAYS = ("random", "kmeans", "kip", "crops")
     leaks="images, which may be a client's own, with their labels",
 )
 class Distilled(Method):
-    """Send a few images a class, not a model; the server learns from their union."""
+    """Send a few images of each class, and no model. The server learns from the images of all clients."""
 
     trains_locally = False  # but with `crops`
     sends_models = False
 
-    images: str = knob(
-        "kmeans",
-        "Images",
-        "Random samples; centres of k-means; kernel inducing points (KIP); FedSD2C-like crops.",
-        options=WAYS,
-    )
-    per_class: int = knob(3, "Images a class", "Of each class that a client holds.", symbol="m_c", low=1, high=1000)
-    server: str = knob(
-        "kernel", "Server", "A network trained on the images, or one kernel regression.", options=("network", "kernel")
-    )
-    depth: int = knob(4, "Kernel depth", "Hidden layers of the infinitely wide network.", low=0, high=10)
-    ridge: float = knob(
-        1e-3,
-        "Ridge",
-        "Of the kernel regression, times the mean of K's diagonal.",
-        symbol="λ_damp",
-        low=1e-9,
-        high=10,
-        log=True,
-    )
-    steps: int = knob(60, "Image steps", "Adam steps of each client, for kip and crops.", low=0, high=5000)
-    image_lr: float = knob(0.02, "Image rate", "Adam's, for kip and crops.", low=1e-6, high=1.0, log=True)
-    mix: float = knob(0.9, "Amplitude mix", "Share of another image, for crops.", symbol="λ_mix", low=0, high=1)
-    server_epochs: int = knob(100, "Server epochs", "Passes over the union of the images.", low=1, high=5000, log=True)
-    server_lr: float = knob(3e-3, "Server rate", "Adam's, of the network.", low=1e-6, high=1.0, log=True)
+    images: str = knob("kmeans", "Images", options=WAYS)
+    per_class: int = knob(3, "Images per class", symbol="m_c", low=1, high=1000)
+    server: str = knob("kernel", "Server", options=("network", "kernel"))
+    depth: int = knob(4, "Kernel depth", low=0, high=10)
+    ridge: float = knob(1e-3, "Ridge", symbol="λ_damp", low=1e-9, high=10, log=True)
+    steps: int = knob(60, "Image steps", low=0, high=5000)
+    image_lr: float = knob(0.02, "Image rate", low=1e-6, high=1.0, log=True)
+    mix: float = knob(0.9, "Amplitude mix", symbol="λ_mix", low=0, high=1)
+    server_epochs: int = knob(100, "Server epochs", low=1, high=5000, log=True)
+    server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
     server_model: str = server_model_knob()
 
     report = DistilledReport

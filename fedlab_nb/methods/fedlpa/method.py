@@ -64,58 +64,18 @@ from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
     leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
 )
 class FedLPA(Method):
-    """Upload each layer with a Gaussian around it, multiply the Gaussians."""
+    """Upload each layer with a Gaussian around it. The server multiplies the Gaussians."""
 
-    damping: float = knob(
-        1e-3,
-        "Damping",
-        "Prior precision. Small: every client counts only where its data speak; large: plain averaging.",
-        symbol="λ_damp",
-        low=1e-6,
-        high=1e-1,
-        log=True,
-    )
-    pi: str = knob(
-        "one",
-        "Damping split",
-        "How the two factors share the damping: evenly, or by their traces. It matters much.",
-        symbol="π",
-        options=PI_RULES,
-    )
-    solver: str = knob(
-        "cg",
-        "Solver",
-        "Conjugate gradients (exact), gradient descent, the closed-form shortcut EA (biased), or Adam (FedFisher's).",
-        options=SOLVERS,
-    )
-    iterations: int = knob(
-        1000,
-        "Gradient steps",
-        "Steps of gradient descent or Adam on the server; the other solvers need none.",
-        symbol="T_gd",
-        low=0,
-        high=20_000,
-    )
-    step: str = knob(
-        "1/L",
-        "Step",
-        "Of gradient descent. 1/L always converges. official: the authors' 2/N (N numbers in a layer), far shorter in "
-        "wide layers, where it hardly leaves EA's answer; it diverges where L > N.",
-        options=STEPS,
-    )
-    conv_scale: str = knob(
-        "one",
-        "Scale of convolutions",
-        "How a convolution's Q positions share their scale between A and B: φ = 1, 1/Q or 1/Q².",
-        symbol="φ",
-        options=CONV_SCALES,
-    )
+    damping: float = knob(1e-3, "Damping", symbol="λ_damp", low=1e-6, high=1e-1, log=True)
+    pi: str = knob("one", "Damping split", symbol="π", options=PI_RULES)
+    solver: str = knob("cg", "Solver", options=SOLVERS)
+    iterations: int = knob(1000, "Gradient steps", symbol="T_gd", low=0, high=20_000)
+    step: str = knob("1/L", "Step", options=STEPS)
+    conv_scale: str = knob("one", "Scale of convolutions", symbol="φ", options=CONV_SCALES)
     weights: str = client_weights_knob("w_k")
-    noise: float = knob(
-        0.0, "Noise", "Laplace noise on what is sent, as a share of its size. No privacy guarantee.", low=0, high=1
-    )
-    rounds: int = knob(0, "Rounds after", "Rounds of FedAvg, from FedLPA's model.", symbol="T", low=0, high=1000)
-    local_epochs: int = knob(2, "Epochs a round", "Local epochs in each of those rounds.", symbol="E", low=1, high=1000)
+    noise: float = knob(0.0, "Noise", low=0, high=1)
+    rounds: int = knob(0, "Rounds after", symbol="T", low=0, high=1000)
+    local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
 
     report = FedLPAReport
 

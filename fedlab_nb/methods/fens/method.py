@@ -50,47 +50,29 @@ from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient, p
     leaks="each client's model, to every other client (proxy=server: its held-out samples, to the server)",
 )
 class Fens(Method):
-    """Keep all client models and train, federatedly, a small function that combines their logits."""
+    """Keep all client models. The clients together train a small function that combines their logits."""
 
-    aggregator: str = knob("per_class", "Aggregator", "How logits are combined.", symbol="f_λ", options=AGGREGATORS)
-    k: int = knob(40, "Hidden units", "Width of the network aggregator (nn).", symbol="r", low=1, high=1000)
-    rounds: int = knob(50, "Rounds", "How often λ travels down and up.", symbol="T", low=1, high=10_000, log=True)
-    local_steps: int = knob(1, "Local steps", "SGD steps of a client in a round.", symbol="J", low=1, high=100)
-    batch: int = knob(128, "Batch", "Held-out samples in one local step.", low=1, high=100_000, log=True)
-    eta_l: float = knob(1.0, "Client rate", "Rate of the local steps.", symbol="η_l", low=1e-4, high=100, log=True)
-    eta_s: float = knob(0.01, "Server rate", "Not used by FedAvg.", symbol="η_s", low=1e-5, high=10, log=True)
-    server: str = knob("fedadam", "Server step", "How the server moves λ.", options=server_optimizers.SERVER_OPTIMIZERS)
-    beta1: float = knob(
-        0.9, "β₁", "Of FedAdam and FedYogi: how long the mean change is remembered.", low=0, high=0.9999
-    )
-    beta2: float = knob(0.99, "β₂", "Of FedAdam and FedYogi: how long its square is.", low=0, high=0.99999)
-    tau: float = knob(
-        1e-3, "Floor", "Of FedAdam and FedYogi: a change's least divisor.", symbol="κ", low=1e-8, high=1, log=True
-    )
-    per_round: int = knob(
-        0, "Clients a round", "How many train λ, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
-    )
-    client_weights: str = knob(
-        "samples", "Client weights", "By samples used, or all alike.", symbol="w_k", options=CLIENT_WEIGHTS
-    )
-    start: str = knob("average", "Start", "Per-class weights begin at 1/M, or drawn.", options=("average", "xavier"))
-    bits: int = knob(8, "Bits", "Bits a weight of the ensemble, 2 to 8; 32: not quantised.", low=2, high=32)
-    activation_bits: int = knob(
-        32,
-        "Activation bits",
-        "Of what layers read, 2 to 8, ranges from held-out samples; 32: as it is.",
-        low=2,
-        high=32,
-    )
-    proxy: str = knob(
-        "held-out", "Trained on", "Held-out or training samples (all, or as many); or the server's.", options=PROXIES
-    )
-    skip_own: bool = knob(False, "Leave out own model", "Send a client only the models of the others.")
-    without: int = knob(-1, "Forget client", "Leave its model and samples out of phase 2; -1: nobody.", low=-1)
-    distil: bool = knob(False, "Distil", "Teach one network to answer as the ensemble does, on public images.")
-    distil_steps: int = knob(
-        800, "Distillation steps", "Batches of 64; not in the paper.", low=1, high=1_000_000, log=True
-    )
+    aggregator: str = knob("per_class", "Aggregator", symbol="f_λ", options=AGGREGATORS)
+    k: int = knob(40, "Hidden units", symbol="r", low=1, high=1000)
+    rounds: int = knob(50, "Rounds", symbol="T", low=1, high=10_000, log=True)
+    local_steps: int = knob(1, "Local steps", symbol="J", low=1, high=100)
+    batch: int = knob(128, "Batch", low=1, high=100_000, log=True)
+    eta_l: float = knob(1.0, "Client rate", symbol="η_l", low=1e-4, high=100, log=True)
+    eta_s: float = knob(0.01, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
+    server: str = knob("fedadam", "Server step", options=server_optimizers.SERVER_OPTIMIZERS)
+    beta1: float = knob(0.9, "β₁", low=0, high=0.9999)
+    beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
+    tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
+    per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
+    client_weights: str = knob("samples", "Client weights", symbol="w_k", options=CLIENT_WEIGHTS)
+    start: str = knob("average", "Start", options=("average", "xavier"))
+    bits: int = knob(8, "Bits", low=2, high=32)
+    activation_bits: int = knob(32, "Activation bits", low=2, high=32)
+    proxy: str = knob("held-out", "Trained on", options=PROXIES)
+    skip_own: bool = knob(False, "Leave out own model")
+    without: int = knob(-1, "Forget client", low=-1)
+    distil: bool = knob(False, "Distil")
+    distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
 
     report = FensReport
     holds_out = True

@@ -61,23 +61,19 @@ class FuseFL(Method):
     trains_locally = False
     sends_models = False
 
-    blocks: int = knob(2, "Blocks", "Parts the network is cut into; 1: no fusion.", symbol="K", low=1, high=32)
-    adaptor: str = knob("conv", "Adaptor", "How a block reads all those below: learnt, or the mean.", options=ADAPTORS)
-    width: str = knob("narrow", "Width", "Clients √M times narrower, or of full width.", options=("narrow", "full"))
-    warm_start: bool = knob(True, "Warm start", "After a fusion the upper blocks go on from where they were.")
-    fused_rate: float = knob(
-        0.1, "Rate after fusing", "Rounds 2 to K: learning rate as a part of the first's.", low=1e-3, high=1
-    )
-    frozen_norm: str = knob(
-        "owner", "Frozen batch norm", "By its owner's statistics, or leaky: the batch's.", options=("owner", "batch")
-    )
-    merge: str = knob("mean", "Last features", "The clients' last features are added up or averaged.", options=MERGES)
-    head: str = knob("ccvr", "Classifier", "Averaged and calibrated, only averaged, or everyone's own.", options=HEADS)
-    virtual: int = knob(500, "Virtual features", "Draws for a class.", low=1, high=100_000, log=True)
-    passes: int = knob(20, "Passes", "Epochs over the virtual features.", low=1, high=1000, log=True)
-    rate: float = knob(0.5, "Calibration rate", "Its learning rate.", low=1e-5, high=10, log=True)
-    client_rate: bool = knob(False, "Clients' rate", "Calibrate at the rate of local training, as the code.")
-    rescale: bool = knob(True, "Rescale", "Calibrate on features of mean 0 and variance 1.")
+    blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
+    adaptor: str = knob("conv", "Adaptor", options=ADAPTORS)
+    width: str = knob("narrow", "Width", options=("narrow", "full"))
+    warm_start: bool = knob(True, "Warm start")
+    fused_rate: float = knob(0.1, "Rate after fusing", low=1e-3, high=1)
+    frozen_norm: str = knob("owner", "Frozen batch norm", options=("owner", "batch"))
+    merge: str = knob("mean", "Last features", options=MERGES)
+    head: str = knob("ccvr", "Classifier", options=HEADS)
+    virtual: int = knob(500, "Virtual features", low=1, high=100_000, log=True)
+    passes: int = knob(20, "Passes", low=1, high=1000, log=True)
+    rate: float = knob(0.5, "Calibration rate", low=1e-5, high=10, log=True)
+    client_rate: bool = knob(False, "Clients' rate")
+    rescale: bool = knob(True, "Rescale")
 
     report = FuseFLReport
 

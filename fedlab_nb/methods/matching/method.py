@@ -56,31 +56,13 @@ SAMPLES = 500  # of public samples or noise, on which activations are compared
 class Matching(Method):
     """Put the clients' hidden units into the same order, then average the weights."""
 
-    rule: str = knob(
-        "rebasin",
-        "Rule",
-        "How units are matched: rebasin (weights in and out), greedy (weights in, OT-Fusion), activations (on inputs), "
-        "pfnm (one hidden layer, new neurons where none fits).",
-        options=RULES,
-    )
-    sweeps: int = knob(
-        3, "Sweeps", "How often each client is then matched with the average of the others.", low=0, high=20
-    )
+    rule: str = knob("rebasin", "Rule", options=RULES)
+    sweeps: int = knob(3, "Sweeps", low=0, high=20)
     weights: str = client_weights_knob("w_k")
-    on: str = knob(
-        "noise", "Activations on", "The inputs on which activations are compared.", options=("public", "noise")
-    )
-    sigma: float = knob(
-        1.0, "Noise of neurons", "pfnm: how far a client's neuron may be from the shared one.",
-        symbol="σ", low=1e-3, high=1e3, log=True,
-    )  # fmt: skip
-    sigma0: float = knob(
-        1.0, "Spread of neurons", "pfnm: how large shared neurons are.", symbol="σ_0", low=1e-3, high=1e3, log=True
-    )
-    gamma: float = knob(
-        1.0, "Mass", "pfnm: how willingly a new neuron is made. Large: nothing is matched.",
-        symbol="γ", low=1e-6, high=1e9, log=True,
-    )  # fmt: skip
+    on: str = knob("noise", "Activations on", options=("public", "noise"))
+    sigma: float = knob(1.0, "Noise of neurons", symbol="σ", low=1e-3, high=1e3, log=True)
+    sigma0: float = knob(1.0, "Spread of neurons", symbol="σ_0", low=1e-3, high=1e3, log=True)
+    gamma: float = knob(1.0, "Mass", symbol="γ", low=1e-6, high=1e9, log=True)
 
     report = MatchingReport
 

@@ -26,15 +26,15 @@ State = Mapping[str, Tensor]
 def average_knob() -> Any:
     """The field `average` of the methods that average models."""
     text = (
-        "Mean, or what a few poisoned clients cannot drag away: median or trimmed mean of every number, or Krum, the "
-        "one model that has the nearest neighbours."
+        "How models are averaged: mean, median or trimmed mean of every number, or Krum, which takes the one model "
+        "with the nearest neighbours. A few poisoned clients can move the mean far, but not the others."
     )
     return knob("mean", "Average", text, options=RULES)
 
 
 def assumed_knob() -> Any:
     """The field `assumed` beside it."""
-    text = "How many clients the trimmed mean and Krum take to be poisoned."
+    text = "How many poisoned clients the trimmed mean and Krum expect."
     return knob(2, "Poisoned clients assumed", text, symbol="f", low=0, high=1000)
 
 

@@ -53,8 +53,8 @@ Server = Callable[[State, list[State]], State]
 
 def epochs_knob(default: int) -> Any:
     """The field `local_epochs` of an iterative method."""
-    text = "Passes over its own data that a client makes in a round."
-    return knob(default, "Epochs a round", text, symbol="E", low=1, high=1000)
+    text = "How often a client goes through its own data in a round."
+    return knob(default, "Epochs per round", text, symbol="E", low=1, high=1000)
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,9 @@ class Iterative(Method):
 
     trains_locally = False
 
-    rounds: int = knob(20, "Rounds", "How often models travel both ways.", symbol="T", low=1, high=1000)
+    rounds: int = knob(20, "Rounds", symbol="T", low=1, high=1000)
     local_epochs: int = epochs_knob(10)
-    per_round: int = knob(
-        0, "Clients a round", "How many take part, drawn anew each time; 0: all.", symbol="m", low=0, high=10_000
-    )
+    per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
 
     # Whether it reads the mean gradient off how far a client has moved, for which clients must train by SGD.
     counts_steps: ClassVar[bool] = False

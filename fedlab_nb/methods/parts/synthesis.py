@@ -55,12 +55,15 @@ def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
 # ---------------------------------------------------------------------------------------------------------------- knobs
 def weights_knob() -> str:
     """The field `weights` of the methods whose teacher is fixed: FedENS, or by sample counts (DW-X in Co-Boosting)."""
-    return knob("uniform", "Weights", "Of the clients in the teacher.", symbol="w_k", options=WEIGHTS)
+    text = "How much each client counts in the teacher: all the same, or in proportion to its samples."
+    return knob("uniform", "Weights", text, symbol="w_k", options=WEIGHTS)
 
 
 def clip_knob() -> str:
     """The field `clip` of the methods that search with generator and z together."""
-    text = "At norm 10: the gradient of generator and z together, or the generator's alone (Co-Boosting's code)."
+    text = (
+        "Which gradient is cut off at norm 10: generator and z together, or the generator's alone (Co-Boosting's code)."
+    )
     return knob("together", "Clipping", text, options=CLIPS)
 
 
@@ -68,16 +71,12 @@ def clip_knob() -> str:
 class ServerKnobs(Method):
     """Distilling from a pool of synthetic images that grows by `images` an epoch."""
 
-    epochs: int = knob(30, "Server epochs", "Rounds of 'make images, distil'.", symbol="T", low=1, high=5000)
-    images: int = knob(64, "Images an epoch", "New synthetic images in an epoch.", symbol="b", low=2, high=4096)
-    batch: int = knob(64, "Batch", "Images in one distillation step.", low=2, high=4096, log=True)
-    passes: int = knob(
-        12, "Distillation steps", "At most so many steps an epoch; 0: the whole pool.", low=0, high=100_000
-    )
-    server_lr: float = knob(0.1, "Server rate", "SGD's, momentum 0.9.", low=1e-5, high=10, log=True)
-    temperature: float = knob(
-        4.0, "Temperature", "Softens teacher and student.", symbol="τ", low=0.1, high=100, log=True
-    )
+    epochs: int = knob(30, "Server epochs", symbol="T", low=1, high=5000)
+    images: int = knob(64, "Images per epoch", symbol="b", low=2, high=4096)
+    batch: int = knob(64, "Batch", low=2, high=4096, log=True)
+    passes: int = knob(12, "Distillation steps", low=0, high=100_000)
+    server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
+    temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
 
     server_model: str = server_model_knob()
 
@@ -113,12 +112,10 @@ class ServerKnobs(Method):
 class GeneratorKnobs(ServerKnobs):
     """And a generator of those images."""
 
-    generator_steps: int = knob(
-        15, "Generator steps", "Adam steps for one batch of images.", symbol="T_G", low=1, high=5000
-    )
-    generator_lr: float = knob(0.01, "Generator rate", "Adam's, betas 0.5 and 0.999.", low=1e-6, high=1, log=True)
-    latent: int = knob(32, "Latent size", "Length of z.", symbol="nz", low=1, high=4096)
-    width: int = knob(8, "Generator width", "Channels of its last layer but one.", symbol="ngf", low=1, high=512)
+    generator_steps: int = knob(15, "Generator steps", symbol="T_G", low=1, high=5000)
+    generator_lr: float = knob(0.01, "Generator rate", low=1e-6, high=1, log=True)
+    latent: int = knob(32, "Latent size", symbol="nz", low=1, high=4096)
+    width: int = knob(8, "Generator width", symbol="ngf", low=1, high=512)
 
 
 # --------------------------------------------------------------------------------------------------------------- server

@@ -108,14 +108,14 @@ def sentences(r: Reproduction) -> list[str]:
     if count["tie in the paper"]:
         lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")
     if count["not run"]:
-        alone = " One seed decides none; take at least two." if any(o.why == "one seed" for o in r.orderings) else ""
+        alone = " One seed is not enough; take two." if any(o.why == "one seed" for o in r.orderings) else ""
         lines.append(f"{count['not run']} could not be tried.{alone}")
     judged = [o for o in tried if o.clear_there is not None]
     if judged:
         clear = [o for o in judged if o.clear_there]
         lines.append(f"{len(clear)} of those tried are clear by the paper's own spread: {tally(clear)}.")
     elif tried:
-        lines.append("The paper prints no spread from which one could say which of its orderings are clear.")
+        lines.append("The paper prints no spread, so nobody can say which of its orderings are clear.")
     return lines + by_pair(tried)
 
 

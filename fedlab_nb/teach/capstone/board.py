@@ -136,9 +136,7 @@ class Board:
             if len(group) > 1:
                 best, *others = group
                 gaps = listed([f"{e.who} {points(difference(e.test, best.test))}" for e in others])
-                lines.append(
-                    f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes stand first."
-                )
+                lines.append(f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes come first.")
             place += len(group)
         return lines
 

@@ -15,7 +15,9 @@ def knobs_of(text: str) -> dict[str, str]:
     for part in filter(None, map(str.strip, text.replace(";", ",").split(","))):
         name, equals, value = part.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise UsageError(f"{part!r} is no setting; write NAME=VALUE, such as rounds=20, with commas between them.")
+            raise UsageError(
+                f"{part!r} is not a setting; write NAME=VALUE, such as rounds=20, with commas between them."
+            )
         made[name.strip()] = value.strip()
     return made
 

@@ -65,7 +65,7 @@ class Report:
             return f"{named} submission: the test images were opened once, for this report."
         before = listed([f"{100 * share:.1f} %" for share in self.earlier])
         opened = f"the test images had been opened before, with {before}"
-        return f"{named} submission: {opened}. Its test accuracy is no fair measure."
+        return f"{named} submission: {opened}. Its test accuracy is not a fair measure."
 
     # ----------------------------------------------------------------------------------------------------- the content
     def blocks(self) -> Iterator[Block]:

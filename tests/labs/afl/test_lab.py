@@ -51,7 +51,7 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     panel.lab_views["forget"].who.value = 3
     panel.work("forget")
     said = sentence_of(panel, "forget")
-    assert said.startswith("Without client 3 and its") and said.endswith("No client was asked again.")
+    assert said.startswith("Without client 3 and its") and said.endswith("No client had to send anything again.")
     assert "of the largest weight" in said
     said = sentence_of(panel, "image")
     assert "the class sum is that image, pixel by pixel" in said

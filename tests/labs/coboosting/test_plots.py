@@ -145,8 +145,8 @@ def test_curves_tell_the_rise_and_the_distance_to_the_teacher():
 def test_one_seed_is_no_noise_and_no_server_model_is_no_line():
     one = sound(curves({3: TEACHER[0]}, {3: STUDENT[0]}, {}, setting=SETTING, chance=0.1))
     assert one.sentence == (
-        "The ensemble goes from 50 % to 70 %. The server model ends at 60 %, 10 points from its teacher. One seed: "
-        "nobody can tell what of this is noise."
+        "The ensemble goes from 50 % to 70 %. The server model ends at 60 %, 10 points from its teacher. With one seed "
+        "nobody can tell how much of this is noise."
     )
     assert "server" not in sound(curves(TEACHER, {}, {}, setting=SETTING, chance=0.1)).sentence
     assert "server" not in sound(curves({0: [0.4]}, {}, {}, setting=SETTING, chance=0.1)).sentence

@@ -42,7 +42,7 @@ def test_before_a_run_every_view_says_what_to_do(make):
     assert tuple(panel.lab_views) == OWN
     for name in ("sent", "labels"):
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    assert "Press “Try 1 to 10 a class”" in panel.show("budget").sentence
+    assert "Press “Try 1 to 10 per class”" in panel.show("budget").sentence
 
 
 def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(make):
@@ -68,13 +68,13 @@ def test_the_button_tries_several_numbers_of_images(make):
     panel.work("budget")
     assert panel.error == "" and panel.status == "done"
     said = sentence_of(panel, "budget")
-    assert said.startswith("With 3 a class") and "Beside it: FedAvg, one round" in said
+    assert said.startswith("With 3 per class") and "Beside it: FedAvg, one round" in said
     table = panel.show("budget").table
-    assert [row["images a class"] for row in table] == list(PER_CLASS)
+    assert [row["images per class"] for row in table] == list(PER_CLASS)
     sizes = [row["bytes of one client"] for row in table]
     assert sizes == sorted(sizes) and sizes[0] % 260 == 0
     panel.lab_views["budget"].per_class.value = 10
-    assert sentence_of(panel, "budget").startswith("With 10 a class")
+    assert sentence_of(panel, "budget").startswith("With 10 per class")
 
 
 # ------------------------------------------------------------------------------------------------ the attack
@@ -124,8 +124,8 @@ def test_bytes_and_accuracy_of_each_number_of_images():
     points = [Budget(1, 1000, {0: 0.8}, {0: 0.79}), Budget(3, 3000, {0: 0.9}, {0: 0.91})]
     picture = budgets(points, 3, setting="here", way="w", others={"FENS": (26280.0, 0.87)})
     assert picture.sentence == (
-        "With 3 a class a client sends at most 3 kB, and the server is right for 91 % of the test images. "
-        "On validation images 1 a class give 80 %, 3 a class 90 %, for 3 times the bytes. "
+        "With 3 per class a client sends at most 3 kB, and the server is right for 91 % of the test images. "
+        "On validation images it has 80 % with 1 per class, and 90 % with 3 per class, for 3 times the bytes. "
         "Beside it: FENS 87 % for 26.3 kB."
     )
     assert [row["test"] for row in picture.table] == ["", "91 %"] and png(picture).startswith(b"\x89PNG")

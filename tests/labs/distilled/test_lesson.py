@@ -64,8 +64,8 @@ CLEAR, NOISE = pairs(1, [5, 6, 4]), pairs(10, [-1, 1, 0], "network")
         ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "within the noise"),
         (NOISE, "wrong", "clearly better"),
-        (CLEAR + NOISE, "right", "Clear at 1 a class and the kernel: +5, +6, +4 points"),
-        (CLEAR[:4] + NOISE, "wrong", "1 a class and the kernel has 2 seeds"),
+        (CLEAR + NOISE, "right", "Clear at 1 per class and the kernel: +5, +6, +4 points"),
+        (CLEAR[:4] + NOISE, "wrong", "1 per class and the kernel has 2 seeds"),
         ([toy("fedavg", 0.5, settings={"seed": 0})], "wrong", "no run of distilled"),
     ],
 )

@@ -160,7 +160,10 @@ def test_ignorance_counts_pairs(panel):
     for outcome in panel.state("expert").outcomes.values():
         truth = outcome.report.test_truth
         shares.append(np.mean([[outcome.label_counts[k, c] == 0 for c in truth] for k in range(4)]))
-    assert f"In {100 * np.mean(shares):.0f} % of all pairs" in text and "all alike would be 0.250" in text
+    assert (
+        f"In {100 * np.mean(shares):.0f} % of all pairs" in text
+        and "If all clients counted the same, it would be 0.250" in text
+    )
 
 
 def test_target_for_one_is_the_soft_label(panel):

@@ -67,7 +67,7 @@ def test_the_sentence_on_trust_follows_what_is_looked_at():
     words = right(trust(COUNTS, weights, ABC, setting=SETTING, klass=1))
     assert "client 1 counts most for class b (0.90)" in words and "(8 of 8) lie at client 1" in words
     assert "counts the same" in right(trust(COUNTS, np.full((3, 3), 1 / 3), ABC, setting=SETTING))
-    assert "units have died" in right(trust(COUNTS, np.zeros((3, 3)), ABC, setting=SETTING, rule="nn"))
+    assert "all units of the network give 0" in right(trust(COUNTS, np.zeros((3, 3)), ABC, setting=SETTING, rule="nn"))
     weights[1] = np.nan
     assert "Client 1 is forgotten" in right(trust(COUNTS, weights, ABC, setting=SETTING, client=1))
 

@@ -27,8 +27,9 @@ def test_barrier(measure):
     picture = barrier(PAIR, measure, 0.1)
     assert is_png(picture) and "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
     assert picture.sentence == (
-        "The loss barrier between clients 0 and 4 is 1.40 with the units as they stand and 0.00 after matching by Git "
-        "Re-Basin; their average is right for 30 % and 85 %, they themselves for 90 % and 80 %."
+        "The loss barrier between clients 0 and 4 is 1.40 with the units as they stand, and 0.00 after matching by Git "
+        "Re-Basin. Their average is right for 30 % before and 85 % after matching. The two networks themselves are "
+        "right for 90 % and 80 %."
     )
     before, after = picture.figure.axes[0].lines[:2]
     assert list(before.get_ydata()) == list(getattr(HILL, measure))

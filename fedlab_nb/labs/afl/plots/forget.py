@@ -32,7 +32,7 @@ def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass:
     text = (
         f"Without client {of.client} and its {plural(int(of.samples.sum()), 'sample')} the server is right for {after} "
         f"(before: {before}).{hit} A fit to the other clients' samples from scratch gives the same weights: the "
-        f"largest difference is {of.distance:.1g} of the largest weight. No client was asked again."
+        f"largest difference is {of.distance:.1g} of the largest weight. No client had to send anything again."
     )
     values = "; ".join(
         f"{name}: {percent(b)}, then {percent(a)}" for name, b, a in zip(class_names, of.before, of.after, strict=True)

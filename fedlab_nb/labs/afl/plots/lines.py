@@ -34,9 +34,9 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
     )
     text = (
         f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {said}. Promised: one sample more or "
-        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}, up to a small probability "
-        f"δ = {delta:g}. Not promised: protection from a server that sees the sums before the noise. (A secure sum "
-        "protects from it.) Not promised either: to hide what many samples have in common."
+        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}. This may fail with "
+        f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
+        "sums protect against such a server. Nothing is promised about what many samples have in common."
     )
     rows = [
         (label, "off" if e is None else f"{e:g}", mean_percent(of[e]))

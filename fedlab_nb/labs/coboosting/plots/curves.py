@@ -64,6 +64,6 @@ def sentence(first: Mapping[int, float], teacher: Mapping[int, float], student: 
     end = f" The server model ends at {mean_percent(student)}" if student else ""
     if len(first) == 1:
         end += f", {abs(100 * difference(student, teacher).mean):.0f} points from its teacher." if student else ""
-        return f"{rise}.{end} One seed: nobody can tell what of this is noise."
+        return f"{rise}.{end} With one seed nobody can tell how much of this is noise."
     end += f"; against its teacher, {against(student, teacher)}." if student else ""
     return f"{rise} ({against(teacher, first)}).{end}"

@@ -88,7 +88,10 @@ def dotted(ax: Axes, title: str, rows: Sequence[Mapping[int, float]]) -> None:
 def verdict(whole: Variant, others: Sequence[Variant]) -> str:
     """Which switch matters for teacher and student, and which cannot be told from noise."""
     if not whole.ensemble:
-        return "Which switch will cost the ensemble most, which the server model? Guess, then press the button."
+        return (
+            "Which switch will cost the ensemble most? Which one will cost the server model most? Guess, then press "
+            "the button."
+        )
     seeds = seeds_of(whole.ensemble)
     if len(whole.ensemble) == 1:
         return f"With one seed nobody can tell which switch matters ({seeds}): take more seeds."

@@ -1,4 +1,4 @@
-"""Accuracy against one client's bytes, for several numbers of images a class."""
+"""Accuracy against one client's bytes, for several numbers of images per class."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
@@ -22,7 +22,7 @@ def budgets(
     hue = look("distilled").colour
     runs = {s: [(p.bytes, p.validation[s]) for p in points if s in p.validation] for s in points[0].validation}
     with drawing() as (figure, ax):
-        dress(ax, title=f"Images a class: {way}", x="bytes that one client sends, at most", y="", grid="both")
+        dress(ax, title=f"Images per class: {way}", x="bytes that one client sends, at most", y="", grid="both")
         x, y = seed_lines(ax, runs, hue, "o", label="validation images")
         for place, share, p in zip(x, y, points, strict=False):
             ax.annotate(
@@ -50,23 +50,21 @@ def budgets(
         percent_axis(ax, "y", 1.04, ticks=FIFTHS)
         legend(ax, loc="lower left")
     few, many = points[0], points[-1]
-    text = (
-        f"With {taken.per_class} a class a client sends at most {data_size(taken.bytes)}, and the server is right for "
-    )
-    text += f"{mean_percent(taken.test)} of the test images"
+    text = f"With {taken.per_class} per class a client sends at most {data_size(taken.bytes)}, and the server is right "
+    text += f"for {mean_percent(taken.test)} of the test images"
     if few is not many and few.validation:
-        text += f". On validation images {few.per_class} a class give {mean_percent(few.validation)}, "
-        text += f"{many.per_class} a class {mean_percent(many.validation)}, "
+        text += f". On validation images it has {mean_percent(few.validation)} with {few.per_class} per class, and "
+        text += f"{mean_percent(many.validation)} with {many.per_class} per class, "
         text += f"for {many.bytes / few.bytes:.0f} times the bytes"
     known = [f"{title} {percent(share)} for {data_size(size)}" for title, (size, share) in others.items()]
     text += f". Beside it: {listed(known)}." if known else "."
     judged = [mean_percent(p.validation) if p.validation else "unknown" for p in points]
     values = "; ".join(f"{p.per_class}: {data_size(p.bytes)}, {v}" for p, v in zip(points, judged, strict=True))
     alt = (
-        f"Validation accuracy against one client's bytes for several numbers of images a class, {way} ({setting}): "
+        f"Validation accuracy against one client's bytes for several numbers of images per class, {way} ({setting}): "
         f"{values}."
     )
     tests = [mean_percent(p.test) if p is taken else "" for p in points]
     rows = ((p.per_class, p.bytes, v, test) for p, v, test in zip(points, judged, tests, strict=True))
-    table = tabled("images a class | bytes of one client | validation | test", rows)
+    table = tabled("images per class | bytes of one client | validation | test", rows)
     return Picture(figure, alt, text, table)

@@ -31,7 +31,7 @@ def pairs(of: Neighbours, class_names: Sequence[str], *, setting: str, way: str,
         text += "Each of them is one of its own images, pixel by pixel."
     else:
         text += f"{plural(copies, 'image')} of them {'is' if copies == 1 else 'are'} its own, pixel by pixel"
-        text += f"; the median distance to the nearest of its own is {np.median(of.distance):.3f} a pixel"
+        text += f"; the median distance to the nearest of its own is {np.median(of.distance):.3f} per pixel"
         if np.isfinite(of.typical):
             text += f", and between two of its own {of.typical:.3f}"
         text += "."

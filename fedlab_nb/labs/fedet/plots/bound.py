@@ -39,7 +39,7 @@ def bound(terms: Mapping[float, Mapping[str, float]], loss: Loss, alone: Loss, *
     sentence = (
         f"At α = {first:g} terms (i) and (ii) add up to {known:.2f}, and the loss is {loss[first]:.2f}. Term (iii) "
         f"cannot be computed. The dashed part, {terms[first]['skew']:.2f}, is an upper bound of it. So the theorem's "
-        f"sum may be lower than the pile, {sums[first]:.2f}. A client alone has {alone[first]:.2f} on average."
+        f"sum may be lower than the whole bar, {sums[first]:.2f}. A client alone has {alone[first]:.2f} on average."
     )
     parts = {a: ", ".join(f"{NAMES[n]} {v:.2f}" for n, v in terms[a].items()) for a in alphas}
     each = "; ".join(f"α = {a:g}: {parts[a]}, loss {loss[a]:.2f}" for a in alphas)

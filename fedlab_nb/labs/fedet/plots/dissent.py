@@ -39,7 +39,7 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
         left.set_xticks(range(3), [name.replace(" ", "\n") for name in THIRDS])
         percent_axis(left, top=1.2, ticks=FIFTHS)
         legend(left, loc="upper right", ncol=2)
-        dress(ax, title="If it may stay silent", x="share of samples answered", y="", grid="both")
+        dress(ax, title="If it may give no answer", x="share of samples answered", y="", grid="both")
         curve = answered(mass, right)
         ax.plot(*curve, color=ACCENT, lw=2)
         level_line(ax, float(right.mean()), "answering always", left=True, lift=0.01, size=9)
@@ -57,8 +57,10 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
     if accuracy is None:
         sentence += f"No sample has a dissent ≤ {threshold:.2f}."
     else:
-        said = f"{percent(share)} answered, {percent(accuracy)} of them right."
-        sentence += f"Answering only at a dissent ≤ {threshold:.2f}: {said}"
+        sentence += (
+            f"If it answers only at a dissent ≤ {threshold:.2f}, it answers {percent(share)} of the samples, and is right for "
+            f"{percent(accuracy)} of these."
+        )
     each = ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
     alt = f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): {each}; and "
     alt += f"accuracy against the share of samples answered, {percent(share)} at the threshold {threshold:.2f}."

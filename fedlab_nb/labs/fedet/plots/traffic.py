@@ -38,7 +38,7 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
         few_ticks(right, "x", 8, whole=True)
         legend(right, loc="lower right")
     there = [_words(name, lines[name], of, target) for name, of in reached.items()]
-    sentence = f"To {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(there)}."
+    sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(there)}."
     if len(lines) > 1 and all(list(reached.values())[:2]):
         (own, first), (other, second) = list(reached.items())[:2]
         numbers, times = first[1] / second[1], first[0] / second[0]

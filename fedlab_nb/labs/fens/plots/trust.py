@@ -68,7 +68,7 @@ class Trusted:
             )
         like = likeness(counts, weights)
         if self.rule == "nn" and not weights.any():
-            words = "no client moves the scores any more: the network's units have died. Take a smaller server rate."
+            words = "no client changes the scores: all units of the network give 0. Take a smaller server rate."
             return f"{start} {words}"
         if not like.classes:
             return f"{start} every client counts the same for every class."

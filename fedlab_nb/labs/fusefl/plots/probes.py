@@ -80,9 +80,9 @@ def sentence(data: Probed, client: int | None) -> str:
     ones, means = ((of(data.fused)[-1], of(data.isolated)[-1]) for of in (single, together))
     if len(data.fused) == 1:
         text = (
-            "Nothing is fused here (K = 1). At the top a linear probe reads "
-            f"{percent(ones[1])} off one client's features and {percent(means[1])} off the mean over the clients: the "
-            "mean alone makes that difference."
+            "Nothing is fused here (K = 1). At the top a linear probe is right for "
+            f"{percent(ones[1])} with one client's features and for {percent(means[1])} with the mean over the "
+            "clients. So the mean alone makes that difference."
         )
     else:
         text = (

@@ -114,9 +114,9 @@ def _send(replay: Replay, k: int) -> str:
     own = "adaptor and block" if k > 1 and replay.options["adaptor"] == "conv" else "block"
     text = f"Block {k} of every client goes up" + (f", once ({data_size(up)})" if up else "")
     if replay.clients == 1:
-        return f"{text}; there is nobody to pass it on to."
+        return f"{text}. There is no other client that could get it."
     if up and not down:
-        return f"{text}. Nobody needs it down there: no classifier is calibrated."
+        return f"{text}. It does not come down, because no classifier is calibrated."
     passed = f" ({data_size(down)})" if down else ""
     return f"{text}, and comes down to the other {replay.clients - 1} clients{passed}: each {own} is sent in full."
 

@@ -35,8 +35,9 @@ def barrier(pair: Pair, measure: str = "loss", chance: float | None = None) -> P
         f"{pair.before.barrier:.2f} and {pair.after.barrier:.2f}; accuracy half-way {percent(pair.before.middle)} and "
         f"{percent(pair.after.middle)}, at the ends {ends}.",
         sentence=f"The loss barrier between clients {pair.a} and {pair.b} is {pair.before.barrier:.2f} with the units "
-        f"as they stand and {pair.after.barrier:.2f} after matching by {words}; their average is right for "
-        f"{percent(pair.before.middle)} and {percent(pair.after.middle)}, they themselves for {ends}.",
+        f"as they stand, and {pair.after.barrier:.2f} after matching by {words}. Their average is right for "
+        f"{percent(pair.before.middle)} before and {percent(pair.after.middle)} after matching. The two networks "
+        f"themselves are right for {ends}.",
         table=tabled(
             "way | loss as they stand | loss matched | accuracy as they stand | accuracy matched",
             (
