@@ -58,8 +58,8 @@ def dissent(runs: Mapping[int, Samples], *, setting: str, threshold: float, who:
         sentence += f"No sample has a dissent ≤ {threshold:.2f}."
     else:
         sentence += (
-            f"If it answers only at a dissent ≤ {threshold:.2f}, it answers {percent(share)} of the samples, and is right for "
-            f"{percent(accuracy)} of these."
+            f"If it answers only at a dissent ≤ {threshold:.2f}, it answers {percent(share)} of the samples, and is "
+            f"right for {percent(accuracy)} of these."
         )
     each = ", ".join(f"{n} {percent(v)}" for n, v in zip(THIRDS, consensus, strict=True))
     alt = f"Accuracy by thirds of the dissent mass ({setting}; {who}, {len(mass)} in {seeds_of(runs)}): {each}; and "
