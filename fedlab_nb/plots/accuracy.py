@@ -17,7 +17,7 @@ from .vector import mark
 from .words import band_words, listed, percent, plural, seed_words, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
-BARS = "mean, 95 % band of Student's t, one dot a seed"
+BARS = "mean, 95 % band of Student's t, one dot per seed"
 
 
 def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str = "") -> Picture:

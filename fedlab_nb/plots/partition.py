@@ -88,7 +88,7 @@ class Partition:
         self._artists = Artists(*axes, *shape, inches=(wide * (0.46 if rows else 0.88), 2.75))
         if rows:
             right = self.figure.add_subplot(grid[:, 1])
-            self._bars = Bars(right, rows, x="test accuracy, one dot a seed", ticks=HALVES)
+            self._bars = Bars(right, rows, x="test accuracy, one dot per seed", ticks=HALVES)
 
 
 def upper_and_lower(figure: Figure, grid: GridSpec) -> tuple[Axes, Axes]:

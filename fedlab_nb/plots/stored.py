@@ -83,7 +83,7 @@ class Stored:
     def _build(self, rows: Sequence[Series], chance: float | None) -> None:
         self.figure = new_figure()
         left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
-        self._bars = Bars(left, rows, chance, x="test accuracy, one dot a seed", ticks=HALVES)
+        self._bars = Bars(left, rows, chance, x="test accuracy, one dot per seed", ticks=HALVES)
         self._lines = Lines(right, rows, self.alphas, chance)
         self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
 

@@ -39,7 +39,9 @@ def handout(
         else:
             text = textwrap.fill(what_to_do or "Nothing has been run yet.", 80)
             figure.supxlabel(text, x=0.01, ha="left", fontsize=10.5, color=QUIET, linespacing=1.4)
-    about = f"{setting} (skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(names)} classes a client)"
+    about = (
+        f"{setting} (skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(names)} classes per client)"
+    )
     text = f"{about}: nothing has been run yet."
     if done:
         values = ", ".join(f"{s.name} {percent(s.mean)}" for s in done)

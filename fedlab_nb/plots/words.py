@@ -76,7 +76,7 @@ def dealt_otherwise(s: Mapping[str, Any]) -> str:
     if s.get("size_sigma", 0):
         words.append(f"lognormal sizes ({s['size_sigma']:g})")
     if s.get("minimum", 0):
-        words.append(f"at least {s['minimum']} a client")
+        words.append(f"at least {s['minimum']} per client")
     if s.get("repair", "move") != "move":
         words.append(f"repair {s['repair']}")
     return "".join(f", {word}" for word in words)

@@ -127,8 +127,8 @@ def forgetting(outcomes: Iterable[Outcome]) -> Card:
         lines.append(f"client {k}: {percent(right)}")
     return worked(
         f"With all clients {percent(outcome.accuracy)}. Without {', '.join(lines)}.",
-        f"The weights after taking a client off differ from those of a fit to the others' images by at most "
-        f"{max(furthest, 1e-16):.0e} of the largest weight, for every client.",
+        f"Take any one client off. The weights then differ from those of a fit to the other clients' images by at most "
+        f"{max(furthest, 1e-16):.0e} of the largest weight.",
     )
 
 

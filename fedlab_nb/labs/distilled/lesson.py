@@ -196,9 +196,9 @@ def principal(r: int = 5, seed: int = 0, alpha: float = 0.1) -> Card:
     same, near = (clusters.spanned(basis, pooled) for basis in (exact, cheap))
     d = x.shape[1]
     return worked(
-        f"sums of scatter matrices, {d * (d + 1) // 2 + d + 1} numbers a client: {share_words(same)} of the pooled "
+        f"sums of scatter matrices, {d * (d + 1) // 2 + d + 1} numbers per client: {share_words(same)} of the pooled "
         f"{r}-dimensional subspace",
-        f"mean of projectors, {d * r} numbers a client: {share_words(near)} (α = {alpha:g}, seed {seed})",
+        f"mean of projectors, {d * r} numbers per client: {share_words(near)} (α = {alpha:g}, seed {seed})",
     )
 
 

@@ -37,7 +37,7 @@ def cue_in_bits(real: float = 0.6, spurious: float = 0.9, classes: int = 10) -> 
     for where, rho in (("Inside the client", spurious), ("Over clients with cues of their own", 0.0)):
         cue, short = two_cues(classes, real, rho)
         lines.append(
-            f"{where}: the shortcut tells {short.label:.2f} bits of the label, the real cue {cue.label:.2f}. For H = "
+            f"{where}: the shortcut has {short.label:.2f} bits about the label, the real cue {cue.label:.2f}. For H = "
             f"the shortcut I(H; R) = {short.nuisance:.2f}, and I(H; X) − I(H; Y) = {short.image:.2f} − "
             f"{short.label:.2f} = {short.bound:.2f}: the bound {'is broken' if short.broken else 'holds'}."
         )
@@ -52,8 +52,8 @@ def premise(outcomes: Sequence[Outcome]) -> Card:
     alone, _ = cue_over_clients(o.label_counts, marked[:1])
     return worked(
         "The lemma's premise: over all clients' images together the cue tells 0 bits about the label.",
-        f"Here, with the cue at clients {o.settings.spurious.replace(',', ' and ')}: {shared:.1f} of the label's "
-        f"{label:.1f} bits. With the cue at client {marked[0]} alone it would be {alone:.1f}.",
+        f"Here clients {o.settings.spurious.replace(',', ' and ')} have the cue, and it tells {shared:.1f} of the "
+        f"label's {label:.1f} bits. If only client {marked[0]} had it, it would tell {alone:.1f} bits.",
         "So the premise is false here, and the lemma says nothing about this run.",
     )
 
@@ -127,8 +127,8 @@ def fusing() -> Card:
         own, *others = (accuracies(each, "fusefl") for each in outcomes)
         by_fusing, by_learning = (change(own, other) for other in others)
         lines.append(
-            f"α = {alpha:g}: FuseFL {fused}, without fusing (K = 1) {alone}; fusing changes {by_fusing}. With the mean "
-            f"as adaptor {average}; the learnt one changes {by_learning}."
+            f"α = {alpha:g}: FuseFL {fused}, without fusing (K = 1) {alone}. Fusing changes {by_fusing}. With the mean "
+            f"as adaptor {average}. The learnt adaptor changes {by_learning}."
         )
     return worked(*lines, f"(Means of {MANY} seeds.)")
 
@@ -155,7 +155,7 @@ def toy_storage() -> Card:
     small, large = bill(("mlp", (1, 8, 8), 10, None), CLIENTS, 2), bill(PAPER, 50, 8)
     return worked(
         f"This lesson's perceptron, M = {CLIENTS}, K = 2: the fused model is {small.storage / small.single:.1f} "
-        f"ordinary networks, more than an ensemble of {CLIENTS}; {100 * small.adaptors / small.storage:.0f} % of it "
+        f"ordinary networks, more than an ensemble of {CLIENTS}. {100 * small.adaptors / small.storage:.0f} % of it "
         f"are adaptors. ResNet-18, M = 50, K = 8: {large.storage / large.single:.1f} networks, "
         f"{100 * large.adaptors / large.storage:.0f} % adaptors.",
     )

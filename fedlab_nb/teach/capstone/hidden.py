@@ -66,7 +66,7 @@ class Hidden:
         inputs = int(np.prod(self.trial.input_shape))
         public = 0 if self.trial.x_public is None else len(self.trial.x_public)
         return [
-            f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers a sample.",
+            f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
             f"Training samples of clients 0 to {self.clients - 1}: {', '.join(map(str, self.sizes))}.",
             f"The server has {public} samples without labels.",
             f"A client's network: {self.numbers} numbers, {self.network} bytes.",

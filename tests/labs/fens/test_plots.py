@@ -103,7 +103,7 @@ def one(logits, answers, names=ABC, truth=1, x=None, **more):
 def test_the_sentence_on_a_sample_says_who_is_wrong_and_what_the_rules_answer():
     answers = {"average": np.array([9.0, 0.0, 0.0]), "FENS": np.array([0.0, 9.0, 0.0])}
     words = right(one([[7, 0, 0], [0, 2, 0], [3, 0, 1]], answers, held=np.array([0, 8, 0])))
-    assert "The truth is b; 2 of 3 clients say something else, client 0 the loudest (a, 7)" in words
+    assert "The truth is b; 2 of 3 clients say something else. The loudest of them is client 0 (a, 7)" in words
     assert "Average says a (100 % sure) and FENS says b (100 % sure)" in words
     words = right(one([[7, 0, 0], [0, 2, 0], [3, 0, 1]], answers, held=np.array([0, 8, 0]), client=1))
     assert "Client 1 says b with a logit of 2 after training on 8 samples of class b" in words

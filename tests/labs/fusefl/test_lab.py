@@ -41,7 +41,7 @@ def test_before_a_run_each_view_says_what_to_do(make):
     for name in ("steps", "cue", "halves", "probes"):
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value.replace("press", "Press")
     assert "the paper prints 55.38 MiB" in sentence_of(panel, "sums", "ResNet-18")
-    assert "the shortcut tells more" in sentence_of(panel, "cues", "10 classes")
+    assert "the shortcut says more" in sentence_of(panel, "cues", "10 classes")
     for view in panel.lab_views.values():
         assert all(c.description and c.tooltip for c in view.controls if hasattr(c, "value"))
 
@@ -132,7 +132,7 @@ def test_two_cues_at_their_ends(make):
     for real in (0, 1):
         for spurious in (0, 1):
             view.real.value, view.spurious.value = real, spurious
-            which = "shortcut tells more" if spurious > real else "real cue still tells" if real > spurious else "both"
+            which = "shortcut says more" if spurious > real else "real cue still says" if real > spurious else "both"
             assert which in panel.sentence and panel.error == ""
 
 

@@ -172,14 +172,17 @@ def test_sizes_and_directions():
 def test_the_bound_breaks_inside_and_holds_outside():
     inside, outside = repr(lesson.cue_in_bits(0.6, 0.9)).split("\n")
     assert inside.endswith("is broken.") and outside.endswith("holds.")
-    assert "the shortcut tells 2.60 bits of the label, the real cue 1.24" in inside
+    assert "the shortcut has 2.60 bits about the label, the real cue 1.24" in inside
 
 
 def test_the_premise_is_false_where_two_clients_share_a_palette():
     counts = torch.tensor([[40, 0], [0, 40], [20, 20]])
     words = repr(lesson.premise([SimpleNamespace(label_counts=counts, settings=SimpleNamespace(spurious="0,1"))]))
-    assert "with the cue at clients 0 and 1: 0.7 of the label's 1.0 bits" in words and "premise is false here" in words
-    assert "With the cue at client 0 alone it would be 0.5" in words
+    assert (
+        "clients 0 and 1 have the cue, and it tells 0.7 of the label's 1.0 bits" in words
+        and "premise is false here" in words
+    )
+    assert "If only client 0 had it, it would tell 0.5 bits" in words
 
 
 def test_lost_reads_the_view_s_table():

@@ -99,14 +99,15 @@ def cue_data(clients=5, marked=(0, 1), side=8):
 
 def test_cue_sentences():
     assert cue(cue_data()).sentence == (
-        "Clients 0 and 1 with the cue: 100 % right at home, 25 % there without the cue, 40 % on test images without a "
-        "cue (the others 40 %). All together: Ensemble 60 %, FuseFL 80 %."
+        "Clients 0 and 1 have the cue and are right for 100 % of their own images, for 25 % of them without the cue, "
+        "and for 40 % of the test images without a cue (the other clients for 40 %). All together: Ensemble 60 %, "
+        "FuseFL 80 %."
     )
     assert "FuseFL 50 %" in cue(cue_data(), "untied").sentence and "random cue" in cue(cue_data(), "untied").alt
-    assert "25 % of them with the cue taken away" in cue(cue_data(), client=0).sentence
-    assert "taken away" not in cue(cue_data(), client=3).sentence
-    assert cue(cue_data(marked=())).sentence.startswith("No client has a cue: at home 100 %")
-    assert "(the others" not in cue(cue_data(clients=1, marked=(0,))).sentence
+    assert "25 % of them without the cue" in cue(cue_data(), client=0).sentence
+    assert "of them without" not in cue(cue_data(), client=3).sentence
+    assert cue(cue_data(marked=())).sentence.startswith("No client has a cue. Clients are right for 100 % of their own")
+    assert "(the other clients" not in cue(cue_data(clients=1, marked=(0,))).sentence
 
 
 @pytest.mark.parametrize(("clients", "test"), [(1, "untied"), (5, "unknown"), (50, "clean")])
@@ -162,7 +163,10 @@ def bills(clients=(2, 5, 10), adaptors=100, scale=2**20):
 def test_sums():
     picture = arithmetic(bills(), 5, network="a net", adaptor="conv", printed=5.0)
     assert plots.png(picture).startswith(PNG) and "a net, K = 2, adaptor conv" in picture.alt
-    assert picture.sentence.startswith("5 clients fused take 5 MiB (the paper prints 5.00 MiB), 1.25 ordinary networks")
+    assert picture.sentence.startswith(
+        "The fused model of 5 clients takes 5 MiB (the paper prints 5.00 MiB). This is as"
+    )
+    assert "1.25 ordinary networks" in picture.sentence
     assert "sends 0.0742 KiB and receives 0.0732 KiB" in picture.sentence
     assert [row["clients"] for row in picture.table] == [2, 5, 10] and picture.table[1]["ensemble"] == "20 MiB"
     plain = arithmetic(bills(adaptors=0), 2, network="a net", adaptor="average").sentence
@@ -211,8 +215,8 @@ def test_shortcut_names_the_better_cue_and_the_broken_bound():
     assert plots.png(picture).startswith(PNG) and "4 classes, real cue 60%" in picture.alt and len(picture.table) == 4
     real, short = Bits(1.0, 2.0, 0.5), Bits(1.5, 2.0, 2.0)
     words = sentence((real, short), Bits(0.0, 2.0, 2.0))
-    assert "the shortcut tells more of the label than the real cue (1.50 against 1.00 bits)" in words
-    assert "broken by 1.50 bits" in words and words.endswith("tells 0.00 bits, and the bound holds.")
+    assert "the shortcut says more about the label than the real cue (shortcut 1.50, real cue 1.00 bits)" in words
+    assert "broken by 1.50 bits" in words and words.endswith("0.00 bits about the label, and the bound holds.")
     fine = sentence((real, Bits(0.0, 2.0, 2.0)), Bits(0.0, 2.0, 2.0))
-    assert "the real cue still tells more" in fine and "of the nuisance holds" in fine
-    assert "both cues tell the same" in sentence((real, real), real)
+    assert "the real cue still says more" in fine and "of the nuisance holds" in fine
+    assert "both cues say equally much" in sentence((real, real), real)

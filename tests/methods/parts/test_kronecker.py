@@ -251,7 +251,7 @@ def test_wrong_use_is_one_sentence():
     x, y = rows()
     with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
         kronecker_factors(mlp(), x, y, conv_scale="ones")
-    with pytest.raises(UsageError, match="one label a sample"):
+    with pytest.raises(UsageError, match="one label for each sample"):
         kronecker_factors(mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
         factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))

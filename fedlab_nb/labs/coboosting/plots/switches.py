@@ -65,7 +65,7 @@ def ticked(ax: Axes, variants: Sequence[Variant]) -> None:
 
 def dotted(ax: Axes, title: str, rows: Sequence[Mapping[int, float]]) -> None:
     """A dot a seed, a bar at the mean, and at the right the difference from the first row."""
-    dress(ax, title=title, x="test accuracy, one dot a seed", grid="x", size=9)
+    dress(ax, title=title, x="test accuracy, one dot per seed", grid="x", size=9)
     beside = {"transform": ax.get_yaxis_transform(), "va": "center"}
     for i, values in enumerate(rows):
         ax.axhline(i, color=FAINT, lw=1, zorder=0)

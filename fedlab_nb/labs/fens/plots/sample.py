@@ -65,7 +65,7 @@ class OneSample:
         text = f"The truth is {truth}; {len(wrong)} of {plural(len(logits), 'client')} say something else"
         if len(wrong):
             i = max(wrong, key=lambda i: (logits[i].max(), i))
-            text += f", client {self.clients[i]} the loudest ({names[best[i]]}, {logits[i].max():.0f})"
+            text += f". The loudest of them is client {self.clients[i]} ({names[best[i]]}, {logits[i].max():.0f})"
         return f"{text}. {answers}."
 
     @property

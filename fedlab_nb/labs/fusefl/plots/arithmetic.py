@@ -116,11 +116,16 @@ def size(count: float) -> str:
 
 def sentence(here: Bill, printed: float | None) -> str:
     paper = f" (the paper prints {printed:.2f} MiB)" if printed is not None else ""
-    part = f"{100 * here.adaptors / here.storage:.0f} % of it adaptors" if here.adaptors else "no adaptor weights"
+    part = (
+        f"The adaptors are {100 * here.adaptors / here.storage:.0f} % of it"
+        if here.adaptors
+        else "No weight is an adaptor's"
+    )
     return (
-        f"{here.clients} clients fused take {size(here.storage)}{paper}, {here.storage / here.single:.2f} ordinary "
-        f"networks, {part}; an ensemble takes {here.clients}. A client sends {size(here.client_up)} and receives "
-        f"{size(here.client_down)}; a one-shot method sends and receives {size(here.single)}."
+        f"The fused model of {here.clients} clients takes {size(here.storage)}{paper}. This is as much as "
+        f"{here.storage / here.single:.2f} ordinary networks. {part}. An ensemble is {here.clients} networks. A client "
+        f"sends {size(here.client_up)} and receives {size(here.client_down)}. In a one-shot method it sends and "
+        f"receives {size(here.single)}."
     )
 
 

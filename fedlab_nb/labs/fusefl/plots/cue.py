@@ -117,18 +117,24 @@ def sentence(data: Cue, test: str, client: int | None) -> str:
     together = ", ".join(f"{name} {percent(values[test])}" for name, values in data.systems.items())
     together = f" All together: {together}." if together else ""
     if client is not None:
-        bare = f", {percent(data.bare[client])} of them with the cue taken away" if client in marked else ""
+        bare = f", for {percent(data.bare[client])} of them without the cue" if client in marked else ""
         own = f"is right for {percent(data.home[client])} of its own images{bare}"
         return f"Client {client} {own}, and for {percent(out[client])} of the {where}.{together}"
     if not marked:
-        both = f"at home {mean_percent(data.home)}, on {where} {mean_percent(out)}"
-        return f"No client has a cue: {both} (mean of {plural(len(out), 'client')}).{together}"
+        both = f"right for {mean_percent(data.home)} of their own images and {mean_percent(out)} of the {where}"
+        return f"No client has a cue. Clients are {both} (mean of {plural(len(out), 'client')}).{together}"
     home, bare, outside = (percent(mean(values[k] for k in marked)) for values in (data.home, data.bare, out))
     others = [share for k, share in enumerate(out) if k not in marked]
-    rest = f" (the others {mean_percent(others)})" if others else ""
+    rest = f" (the other clients for {mean_percent(others)})" if others else ""
+    who = (
+        f"Clients {listed(list(map(str, marked)))} have the cue and are"
+        if marked[1:]
+        else f"Client {marked[0]} has the cue and is"
+    )
+    its = "their" if marked[1:] else "its"
     return (
-        f"Client{'s' * (len(marked) > 1)} {listed(list(map(str, marked)))} with the cue: {home} right at home, {bare} "
-        f"there without the cue, {outside} on {where}{rest}.{together}"
+        f"{who} right for {home} of {its} own images, for {bare} of them without the cue, and for {outside} of the "
+        f"{where}{rest}.{together}"
     )
 
 

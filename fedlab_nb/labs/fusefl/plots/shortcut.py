@@ -61,14 +61,14 @@ def sentence(here: tuple[Bits, Bits], everywhere: Bits) -> str:
     """Which cue is the better one in this client, and whether the bound holds; `everywhere`: the shortcut over all."""
     cue, short = here
     if abs(short.label - cue.label) <= 1e-9:
-        which = "both cues tell the same of the label"
+        which = "both cues say equally much about the label"
     elif short.label > cue.label:
-        which = "the shortcut tells more of the label than the real cue"
+        which = "the shortcut says more about the label than the real cue"
     else:
-        which = "the real cue still tells more of the label than the shortcut"
+        which = "the real cue still says more about the label than the shortcut"
     bound = f"is broken by {short.nuisance - short.bound:.2f} bits" if short.broken else "holds"
     return (
-        f"Inside this client {which} ({short.label:.2f} against {cue.label:.2f} bits), and the bound on what H keeps "
-        f"of the nuisance {bound}. Over all clients the shortcut tells {everywhere.label:.2f} bits, and the bound "
-        "holds."
+        f"Inside this client {which} (shortcut {short.label:.2f}, real cue {cue.label:.2f} bits). The bound on what H "
+        f"keeps of the nuisance {bound}. Over all clients the shortcut has {everywhere.label:.2f} bits about the "
+        "label, and the bound holds."
     )
