@@ -176,7 +176,7 @@ def test_wrong_options(hospital, query, message):
 
 def test_no_utf8_and_no_file(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
-    with pytest.raises(UsageError, match="no UTF-8 text"):
+    with pytest.raises(UsageError, match="not UTF-8 text"):
         load(tmp_path / "t.csv")
     with pytest.raises(UsageError, match="does not exist"):
         load("nowhere.csv")

@@ -102,9 +102,8 @@ def test_answered_counts_the_samples_up_to_each_threshold():
 def test_dissent_says_whether_disagreement_predicts_error():
     mass, right = np.linspace(0, 1, 9), np.arange(9) < 5
     picture = dissent({s: (mass, right, np.arange(9) < 3) for s in (0, 1)}, setting=SETTING, threshold=0.5)
-    check(
-        picture, "right for 100 %", "and 0 % of the third with the most", "dissent ≤ 0.50: 56 % answered, 100 % of them"
-    )
+    answers = "dissent ≤ 0.50, it answers 56 % of the samples, and is right for 100 % of these."
+    check(picture, "right for 100 %", "and 0 % of the third with the most", answers)
     assert picture.table[0]["consensus right"] == "100 %" and "AUC 1.00" in picture.sentence
     assert [row.get("server right") for row in picture.table] == ["100 %", "0 %", "0 %", None]
     silent = dissent({0: (mass + 0.1, right, right)}, setting=SETTING, threshold=0.0)

@@ -170,7 +170,7 @@ def test_sums():
     assert "sends 0.0742 KiB and receives 0.0732 KiB" in picture.sentence
     assert [row["clients"] for row in picture.table] == [2, 5, 10] and picture.table[1]["ensemble"] == "20 MiB"
     plain = arithmetic(bills(adaptors=0), 2, network="a net", adaptor="average").sentence
-    assert "no adaptor weights" in plain and "prints" not in plain
+    assert "There are no adaptor weights" in plain and "prints" not in plain
 
 
 @pytest.mark.parametrize("clients", [(2, 50), tuple(range(2, 51))])

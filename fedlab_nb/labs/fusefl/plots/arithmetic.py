@@ -119,7 +119,7 @@ def sentence(here: Bill, printed: float | None) -> str:
     part = (
         f"The adaptors are {100 * here.adaptors / here.storage:.0f} % of it"
         if here.adaptors
-        else "No weight is an adaptor's"
+        else "There are no adaptor weights"
     )
     return (
         f"The fused model of {here.clients} clients takes {size(here.storage)}{paper}. This is as much as "
