@@ -73,11 +73,11 @@ def test_exercise_2_is_torch_s_softmax():
         (record(0.1, [-2, 0, -1]), "wrong", "two α or more"),
         (record(0.1, [-2, 0, -1]) + record(1, [0, -3]), "wrong", "two α or more"),
         (record(0.1, [-2, 0, -1]) + record(1, [0, -3, 0]), "right", "FedDF, one shot at α = 0.1: -1 ± 2 points"),
-        (record(0.1, [-2, 0, -1]) + record(1, [5, 4, 6]), "wrong", "speaks against it"),
+        (record(0.1, [-2, 0, -1]) + record(1, [5, 4, 6]), "wrong", "contradict the claim"),
         (record(0.1, [-9, -8, -9], "dense") + record(1, [0, 1, 0]), "right", "DENSE at α = 0.1: -9 ± 1 points"),
         # a noisy +3 speaks neither for nor against it; a clear +1 does
         (record(0.1, [-2, 0, -1]) + record(1, [12, -4, 1]), "right", "at α = 1: +3 ± 20 points"),
-        (record(0.1, [-2, 0, -1]) + record(1, [1.1, 1, 0.9]), "wrong", "speaks against it"),
+        (record(0.1, [-2, 0, -1]) + record(1, [1.1, 1, 0.9]), "wrong", "contradict the claim"),
         # other conditions are another setting
         (
             record(0.1, [1, 0]) + record(0.1, [1], first=2, classes_per_client=3),
