@@ -255,6 +255,10 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
 def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
     panels = [hidden for step, hidden in steps(SOURCES[0]) if step == "panel"]
     assert panels and all("stored" in hidden for hidden in panels)
+    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", SOURCES[0].read_text())
+    assert not {"fens", "fedlpa", "fedet", "coboosting", "fusefl", "feddf", "afl"} & set(
+        ast.literal_eval(f"[{methods}]")
+    )
 
 
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
