@@ -1,6 +1,7 @@
 // What the widgets leave undone on the page: names and values of sliders, tabs by arrow keys, a focus that does not get lost.
 // One of these stands in every panel; it looks at the panel's own elements alone.
 
+const ICONS = [[".fa-pause", "Pause"], [".fa-play", "Play"], [".fa-stop", "Back to the start"], [".fa-retweet, .fa-repeat", "Repeat"]];
 const FIELDS = "select, input:not([type=checkbox]), textarea";
 
 /** Names of sliders and fields: the label beside them; the value as the readout says it. */
@@ -19,6 +20,10 @@ function name(root) {
       const labelled = [...(field.labels ?? [])].some((one) => one.offsetParent && one.textContent.trim());
       if (!labelled && said && field.ariaLabel !== said) field.ariaLabel = said;
     }
+  }
+  for (const button of root.querySelectorAll(":is(.widget-play, .jupyter-widget-play) button")) {
+    const says = ICONS.find(([icon]) => button.querySelector(icon))?.[1];
+    if (says && button.ariaLabel !== says) button.ariaLabel = says;
   }
 }
 

@@ -19,6 +19,8 @@ from .theme import PICTURE_HEIGHT, made, named, offer, paragraph, show_only, tab
 # Pixels of an inch of a picture: a laptop's frame shows 4.15 inches of height, a projector's the same ones larger. A
 # telephone's has fewer pixels, and there pictures put below each other what else stands side by side.
 LEAST, MOST = 72, 125
+# A picture in words; it scrolls, so a keyboard must reach it.
+WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
 NOBODY = -1
 NONE = ("none", NOBODY)
 
@@ -78,7 +80,7 @@ class View:
 
     def _whole(self) -> None:
         picture, self._moving, self.due = self.picture, False, False
-        value, marks, motion = f'<div class="fl-table fl-words">{table(picture.table)}</div>', {}, {}
+        value, marks, motion = WORDS.format(table(picture.table)), {}, {}
         of = moves_of(picture.figure)
         posed = of.pose if of and self._drawn else None
         if picture.figure is not None:

@@ -64,9 +64,8 @@ def band(values: Mapping[int, float] | Sequence[float], level: float = LEVEL) ->
     return band_of(tuple(values.values() if isinstance(values, Mapping) else values), level)
 
 
-@functools.lru_cache(
-    maxsize=4096
-)  # pictures ask for the same bands again and again, and `stdev` computes with fractions
+# Pictures ask for the same bands again and again, and `stdev` computes with fractions.
+@functools.lru_cache(maxsize=4096)
 def band_of(values: tuple[float, ...], level: float) -> Band:
     """`band` of a tuple."""
     if len(values) < 2:

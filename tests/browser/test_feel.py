@@ -58,7 +58,9 @@ def test_a_race_plays(page, lab, course):
     race.locator(".fl-main > .fl-tabs button", has_text="The race").click()
     race.locator(".fl-view-race .fl-frame svg").wait_for()
     page.wait_for_timeout(500)
-    race.locator(".fl-view-race .jupyter-widget-play button, .fl-view-race .widget-play button").first.click()
+    play = race.locator(".fl-view-race .jupyter-widget-play button, .fl-view-race .widget-play button").first
+    assert play.get_attribute("aria-label") == "Play"
+    play.click()
     got = played(page, "race", 6)
     say("race, frames a second", got)
     assert got["rate"] > 8

@@ -102,7 +102,7 @@ def one_shot(
             sentence += f"; its teachers' consensus for {percent(top)}, one client alone for {percent(low)}"
         percent_axis(ax, top=1.02)
         ax.set_xlim(0, max(steps) * 1.02)
-        legend(ax, loc="lower right")
+        legend(ax, loc="best")
     table = [{"server steps": int(s), "student": percent(a)} for s, a in zip(steps, middle, strict=True)]
     each = ", ".join(f"{row['server steps']} steps {row['student']}" for row in table)
     return Picture(figure, f"Accuracy of the student against server steps ({setting}): {each}.", f"{sentence}.", table)

@@ -40,7 +40,7 @@ def temperature(
         ax.set_ylim(0, clients * 1.06)
         ax.axhline(clients, color=QUIET, lw=1)
         ax.text(t[-1], clients, f"all {clients} ", ha="right", va="top", fontsize=9, color=QUIET)
-        legend(left, loc="lower left")
+        legend(left, loc="best")
     best = int(right.argmax())
     words = ", ".join(f"{name} {percent(value)}" for name, value in others.items())
     sentence = (

@@ -36,7 +36,7 @@ def traffic(lines: Lines, *, setting: str, target: float) -> Picture:
         right.set_xlim(0, max(last, 2) + 0.5)
         log_axis(left, form=amount)
         few_ticks(right, "x", 8, whole=True)
-        legend(right, loc="lower right")
+        legend(right, loc="best")
     there = [_words(name, lines[name], of, target) for name, of in reached.items()]
     sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(there)}."
     if len(lines) > 1 and all(list(reached.values())[:2]):
