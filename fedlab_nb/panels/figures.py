@@ -17,6 +17,7 @@ from .lab_view import LabView
 from .record import Runs
 from .state import PanelState, caption, words
 from .stored import StoredResults
+from .theme import named, offer
 
 MOST_MAPS = 60  # remembered
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
@@ -95,6 +96,8 @@ class Features(ResultView):
 
     def __init__(self) -> None:
         super().__init__()
+        self.maps = named("maps", options=[("all", 0)])
+        self.controls = (self.maps,)
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
     def draw(self, state: PanelState) -> plots.Picture:
@@ -110,7 +113,15 @@ class Features(ResultView):
             known = self._map(s)
             how, at = ("t-SNE", known["tsne"]) if "tsne" in known else ("PCA", known["pca"])
             maps.append(plots.Map(s.lines, at, s.labels[:POINTS], known["score"], how))
-        return plots.features(maps, names, setting=state.runs.current[0].setting, held=held, who=who)
+        setting = state.runs.current[0].setting
+        return plots.features(maps, names, setting=setting, held=held, who=who, first=self.maps.value)
+
+    def adapt(self, state: PanelState) -> None:
+        """With more methods than one picture has room for: which of them are seen."""
+        count = len(with_features(state.runs))
+        starts = range(0, max(count, 1), plots.MAPS)
+        offer(self.maps, [(f"{start + 1} to {min(start + plots.MAPS, count)} of {count}", start) for start in starts])
+        self.maps.layout.display = None if len(starts) > 1 else "none"
 
     def _map(self, s: plots.Series) -> dict[str, Any]:
         key = id(s.features)

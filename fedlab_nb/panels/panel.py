@@ -101,9 +101,9 @@ class Panel(saved.Saved):
         on((self.views.client, self.views.klass), self._looked)
         self.views.on_choice(self._looked)
         self.views.on_frame(self._looked)
-        for name, view in self.lab_views.items():
-            on(view.controls, self._moved, name)
-            if (button := self.views[name].button) is not None:
+        for name, view in self.views.views.items():
+            on(view.kind.controls, self._moved, name)
+            if (button := view.button) is not None:
                 button.on_click(lambda _, name=name: self._work_clicked(name))
         c.run.on_click(lambda _: self._start(True))
         c.stop.on_click(lambda _: self.stop())

@@ -11,7 +11,7 @@ from .calibration import calibration
 from .classes import classes
 from .communication import communication
 from .embed import neighbour_accuracy, pca, tsne
-from .features import Map, features
+from .features import MAPS, Map, features
 from .partition import Partition, partition
 from .series import Series
 from .style import Picture, png, svg

@@ -8,7 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
-from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, shorten
+from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, narrow, shorten
 from .words import percent, plural, tabled
 
 MAPS = 8
@@ -34,12 +34,19 @@ class Map:
 
 
 def features(
-    maps: Sequence[Map], class_names: Sequence[str], *, setting: str, held: Sequence[bool] | None = None, who: str = ""
-) -> Picture:
-    """Small multiples of at most MAPS maps. `held`: classes that stay bright; `who`: which they are, in words."""
-    shown = list(maps[:MAPS])
+    maps: Sequence[Map], class_names: Sequence[str], *, setting: str, held: Sequence[bool] | None = None, who: str = "",
+    first: int = 0,
+) -> Picture:  # fmt: skip
+    """Small multiples of at most MAPS maps, from number `first` on. `held`: classes that stay bright; `who`: which they
+    are, in words.
+    """
+    shown = list(maps[first : first + MAPS])
     rows = 1 if len(shown) <= 3 else 2
-    with drawing(rows, max(1, math.ceil(len(shown) / rows)), squeeze=False) as (figure, axes):
+    columns = max(1, math.ceil(len(shown) / rows))
+    if narrow():
+        columns = min(columns, 2)
+        rows = max(1, math.ceil(len(shown) / columns))
+    with drawing(rows, columns, squeeze=False) as (figure, axes):
         paint(figure, axes.ravel(), shown, class_names, held)
     each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
     table = tabled("method | neighbour accuracy | points | map", each)
@@ -67,7 +74,8 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
         styles = zip(names, colours, cycle(MARKERS), strict=False)
         handles = [Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12]) for name, hue, m in styles]
         look = {"frameon": False, "fontsize": 9.5, "labelcolor": INK, "title_fontproperties": {"size": 9}}
-        figure.legend(handles=handles, loc="outside right center", title="class", handletextpad=0.1, **look)
+        made = figure.legend(handles=handles, loc="outside right center", title="class", handletextpad=0.1, **look)
+        made.get_title().set_color(QUIET)  # plain black has no colour of its own for a dark page
 
 
 def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:

@@ -101,6 +101,21 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     assert picture(panel, "features")[1].startswith("t-SNE maps") and "fl-mapping" not in panel._dom_classes
 
 
+def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
+    """Maps of eight methods fit; the menu has the others, and is away where there are none."""
+    names = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "dense", "feddf", "local", "centralized"]
+    panel = make(methods=names, seeds=1)
+    panel.run(wait=True)
+    menu = panel.views["features"].kind.maps
+    first = panel.show("features").alt
+    assert [text for text, _ in menu.options] == ["1 to 8 of 10", "9 to 10 of 10"] and menu.layout.display is None
+    second = panel.set("features", maps=8).alt
+    assert "FENS" in first and "FENS" not in second and "Centralized" in second and "Centralized" not in first
+    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.run(wait=True)
+    assert "FENS" in panel.show("features").alt and menu.value == 0 and menu.layout.display == "none"
+
+
 def test_a_chosen_client_is_marked_in_every_view(make):
     panel = make()
     panel.run(wait=True)

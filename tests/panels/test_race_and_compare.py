@@ -68,7 +68,7 @@ def test_the_race_is_run_once_and_played_by_steps(made):
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):
     panel = make()
     panel.views.choose("calibration")
-    assert "press Run" in panel.views["calibration"].frame.value
+    assert "Press Run" in panel.views["calibration"].frame.value
     panel.run(wait=True)
     assert not panel.error and "is calibrated best" in panel.views["calibration"].sentence.value
     assert panel.views["calibration"].picture.table[0]["NLL"] == "1.500"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections import Counter
 
@@ -13,6 +14,8 @@ import scipy.stats
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Series, words
 from fedlab_nb.plots.embed import tsne_apart
+from fedlab_nb.plots.style import sized
+from fedlab_nb.plots.vector import drawn
 from fedlab_nb.study.statistics import Band
 
 
@@ -157,4 +160,18 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
     assert picture.sentence.startswith("m9: 75 % of the points") or "m7" in picture.sentence
     assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
-    assert len(picture.table) == 10
+    assert len(picture.table) == 10 and "m9" not in picture.alt
+    rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
+    assert "m9" in rest.alt and "m7" not in rest.alt and len(rest.table) == 10
+    with sized((3.2, 5.0)):  # in a narrow frame at most two side by side
+        grid = plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
+    assert (grid.nrows, grid.ncols) == (2, 2)
+
+
+def test_no_letter_of_a_picture_is_without_a_colour_for_a_dark_page():
+    """Plain black is written as no colour, and stays black on a dark page."""
+    rng = np.random.default_rng(0)
+    maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12) for i in range(3)]
+    svg = drawn(plots.features(maps, tuple("012345678"), setting="s").figure).svg
+    texts = re.findall(r'<g id="text_\d+">\s*<g([^>]*)>', svg)
+    assert len(texts) > 10 and all("fill: light-dark" in text for text in texts)
