@@ -81,7 +81,7 @@ class CaseForm(Form):
     def _submit(self) -> Card:
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
         self.page.value = self.report.body()
-        return Card("right", f"{self.report.standing} Save the report below.", "Submitted")
+        return Card("right", f"{self.report.standing} Now press “Save the report”.", "Submitted")
 
     def _save(self) -> Card:
         if self.report is None:
