@@ -56,8 +56,8 @@ def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
     names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
     names += ("public", "transform", "holdout", "holdout_for", "poison", "size_sigma", "share", "minimum", "repair")
-    said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
-    return said | settings_from(options.settings)
+    named = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    return named | settings_from(options.settings)
 
 
 def run_command(options: argparse.Namespace) -> int:

@@ -84,9 +84,9 @@ def notebook_of(lesson: str) -> Path:
     """The notebook of a lesson that is named by its number, its name or the name without the number."""
     names = [path.stem for path in sorted(course_source().glob("*.ipynb"))]
     number = lesson.strip().removesuffix(".ipynb")
-    found = [n for n in names if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))]
-    found = found or [n for n in names if n.partition("_")[2] == number]
-    return course_source() / f"{found[0] if len(found) == 1 else choose('lesson', number, names)}.ipynb"
+    matching = [n for n in names if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))]
+    matching = matching or [n for n in names if n.partition("_")[2] == number]
+    return course_source() / f"{matching[0] if len(matching) == 1 else choose('lesson', number, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
@@ -108,8 +108,8 @@ def stored(cells: Sequence[Mapping[str, Any]]) -> Iterator[Slide]:
             data = {kind: "".join(value) for kind, value in output.get("data", {}).items() if kind != WIDGET}
             words = data.get("text/plain", "")
             for alt, image in IMAGE.findall(data.get("text/html", "")):
-                said = words.removeprefix(FOLDED)
-                yield Slide("", section, said, html.unescape(alt), words != said, base64.b64decode(image))
+                sentence = words.removeprefix(FOLDED)
+                yield Slide("", section, sentence, html.unescape(alt), words != sentence, base64.b64decode(image))
             if "image/png" in data:
                 alt = output.get("metadata", {}).get("image/png", {}).get("alt", words)
                 yield Slide("", section, words, alt, False, base64.b64decode(data["image/png"]))
@@ -145,8 +145,8 @@ def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
 def pictures_of(value: Any) -> list[Any]:
     """The pictures that a cell shows: of a panel, a snapshot, a sheet of several, or a picture itself."""
     value = value._summary() if hasattr(value, "_summary") else getattr(value, "shown", value)
-    found = value.pictures.values() if isinstance(getattr(value, "pictures", None), Mapping) else [value]
-    return [picture for picture in found if getattr(picture, "figure", None) is not None]
+    pictures = value.pictures.values() if isinstance(getattr(value, "pictures", None), Mapping) else [value]
+    return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
 
 
 # -------------------------------------------------------------------------------------------------------- the contents

@@ -69,8 +69,8 @@ class Symbol:
     @property
     def owner(self) -> str:
         """The method or topic that alone uses it, such as 'FENS'; '' for a symbol of the whole course."""
-        found = OWNER.match(self.meaning)
-        return found[1] if found else ""
+        match = OWNER.match(self.meaning)
+        return match[1] if match else ""
 
     @property
     def also(self) -> list[str]:
@@ -102,10 +102,10 @@ def find(name: str) -> list[Symbol]:
     exact = [row for row in symbols() if {asked, SCRIPT.get(asked)} & {row.name, row.base}]
     family = [row for row in symbols() if row.base.startswith((f"{asked}_", f"{asked}^")) or asked in row.also]
     words = [row for row in symbols() if asked and asked.lower() in plain(row.meaning).lower()]
-    found = list(dict.fromkeys(exact + family)) or (words if len(asked) > 2 else [])
-    if not found:
+    rows = list(dict.fromkeys(exact + family)) or (words if len(asked) > 2 else [])
+    if not rows:
         raise UsageError(f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table.")
-    return found
+    return rows
 
 
 def of_label(label: str, owner: str = "") -> str:
@@ -113,12 +113,12 @@ def of_label(label: str, owner: str = "") -> str:
 
     owner: title of the method whose control it is: what a symbol means to another method is left out
     """
-    said = []
+    meanings = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
         name = token.translate(DIGITS)
         ranked = sorted(filter(None, (meaning_of(row, name, owner) for row in symbols())))
-        said += [f"{token}: {ranked[0][1]}"] if ranked else []
-    return "; ".join(dict.fromkeys(said))
+        meanings += [f"{token}: {ranked[0][1]}"] if ranked else []
+    return "; ".join(dict.fromkeys(meanings))
 
 
 def explained(tooltip: str, label: str, owner: str = "") -> str:

@@ -34,12 +34,12 @@ SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-]
 
 def rows_of(lesson: str) -> dict[str, Symbol]:
     """{plain name: row} of the symbols that mean the same in this lesson, such as "03", as in the table."""
-    found: dict[str, Symbol] = {}
+    rows: dict[str, Symbol] = {}
     for row in symbols():
         here = not row.owner or row.first == lesson or re.search(r"_\w\w", row.base)
-        if here and (row.base not in found or row.first == lesson):
-            found[row.base] = row
-    return found
+        if here and (row.base not in rows or row.first == lesson):
+            rows[row.base] = row
+    return rows
 
 
 def linked(text: str, lesson: str) -> str:
@@ -75,12 +75,12 @@ def changes() -> dict[Path, str]:
 
 def main() -> int:
     check = "--check" in sys.argv[1:]
-    found = changes()
-    for path, text in found.items():
+    changed = changes()
+    for path, text in changed.items():
         print(f"{'old links' if check else 'changed'}: {path.name}")
         if not check:
             path.write_text(text, encoding="utf-8")
-    return int(check and bool(found))
+    return int(check and bool(changed))
 
 
 if __name__ == "__main__":

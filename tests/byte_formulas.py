@@ -130,9 +130,9 @@ def fusefl_download_bytes(
 
     The last block comes down for CCVR's statistics only (`calibrated`).
     """
-    kept = len(blocks) if calibrated else len(blocks) - 1
-    channels = channels[: max(0, kept - 1)]
-    return (clients - 1) * fusefl_upload_bytes(blocks[:kept], channels, 0, clients, adaptor)
+    sent_down = len(blocks) if calibrated else len(blocks) - 1
+    channels = channels[: max(0, sent_down - 1)]
+    return (clients - 1) * fusefl_upload_bytes(blocks[:sent_down], channels, 0, clients, adaptor)
 
 
 def matching_bytes(d: int, classes: int = 0, own_start: bool = False) -> tuple[int, int]:

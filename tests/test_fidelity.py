@@ -19,19 +19,19 @@ SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
 PAPERS = [setup for name, setup in SETUPS.items() if name != CLASSROOM]
 
 
-def said(lines) -> str:
+def cell(lines) -> str:
     """Lines of a set-up in one cell: name, value and source of each."""
     return "; ".join(f"`{name}` {line.value} ({line.source})" for name, line in lines.items()) or "none"
 
 
 def table(setup) -> str:
     """A set-up: the clients'; each method's, one row a method; what some data sets change; what is not here."""
-    rows = [f"Clients: {said(setup.block.shared)}.", "", "| method | in the paper | settings |", "|---|---|---|"]
-    rows += [f"| `{name}` | {setup.block.sources[name]} | {said(own)} |" for name, own in setup.block.methods.items()]
+    rows = [f"Clients: {cell(setup.block.shared)}.", "", "| method | in the paper | settings |", "|---|---|---|"]
+    rows += [f"| `{name}` | {setup.block.sources[name]} | {cell(own)} |" for name, own in setup.block.methods.items()]
     for row in setup.rows:
         when = " and ".join(f"{name} {', '.join(map(str, of))}" for name, of in row.when.items())
-        own = [f"`{name}`: {said(lines)}" for name, lines in row.methods.items()]
-        rows.append(f"| *{when}* | all: {said(row.shared)} | {'; '.join(own) or 'none'} |")
+        own = [f"`{name}`: {cell(lines)}" for name, lines in row.methods.items()]
+        rows.append(f"| *{when}* | all: {cell(row.shared)} | {'; '.join(own) or 'none'} |")
     tail = f"Missing or different here: {'; '.join(setup.missing)}."
     return "\n".join([f"### `{setup.name}`: {setup.title}", "", *rows, "", tail, ""])
 

@@ -106,8 +106,8 @@ def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
     process = subprocess.Popen(command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
-        found = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
-        address, token = found.groups()
+        match = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
+        address, token = match.groups()
         with urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=30) as answer:
             assert answer.status == 200
         with pytest.raises(HTTPError, match="403"):

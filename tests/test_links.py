@@ -17,10 +17,10 @@ def test_every_first_use_has_its_link():
 
 @pytest.mark.parametrize("lesson", SOURCES)
 def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
-    found = FOUND.findall(SOURCES[lesson].read_text(encoding="utf-8"))
-    anchors = [anchor for anchor, _ in found]
+    entries = FOUND.findall(SOURCES[lesson].read_text(encoding="utf-8"))
+    anchors = [anchor for anchor, _ in entries]
     assert set(anchors) <= {row.anchor for row in symbols()} and len(set(anchors)) == len(anchors)
-    assert found or lesson == "13"
+    assert entries or lesson == "13"
 
 
 def test_each_row_has_the_place_to_which_links_lead():

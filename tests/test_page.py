@@ -104,5 +104,5 @@ def test_every_method_has_its_look_and_a_group(data):
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):
     assert main(["page", "--out", str(tmp_path / "no" / "page.html")]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "cannot be written" in said and "--out" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "cannot be written" in message and "--out" in message

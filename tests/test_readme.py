@@ -43,10 +43,10 @@ def test_badges_for_every_lesson():
     spec.loader.exec_module(badges)
     before = README.read_text()
     after = badges.with_badges(before, "someone/course")
-    found = re.findall(
+    notebooks = re.findall(
         r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$", after, re.M
     )
-    assert found == [f"notebooks/{path.name}" for path in sorted((README.parent / "notebooks").glob("*.ipynb"))]
+    assert notebooks == [f"notebooks/{path.name}" for path in sorted((README.parent / "notebooks").glob("*.ipynb"))]
     assert badges.with_badges(after, "someone/course") == after
     assert len(after.splitlines()) == len(before.splitlines())
     assert badges.main([]) == badges.main(["https://github.com/a/b"]) == 2

@@ -57,19 +57,19 @@ def encoded(
 
 def words(kinds: dict[str, list[str]], numeric: int, owner: np.ndarray | None) -> str:
     """What was done, and what it costs the clients."""
-    said = []
+    notes = []
     if numeric:
         each, back = sums_bytes(numeric)
         whose = "of its rows" if owner is not None else "of its rows, whichever rows it gets,"
-        said.append(
+        notes.append(
             f"{numeric} columns of numbers are standardised by sums over the clients. Each client sends count, sum and "
             f"sum of squares {whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
         )
     if kinds["values"]:
-        said.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
+        notes.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
     if kinds["words"]:
-        said.append(f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}.")
-    return " ".join(said)
+        notes.append(f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}.")
+    return " ".join(notes)
 
 
 def sums_bytes(columns: int) -> tuple[int, int]:

@@ -132,12 +132,12 @@ def _read(file: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, in
     clients: tuple[str, ...] = ()
     owner = None
     if client is not None:
-        owner, clients, said = owners([holder[i] for i in keep], table.names[client], file.name)
-        note += said
+        owner, clients, owners_note = owners([holder[i] for i in keep], table.names[client], file.name)
+        note += owners_note
     test = drawn(y, owner)
     columns = [[table.columns[i][row] for row in keep] for i in own]
-    x, said = encoded([table.names[i] for i in own], columns, ~test, owner, table.comma, file.name)
-    note += f" {said}" + (f" {lost} rows without a label or a client are left out." if lost else "")
+    x, columns_note = encoded([table.names[i] for i in own], columns, ~test, owner, table.comma, file.name)
+    note += f" {columns_note}" + (f" {lost} rows without a label or a client are left out." if lost else "")
     arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
         arrays["client_train"] = owner[~test]

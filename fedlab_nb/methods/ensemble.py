@@ -79,17 +79,17 @@ class RuledEnsemble(EnsembleModel):
         self.weights, self.report = weights, EnsembleReport(rule, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
         # The clients' logits on `x [N, ...]`, `[M, N, C]`.
-        self.said = Remembered(lambda x: self.clients.logits(x))
+        self.client_logits = Remembered(lambda x: self.clients.logits(x))
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {rule: accuracy(plain_mean(self.said(x), rule).argmax(1), y) for rule in PLAIN}
+        shares = {rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN}
         return replace(self.report, accuracy_by_rule=shares)
 
     def features(self, x: Tensor) -> Tensor:
-        return self.said(x).transpose(0, 1).flatten(1)
+        return self.client_logits(x).transpose(0, 1).flatten(1)
 
     def logits(self, x: Tensor) -> Tensor:
-        logits = self.said(x)
+        logits = self.client_logits(x)
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
         if self.rule == "beta":

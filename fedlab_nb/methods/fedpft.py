@@ -114,7 +114,7 @@ class FedPFT(Method):
             ticks = distil(head, drawn, labels, recipe, distillation_loss("ce"), ctx.generator("fedpft", "head"))
             numbers = parameter_count(head)
             yield from reported("head training", ticks, lambda: HeadModel(frozen, head, numbers))
-            return HeadModel(frozen, head, numbers, seen(arrived, self.covariance, drawn, labels))
+            return HeadModel(frozen, head, numbers, report_of(arrived, self.covariance, drawn, labels))
 
     def mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
         """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their
@@ -140,7 +140,7 @@ class FedPFT(Method):
         return torch.cat(features), torch.cat(labels).to(ctx.device)
 
 
-def seen(arrived: Sequence[dict], kind: str, drawn: Tensor, labels: Tensor) -> FedPftReport:
+def report_of(arrived: Sequence[dict], kind: str, drawn: Tensor, labels: Tensor) -> FedPftReport:
     """What the server got, for pictures; of the drawn features at most DRAWN."""
     rows = [
         (k, c, Mixture.received(parts, kind)) for k, sent in enumerate(arrived) for c, parts in sent["mixtures"].items()

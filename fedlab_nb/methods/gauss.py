@@ -107,10 +107,10 @@ class Gauss(Method):
             each = [received(sent, kind) for sent in arrived]
             whole = sum(each[1:], each[0])
             made = scores(whole, self.head, self.shrinkage)
-            return HeadModel(frozen, lambda f: made(f).to(f.dtype), made.parameters, seen(each, whole, self.head))
+            return HeadModel(frozen, lambda f: made(f).to(f.dtype), made.parameters, report_of(each, whole, self.head))
 
 
-def seen(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
+def report_of(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
     """What the server knows, for pictures."""
     made = {
         "counts": torch.stack([own.counts for own in each]).int(),

@@ -34,7 +34,7 @@ class LocalModels(NetworkModel):
     def __init__(self, clients: ClientModels, best: int) -> None:
         super().__init__(clients.module(best))
         self.clients, self.best = clients, best
-        self.said = Remembered(lambda x: clients.logits(x))  # [M, N, C]
+        self.client_logits = Remembered(lambda x: clients.logits(x))  # [M, N, C]
 
     def measured(self, x: Tensor, y: Tensor) -> LocalReport:
         each = self.each(x, y)
@@ -42,12 +42,12 @@ class LocalModels(NetworkModel):
 
     def each(self, x: Tensor, y: Tensor) -> list[float]:
         """Accuracy of every client's own model, `[M]`."""
-        return (self.said(x).argmax(-1) == y).double().mean(1).tolist()
+        return (self.client_logits(x).argmax(-1) == y).double().mean(1).tolist()
 
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """The scores of the best one; accuracy and calibration over the answers of all of them."""
-        said = self.said(x)
-        return Tested(said[self.best], self.accuracy(x, y), calibration(said, y, self.score_kind))
+        logits = self.client_logits(x)
+        return Tested(logits[self.best], self.accuracy(x, y), calibration(logits, y, self.score_kind))
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         each = self.each(x, y)

@@ -92,13 +92,13 @@ def script(runs: Runs) -> str:
 
 def stretches(seeds: Sequence[int]) -> list[tuple[int, int]]:
     """Seeds as (first, how many) without gaps: (0, 1, 2, 5) -> [(0, 3), (5, 1)]; a stopped run can have gaps."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for seed in sorted(seeds):
-        if found and sum(found[-1]) == seed:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
+        if spans and sum(spans[-1]) == seed:
+            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
         else:
-            found.append((seed, 1))
-    return found
+            spans.append((seed, 1))
+    return spans
 
 
 def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -42,9 +42,11 @@ class KnobBox:
 
     @property
     def value(self) -> dict[str, Any]:
-        said = {name: control.value for name, control in self.controls.items()}
-        said = {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in said.items()}
-        return {name: knob.default if said[name] == knob.default else said[name] for name, knob in self.knobs.items()}
+        values = {name: control.value for name, control in self.controls.items()}
+        values = {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()}
+        return {
+            name: knob.default if values[name] == knob.default else values[name] for name, knob in self.knobs.items()
+        }
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
-        return widgets.Dropdown(options=[(said(value), value) for value in knob.options], value=knob.default, **same)
+        return widgets.Dropdown(options=[(spelled(value), value) for value in knob.options], value=knob.default, **same)
     if isinstance(knob.default, bool):
         return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
     if not isinstance(knob.default, int | float):
@@ -94,7 +96,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     return widgets.BoundedFloatText(knob.default, min=low, max=high, step=None, **same)
 
 
-def said(option: str) -> str:
+def spelled(option: str) -> str:
     """An option of a knob in words: "per_class" -> "per class"."""
     return declared("panels/options.toml").get(option, option.replace("_", " "))
 

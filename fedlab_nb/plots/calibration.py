@@ -29,7 +29,7 @@ def calibration(series: Sequence[Series]) -> Picture:
             shown = counts >= LEAST
             style = {"color": s.look.colour, "ls": (0, (4, 2)) if s.pinned else s.look.line}
             line = left.plot(x[shown], y[shown], lw=1.6, alpha=0.55 if s.pinned else 1, **style)[0]
-            mark(line, f"{s.name}\n{said(s)}", method=s.held_as)
+            mark(line, f"{s.name}\n{against_truth(s)}", method=s.held_as)
             sizes = 8 + 90 * counts[shown] / counts.sum()
             left.scatter(x[shown], y[shown], s=sizes, color=s.look.colour, marker=s.look.marker, zorder=3)
         left.set(xlim=(0, 1), ylim=(0, 1))
@@ -39,7 +39,7 @@ def calibration(series: Sequence[Series]) -> Picture:
         small = rows_size(max(len(done), 3))
         for i, s in enumerate(done):
             bar = right.barh(i, error(s), height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8)[0]
-            mark(bar, f"{s.name}\n{said(s)}", method=s.held_as)
+            mark(bar, f"{s.name}\n{against_truth(s)}", method=s.held_as)
             right.text(error(s), i, f"  {percent(error(s))}", va="center", fontsize=small, color=INK)
         rows_axis(right, [s.lines for s in done], least=3, size=small)
         percent_axis(right, "x", None)
@@ -80,16 +80,16 @@ def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
     text = "No result with probabilities yet."
     if ranked:
         best, worst = ranked[0], ranked[-1]
-        text = f"{best.name}{' is calibrated best' if ranked[1:] else ''}: {said(best)}"
+        text = f"{best.name}{' is calibrated best' if ranked[1:] else ''}: {against_truth(best)}"
         ends = "too sure" if confidence(worst) > worst.mean else "not sure enough"
-        text += f"; {worst.name} is {ends}: {said(worst)}." if ranked[1:] else "."
+        text += f"; {worst.name} is {ends}: {against_truth(worst)}." if ranked[1:] else "."
     votes = [s.name for s in without if all(c.scores for c in s.calibration.values()) and s.calibration]
     old = [s.name for s in without if s.name not in votes]
     text += f" {listed(votes)}: these scores are not probabilities." if votes else ""
     return text + (f" {listed(old)}: these results do not have the numbers." if old else "")
 
 
-def said(s: Series) -> str:
+def against_truth(s: Series) -> str:
     """'it says 62 % on average and is right for 60 % (ECE 5 %, NLL 1.08)'."""
     own = f"ECE {percent(error(s))}, NLL {likelihood(s):.2f}"
     return f"it says {percent(confidence(s))} on average and is right for {percent(s.mean)} ({own})"

@@ -30,8 +30,8 @@ ROW = re.compile(rf"{re.escape(FEDERATION)}, \d+ local epochs")  # how a row of 
 @cache
 def stored() -> dict[int, str]:
     """{client: what it is called} of the characters, in the order of their numbers."""
-    found = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
-    return {int(client): name for client, name in found.items()}
+    names = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
+    return {int(client): name for client, name in names.items()}
 
 
 def characters(setting: str) -> dict[int, str]:

@@ -77,8 +77,8 @@ def regions(scores: np.ndarray, edge: float) -> list[Path]:
     paths = [Path.unit_rectangle().transformed(Affine2D().scale(FINE))]
     for c in range(1, scores.shape[2]):
         margin = scores[..., c:].max(2) - scores[..., :c].max(2)
-        found, codes = contourpy.contour_generator(at, at, margin, fill_type="OuterCode").filled(0, np.inf)
-        whole = Path.make_compound_path(*(Path(v, k) for v, k in zip(found, codes, strict=True)))
+        vertices, codes = contourpy.contour_generator(at, at, margin, fill_type="OuterCode").filled(0, np.inf)
+        whole = Path.make_compound_path(*(Path(v, k) for v, k in zip(vertices, codes, strict=True)))
         paths.append(whole.cleaned(simplify=True))  # straight lines without the points that lie on them
     return [Path(path.vertices * (2 * edge / FINE) - edge, path.codes) for path in paths]
 

@@ -41,10 +41,10 @@ class Overview:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(setting, value, source), the shared ones first, then each method's under its name."""
-        rows = [(name, said(line.value), line.source) for name, line in self.shared.items()]
+        rows = [(name, spelled(line.value), line.source) for name, line in self.shared.items()]
         for method, lines in self.methods.items():
             own = {f"{method}.{name}" if name else method: line for name, line in lines.items()}
-            rows += [(name, said(line.value), line.source) for name, line in own.items()]
+            rows += [(name, spelled(line.value), line.source) for name, line in own.items()]
         return rows
 
     def __repr__(self) -> str:
@@ -170,6 +170,6 @@ def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
     return (*([note] if foreign else []), *setup.missing)
 
 
-def said(value: Any) -> str:
+def spelled(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -19,7 +19,7 @@ from ..training.distill import kl_each
 from .claims import CLEAR, SHORT, Gap, still
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, LOGITS, SEEDS, alike, by_seed, over_alpha, percent, runs, said, title, versus
+from .runs import DATASET, LOGITS, SEEDS, alike, by_seed, over_alpha, percent, percents, runs, title, versus
 from .soft_labels import SOFT
 from .view import Card, worked
 
@@ -73,7 +73,7 @@ def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
 def without_data(alpha: float = 0.3) -> Card:
     """What the ensemble can pass on with real public images and with made ones."""
     names = {"ensemble": "teacher", "feddf": "student on real public images", "dense": "student on made images"}
-    return worked(f"α = {alpha:g}: {said(runs(tuple(names), alpha, **LOGITS), names)} (means of {SEEDS} seeds).")
+    return worked(f"α = {alpha:g}: {percents(runs(tuple(names), alpha, **LOGITS), names)} (means of {SEEDS} seeds).")
 
 
 def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
@@ -86,7 +86,7 @@ def reality(alpha: float = 0.1) -> Card:
     names = {method: title(method) for method in ("ensemble", *STUDENTS)}
     outcomes = runs(tuple(names), alpha, **LOGITS)
     gaps = {m: versus(outcomes, "dense", m, clear="more than the noise") for m in ("fadi", "fdafl")}
-    lines = [said(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
+    lines = [percents(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
     return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
 
 

@@ -17,7 +17,7 @@ from ..study.settings import Settings
 from .claims import Gap, two_kinds
 from .exercises import exercises
 from .problem import Verdict
-from .runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, runs, said
+from .runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, apart, over_alpha, percent, percents, runs
 from .view import Card, Sheet, worked
 from .weighted_mean import FEDAVG
 
@@ -77,7 +77,7 @@ def averages(alpha: float, **settings: Any) -> Card:
     """Local, FedAvg and ensemble at one α, as a sentence."""
     outcomes = runs(list(NAMES), alpha, **LOGITS, **settings)
     start = ", every client from its own random start" if settings.get("init") == "different" else ""
-    return worked(f"α = {alpha:g}{start}: {said(outcomes, NAMES)} (means of {SEEDS} seeds).")
+    return worked(f"α = {alpha:g}{start}: {percents(outcomes, NAMES)} (means of {SEEDS} seeds).")
 
 
 def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> Card:

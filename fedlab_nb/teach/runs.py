@@ -2,7 +2,7 @@
 
 outs = runs(["fens", "ensemble"], alpha=0.05)            # digits, ten clients, three seeds, unless said otherwise
 percent(outs, "fens")                                    # 84.0
-said(outs, {"fens": "FENS"})                             # 'FENS 84 %'
+percents(outs, {"fens": "FENS"})                         # 'FENS 84 %'
 versus(outs, "fens", "ensemble")                         # '+12 ± 3 points, clear'
 for (settings, _), methods in alike(outs).items(): ...   # {method: {seed: accuracy}} under each setting
 """
@@ -54,7 +54,7 @@ def percent(outcomes: Iterable[Outcome], method: str) -> float:
     return 100 * mean(o.accuracy for o in outcomes if o.method == method)
 
 
-def said(outcomes: Iterable[Outcome], names: Mapping[str, str]) -> str:
+def percents(outcomes: Iterable[Outcome], names: Mapping[str, str]) -> str:
     """'FENS 84 %, FedLPA 81 %': mean test accuracy of methods, {method: what it is called}."""
     return ", ".join(f"{name} {percent(outcomes, method):.0f} %" for method, name in names.items())
 

@@ -19,7 +19,7 @@ from ..study import Outcome, compare, run, statistics
 from .claims import CLEAR, ENOUGH, Gap
 from .exercises import exercises
 from .problem import Verdict
-from .runs import ALPHA, LOGITS, MANY, accuracies, alike, runs, said, title
+from .runs import ALPHA, LOGITS, MANY, accuracies, alike, percents, runs, title
 from .view import Card, worked
 from .your_own_build import SUMS
 
@@ -51,7 +51,7 @@ def own_clients(data: Mapping[str, Any], seeds: int = 3) -> Card:
         f"{name}: {sum(counts)} samples, {100 * counts[0] / sum(counts):.0f} % of them of class 0"
         for name, counts in zip(federation.dataset.client_names, federation.label_counts.tolist(), strict=True)
     ]
-    return worked(*lines, said(outcomes, names), f"Test accuracy, {seeds} seeds: they change the training alone.")
+    return worked(*lines, percents(outcomes, names), f"Test accuracy, {seeds} seeds: they change the training alone.")
 
 
 def ward_table(path: str, rows: int = 240) -> str:
@@ -63,10 +63,10 @@ def ward_table(path: str, rows: int = 240) -> str:
         place = int(draw.integers(3))
         ill = bool(draw.random() < (0.25, 0.5, 0.8)[place])
         age, pressure = draw.normal(58 if ill else 46, 13), draw.normal(146 if ill else 124, 16)
-        said = draw.choice(["short of breath", "pain in the chest", "tired"] if ill else ["tired", "a check", "a cold"])
+        text = draw.choice(["short of breath", "pain in the chest", "tired"] if ill else ["tired", "a check", "a cold"])
         lines.append((
             "" if draw.random() < 0.1 else f"{age:.0f}", "" if draw.random() < 0.1 else f"{pressure:.0f}",
-            str(draw.choice(["yes", "no"])), f"{said}, visit {i}", "Norway", places[place], "heart" if ill else "other",
+            str(draw.choice(["yes", "no"])), f"{text}, visit {i}", "Norway", places[place], "heart" if ill else "other",
         ))  # fmt: skip
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(lines)
@@ -84,7 +84,7 @@ def as_a_data_set(path: str) -> Card:
 def on_a_table(path: str, seeds: int = 3) -> Card:
     """What one hospital and all of them together reach on a table."""
     names = {"local": "one hospital alone", "fedavg": "FedAvg", "ensemble": "ensemble", "fens": "FENS"}
-    return worked(said(compare(list(names), dataset=path, seeds=seeds), names), f"Test accuracy, {seeds} seeds.")
+    return worked(percents(compare(list(names), dataset=path, seeds=seeds), names), f"Test accuracy, {seeds} seeds.")
 
 
 def models(names: Sequence[str], dataset: str = "digits", alpha: float = 0.3) -> Card:
@@ -93,7 +93,7 @@ def models(names: Sequence[str], dataset: str = "digits", alpha: float = 0.3) ->
     for name in names:
         size = parameter_count(build_specified(name, shape, 10))
         outcomes = runs(["local", "ensemble"], alpha, dataset=dataset, model=name, seeds=1)
-        reached = said(outcomes, {"local": "one client alone", "ensemble": "ensemble"})
+        reached = percents(outcomes, {"local": "one client alone", "ensemble": "ensemble"})
         lines.append(f"{name}: {size:,} parameters; ".replace(",", " ") + reached)
     return worked(*lines, f"{dataset}, α = {alpha:g}, ten clients, one seed.")
 

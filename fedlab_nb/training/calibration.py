@@ -52,7 +52,7 @@ class Calibration:
         """Expected calibration error, 0–1; None without probabilities."""
         if self.nll is None:
             return None
-        gaps = (abs(right - said) for right, said in zip(self.right, self.confidence, strict=True))
+        gaps = (abs(right - confidence) for right, confidence in zip(self.right, self.confidence, strict=True))
         return math.fsum(gaps) / sum(self.counts)
 
     @property

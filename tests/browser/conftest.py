@@ -39,11 +39,11 @@ BROWSERS = (
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium or Chrome; without one the tests skip, or fail where FEDLAB_NB_REQUIRE_BROWSER is set."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser_path is None:
         say = pytest.fail if os.environ.get("FEDLAB_NB_REQUIRE_BROWSER") else pytest.skip
         say("no Chromium or Chrome on this machine (Debian: apt install chromium)")
-    return found
+    return browser_path
 
 
 @pytest.fixture(scope="session")

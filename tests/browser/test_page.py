@@ -24,7 +24,7 @@ def address(tmp_path_factory):
 @pytest.fixture
 def opened(browser, address):
     """A function that opens the page offline, in a window of a size; what the console said must be nothing."""
-    contexts, said = [], []
+    contexts, troubles = [], []
 
     def open_page(size=(1280, 720), **options):
         width, height = size
@@ -32,16 +32,16 @@ def opened(browser, address):
         context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("requestfailed", lambda request: said.append(request.url))
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("requestfailed", lambda request: troubles.append(request.url))
         page.goto(address)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert said == []
+    assert troubles == []
 
 
 def stored(method, alpha, clients=10):
@@ -159,7 +159,7 @@ def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
     """At every stored setting: texts stay inside the window, and the names in one picture keep apart."""
     page = opened((width, 900), reduced_motion="reduce")
     page.evaluate("document.querySelector('#choice').open = true")
-    found = page.evaluate(
+    collisions = page.evaluate(
         """() => {
             const bad = [];
             for (let a = 0; a < alphas.length; a++) for (let m = 0; m < clients.length; m++) {
@@ -179,7 +179,7 @@ def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
             return bad;
         }"""
     )
-    assert found == []
+    assert collisions == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -201,13 +201,13 @@ def test_every_colour_can_be_seen_on_the_page(opened, scheme):
                 const [low, high] = [paper, light(colour)].sort((a, b) => a - b);
                 return (high + 0.05) / (low + 0.05);
             };
-            const found = {};
+            const contrasts = {};
             for (const grey of [true, false]) for (const mark of document.querySelectorAll('#bars .m')) {
                 mark.classList.toggle('lit', !grey);
                 const fill = getComputedStyle(mark.querySelector('.shape')).fill;
-                found[`${mark.dataset.m} ${grey ? 'grey' : ''}`] = contrast(fill);
+                contrasts[`${mark.dataset.m} ${grey ? 'grey' : ''}`] = contrast(fill);
             }
-            return found;
+            return contrasts;
         }"""
     )
     assert len(contrasts) == 2 * len(METHODS)

@@ -199,8 +199,8 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     page.keyboard.press("ControlOrMeta+s")
     page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
     end_kernels(page, lab)
-    kept = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
-    assert "FedAvg, one round" in next(o for o in kept if "image/png" in o.data).data["text/plain"]  # of the last run
+    outputs = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
+    assert "FedAvg, one round" in next(o for o in outputs if "image/png" in o.data).data["text/plain"]  # the last
     open_notebook(page, lab, "killed.ipynb")
     assert_pictures(page)
     page.get_by_text("run its cell again to wake it").wait_for()

@@ -49,14 +49,14 @@ def test_the_page_opens_follows_a_drag_and_runs(page, address):
 
     show(page, "Who holds what")
     picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
-    before, said = picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text()
+    before, sentence_before = picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text()
     box = panel(page).locator(".fl-alpha .noUi-handle").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + 60, y, steps=3)
     words = ".fl-view-partition .fl-sentence"
-    page.wait_for_function("([css, old]) => document.querySelector(css).innerText != old", arg=[words, said])
+    page.wait_for_function("([css, old]) => document.querySelector(css).innerText != old", arg=[words, sentence_before])
     page.mouse.up()
     page.wait_for_function(
         "([css, old]) => document.querySelector(css).shadowRoot.innerHTML != old", arg=[PICTURE, before]

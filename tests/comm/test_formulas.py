@@ -39,9 +39,9 @@ def test_fens_bytes_are_what_the_link_counts(name, bits):
         for k in range(clients):
             link.up(k, aggregator, phase="aggregator")
     d = sum(t.numel() for t in state.values())
-    kept = sum(t.numel() for t in state.values() if t.ndim < 2)
+    unquantised = sum(t.numel() for t in state.values() if t.ndim < 2)
     tensors = sum(t.ndim >= 2 for t in state.values())
-    expected = formulas.fens_bytes(d, clients, aggregator.numel(), rounds, bits, kept, tensors)
+    expected = formulas.fens_bytes(d, clients, aggregator.numel(), rounds, bits, unquantised, tensors)
     assert [up + down for up, down in link.ledger.by_client().values()] == [expected] * clients
 
 

@@ -196,16 +196,16 @@ def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
     content = [[*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)]
     path = written(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
     try:
-        found = load(path)
+        table = load(path)
     except UsageError as error:
         assert str(error).strip().endswith(".") and len(str(error).splitlines()) == 1
         return
-    x = torch.cat([found.x_train, found.x_test])
-    assert x.isfinite().all() and len(x) == rows and found.classes == 2
-    assert found.x_train.shape[1] <= columns * max(FEW, WORDS)
-    assert found.client_names == (("0", "1", "2") if client else ())
+    x = torch.cat([table.x_train, table.x_test])
+    assert x.isfinite().all() and len(x) == rows and table.classes == 2
+    assert table.x_train.shape[1] <= columns * max(FEW, WORDS)
+    assert table.client_names == (("0", "1", "2") if client else ())
     again = written(tmp_path / "again.csv", content, head)
-    assert torch.equal(load(again).x_train, found.x_train)
+    assert torch.equal(load(again).x_train, table.x_train)
 
 
 VALUE = st.floats(-1e6, 1e6) | st.just(float("nan"))

@@ -87,13 +87,13 @@ def context(clients=3, models=("mlp",), federation=None, **options):
 @functools.cache
 def once(name):
     """The method's model in the usual setting, and its clients with their states right after local training."""
-    kept = {}
+    remembered = {}
 
     def remember(clients):
-        kept["clients"] = clients
-        kept["states"] = [clients.state(k) for k in range(len(clients))]
+        remembered["clients"] = clients
+        remembered["states"] = [clients.state(k) for k in range(len(clients))]
 
-    return finished(cheap(name).run(context(remember=remember))), kept
+    return finished(cheap(name).run(context(remember=remember))), remembered
 
 
 # ------------------------------------------------------------------------------------------------ what the server sees
@@ -107,7 +107,7 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
 
     @contextmanager
     def server(self):
-        kept = private._x, private._y
+        samples = private._x, private._y
         with real(self):
             private._x = private._y = Tripwire()
             Guarded.locked = True
@@ -115,7 +115,7 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
                 yield
             finally:
                 Guarded.locked = False
-                private._x, private._y = kept
+                private._x, private._y = samples
 
     monkeypatch.setattr(Context, "server", server)
     finished(cheap(name).run(ctx))
@@ -213,9 +213,9 @@ def test_what_a_run_leaves_behind_survives_the_store(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_shared_clients_are_left_as_they_were(name):
-    _, kept = once(name)
-    for k, before in enumerate(kept.get("states", [])):
-        after = kept["clients"].state(k)
+    _, remembered = once(name)
+    for k, before in enumerate(remembered.get("states", [])):
+        after = remembered["clients"].state(k)
         assert all(torch.equal(before[n], after[n]) for n in before)
 
 

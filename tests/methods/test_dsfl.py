@@ -78,12 +78,12 @@ def test_zero_epochs_means_the_recipes():
 
 
 def test_snapshots_are_left_alone_by_later_rounds():
-    kept = []
+    snapshots = []
     for step in DSFL(rounds=3, local_epochs=1, distil_steps=7).run(context()):
         if step.model is not None:
-            kept.append((step.model.module, model_state(step.model.module)))
-    assert len(kept) == 3
-    for module, before in kept:
+            snapshots.append((step.model.module, model_state(step.model.module)))
+    assert len(snapshots) == 3
+    for module, before in snapshots:
         after = model_state(module)
         assert all(torch.equal(after[name], before[name]) for name in before)
 

@@ -41,9 +41,9 @@ def ended(method, ctx):
     """The final model, and what the server got and labelled: (students' models, labels)."""
     seen, real = {}, type(method).aggregate
 
-    def aggregate(self, ctx, said):
-        seen["said"] = said
-        seen["labels"], report = real(self, ctx, said)
+    def aggregate(self, ctx, logits):
+        seen["logits"] = logits
+        seen["labels"], report = real(self, ctx, logits)
         return seen["labels"], report
 
     sent, up = [], ctx.link.up
@@ -64,12 +64,12 @@ def test_one_student_of_one_teacher_each_is_the_ensemble_that_votes(federation):
     assert torch.equal(seen["labels"], RuledEnsemble(students, "votes").logits(ctx.public).argmax(1))
 
 
-def slow_labels(said, consistent):
+def slow_labels(logits, consistent):
     """The server's labels by loops, from students' logits [M, s, T, C]."""
     labels = []
-    for i in range(said.shape[2]):
-        counts = said[:, :, i].softmax(-1).mean((0, 1)).double()
-        for party in said[:, :, i].argmax(-1).tolist():
+    for i in range(logits.shape[2]):
+        counts = logits[:, :, i].softmax(-1).mean((0, 1)).double()
+        for party in logits[:, :, i].argmax(-1).tolist():
             if not consistent or len(set(party)) == 1:
                 for c in party:
                     counts[c] += 1
@@ -79,14 +79,14 @@ def slow_labels(said, consistent):
 
 @pytest.mark.parametrize("consistent", [True, False])
 def test_clients_whose_students_disagree_do_not_count(consistent):
-    said = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
+    logits = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
     method = FedKT(students=3, consistent=consistent)
-    labels, report = method.aggregate(None, said)
-    assert labels.tolist() == slow_labels(said, consistent)
-    named = said.argmax(-1)
+    labels, report = method.aggregate(None, logits)
+    assert labels.tolist() == slow_labels(logits, consistent)
+    named = logits.argmax(-1)
     agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
     assert report.consistent == pytest.approx(agree / 1000) and report.queries == 200 and report.epsilon is None
-    assert labels.tolist() != slow_labels(said, not consistent)
+    assert labels.tolist() != slow_labels(logits, not consistent)
 
 
 def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation):
@@ -104,26 +104,26 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
 
 
 def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
-    said = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
-    assert FedKT()._label(said, None).tolist() == [0]
-    assert FedKT()._label(said[:2], None).tolist() == [1]  # a tie
+    logits = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
+    assert FedKT()._label(logits, None).tolist() == [0]
+    assert FedKT()._label(logits[:2], None).tolist() == [1]  # a tie
 
 
 def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
-    said = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
-    ctx, plain = context(federation), FedKT().aggregate(None, said)[0]
-    votes = consistent_votes(said)
+    logits = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
+    ctx, plain = context(federation), FedKT().aggregate(None, logits)[0]
+    votes = consistent_votes(logits)
     decided = votes.topk(2, 1).values.diff(dim=1)[:, 0] != 0
-    sharp = FedKT(privacy="server", gamma=1e6).aggregate(ctx, said)[0]
+    sharp = FedKT(privacy="server", gamma=1e6).aggregate(ctx, logits)[0]
     assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
-    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate(ctx, said)
+    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate(ctx, logits)
     assert report.changed == pytest.approx(float((blurred != plain).double().mean())) and report.changed > 0.5
 
 
-def consistent_votes(said):
+def consistent_votes(logits):
     """Consistent counts, [T, C]."""
-    named = said.argmax(-1)
-    counts = torch.zeros(said.shape[2], said.shape[3])
+    named = logits.argmax(-1)
+    counts = torch.zeros(logits.shape[2], logits.shape[3])
     for party in named:
         for i in (party == party[0]).all(0).nonzero()[:, 0]:
             counts[i, party[0, i]] += len(party)
@@ -142,7 +142,7 @@ def test_epsilon_is_that_of_its_queries(federation, privacy):
     assert report.epsilon == pytest.approx(moments_epsilon(cost, times, 1e-5))
     assert report.epsilon <= report.epsilon_simple
     if privacy == "server":
-        assert report.epsilon_measured == measured_epsilon(consistent_votes(seen["said"]), 0.02, 0.08, 1e-5)
+        assert report.epsilon_measured == measured_epsilon(consistent_votes(seen["logits"]), 0.02, 0.08, 1e-5)
     else:
         assert report.epsilon_measured is None and report.changed is None
 

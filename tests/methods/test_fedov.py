@@ -77,14 +77,14 @@ def test_every_destruction_keeps_shape_and_range_and_changes_the_image(way, shap
 
 def test_quarters_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
-    found = {tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
-    assert found == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
+    arrangements = {tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    assert arrangements == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
 
 
 def test_halves_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])  # alone, it is joined with itself upside down: [[4, 3], [2, 1]]
-    found = {tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
-    assert found == {(1, 2, 2, 1), (1, 3, 3, 1)}
+    arrangements = {tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}
 
 
 def test_cut_paste_only_moves_what_is_there():

@@ -146,7 +146,7 @@ def test_nothing_is_trained_but_the_network_of_client_features():
 @pytest.mark.parametrize("seed", [0, 4, 5, 7, 100, 103, 107])
 def test_a_finer_picture_of_a_class_is_better_and_all_are_far_above_the_ensemble(seed, features):
     frozen = {"gauss.features": features, "alpha": 0.1, "seed": seed}
-    found = [run("gauss", **frozen, **{"gauss.head": head}).accuracy for head in ORDER]
-    assert found == sorted(found) and len(set(found)) == 4
+    accuracies = [run("gauss", **frozen, **{"gauss.head": head}).accuracy for head in ORDER]
+    assert accuracies == sorted(accuracies) and len(set(accuracies)) == 4
     ahead = 0.15 if seed == 103 else 0.20  # the docstring says so
-    assert found[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead
+    assert accuracies[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead

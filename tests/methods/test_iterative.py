@@ -281,8 +281,8 @@ def test_compressed_bytes_follow_the_formula(compression, model, width):
 
 def test_compression_that_keeps_everything_is_fedavg_to_16_bits():
     fedavg = finish(FedAvgMulti(rounds=1, local_epochs=2), context())
-    kept = finish(FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context())
-    assert 0 < distance(fedavg, kept) < 1e-3
+    whole = finish(FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context())
+    assert 0 < distance(fedavg, whole) < 1e-3
 
 
 def test_server_and_clients_go_on_from_the_same_model():
@@ -323,9 +323,9 @@ def test_a_curve_has_about_twenty_points(rounds):
 
 
 def test_snapshots_are_left_alone_by_later_rounds():
-    kept = []
+    snapshots = []
     for step in FedAvgMulti(rounds=2, local_epochs=1).run(context(clients=2)):
         if step.model is not None:
-            kept.append((step.model, copy.deepcopy(model_state(step.model.module))))
-    assert len(kept) == 2
-    assert all(distance(model_state(model.module), before) == 0 for model, before in kept)
+            snapshots.append((step.model, copy.deepcopy(model_state(step.model.module))))
+    assert len(snapshots) == 2
+    assert all(distance(model_state(model.module), before) == 0 for model, before in snapshots)

@@ -23,8 +23,8 @@ MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 def context(poison="none", clients=4, seed=0, model="mlp", remembered=None, **more):
     federation = federate("digits", alpha=0.5, clients=clients, seed=0)
     kinds = [(model, federation.dataset.input_shape, 10, 4 if model == "resnet8" else None)] * clients
-    kept = [] if remembered is None else remembered
-    recall = {"recall": lambda: kept[0] if kept else None, "remember": lambda c: kept.append(c.states())}
+    states = [] if remembered is None else remembered
+    recall = {"recall": lambda: states[0] if states else None, "remember": lambda c: states.append(c.states())}
     options = {"architectures": kinds, "recipe": Recipe(epochs=2), "seed": seed, "poison": poison}
     return Context(federation, **options, **recall, **more)
 
@@ -63,11 +63,11 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
 
 @pytest.mark.parametrize(("poison", "factor"), [("sign:2", -1), ("scaled:2", 10), ("scaled:2:0.5", 0.5)])
 def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(poison, factor):
-    honest, kept = [], []
+    honest, remembered = [], []
     finished(context(remembered=honest).local_training())
-    ctx = context(poison, remembered=kept)
+    ctx = context(poison, remembered=remembered)
     first = finished(ctx.local_training())
-    again = finished(context(poison, remembered=kept).local_training())  # from what is remembered
+    again = finished(context(poison, remembered=remembered).local_training())  # from what is remembered
     start = model_state(ctx.initial_model())
     for k in range(4):
         expected = honest[0][k]
@@ -75,7 +75,7 @@ def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(po
             expected = {n: start[n] + factor * (expected[n] - start[n]) for n in expected}
         for name, value in first.state(k).items():
             torch.testing.assert_close(value, expected[name])
-            assert torch.equal(value, again.state(k)[name]) and torch.equal(kept[0][k][name], honest[0][k][name])
+            assert torch.equal(value, again.state(k)[name]) and torch.equal(remembered[0][k][name], honest[0][k][name])
 
 
 def test_batch_norms_statistics_are_left():
@@ -138,10 +138,10 @@ def test_a_run_with_none_poisoned_is_the_run_without_the_setting_and_others_are_
 
 def test_robust_averages_in_a_run():
     """Honest clients that are all alike: whatever one poisoned client sends, the median leaves it out."""
-    ctx, kept = context("scaled:1:1000"), []
+    ctx, remembered = context("scaled:1:1000"), []
     finished(METHODS["fedavg"](average="median").run(ctx))
-    clients = finished(context("scaled:1:1000", remembered=kept).local_training())
-    model = finished(METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=kept)))
+    clients = finished(context("scaled:1:1000", remembered=remembered).local_training())
+    model = finished(METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=remembered)))
     stack = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
     np.testing.assert_allclose(model_state(model.module)["classifier.weight"], np.median(stack, 0), rtol=1e-5)
     with pytest.raises(UsageError, match="needs 5 clients"):

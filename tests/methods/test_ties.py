@@ -50,8 +50,8 @@ def test_a_sum_of_0_goes_to_the_sign_of_most_clients():
 
 def test_trimming_keeps_the_largest_of_each_client():
     changes = torch.tensor([[3.0, -5.0, 1.0, 2.0, 0.5], [1.0, 2.0, -9.0, 4.0, 3.0]])
-    kept = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
-    assert torch.equal(trimmed(changes, 0.4), kept)
+    largest = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
+    assert torch.equal(trimmed(changes, 0.4), largest)
     assert torch.equal(trimmed(changes, 1.0), changes)
 
 

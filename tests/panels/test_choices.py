@@ -30,9 +30,9 @@ def test_a_method_of_one_s_own_has_a_group(monkeypatch):
 def test_the_filter_looks_at_names_groups_and_papers():
     box = MethodBox()
     assert shown(box) == list(METHODS)
-    for asked, found in (("fens", ["fens"]), ("closed form", ["afl", "fedpft", "gauss"]), ("2017", None)):
+    for asked, methods in (("fens", ["fens"]), ("closed form", ["afl", "fedpft", "gauss"]), ("2017", None)):
         box.filter.value = asked
-        assert found is None or sorted(shown(box)) == found
+        assert methods is None or sorted(shown(box)) == methods
         titles = [title for title, heading in box.headings.items() if heading.layout.display != "none"]
         assert titles == [title for title, names in box.groups.items() if set(names) & set(shown(box))]
     assert "fedavg" in shown(box) and "fens" not in shown(box)

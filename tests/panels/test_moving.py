@@ -114,13 +114,13 @@ def test_a_move_in_another_view_waits_until_it_is_looked_at(seen):
 def test_weights_by_hand_move_in_the_browser_and_are_exact_at_the_kernel_s_word():
     rng = np.random.default_rng(0)
     counts, share = rng.integers(1, 40, (4, 3)), np.array([0.1, 0.2, 0.3, 0.4])
-    kept, names, hands = ByHand(), ["a", "b", "c"], ["0", "1", "2", 0.7]
+    view, names, hands = ByHand(), ["a", "b", "c"], ["0", "1", "2", 0.7]
 
     def shown(shares, judge=None):
         each = {EQUAL: np.full(4, 0.25), YOURS: shares}
         by_class, tune = {who: rng.random(3) for who in each}, dict.fromkeys(each, 0.5)
         of = Tried(counts, each, by_class, tune, judge, band([0.0, 0.1, 0.2]), (90, 90))
-        return kept.show(of, names, setting="toy", hands=hands).figure
+        return view.show(of, names, setting="toy", hands=hands).figure
 
     figure = shown(share)
     whole, motion = drawn(figure), motion_of(figure)

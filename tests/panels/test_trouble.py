@@ -166,12 +166,12 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
 
 
 def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
-    said, clock = [], iter(range(0, 10_000, 3))
+    texts, clock = [], iter(range(0, 10_000, 3))
     monkeypatch.setattr("fedlab_nb.panels.status.time", SimpleNamespace(monotonic=lambda: next(clock)))
     panel = make(seeds=1)
-    panel.controls.phase.observe(lambda change: said.append(change["new"]), "value")
+    panel.controls.phase.observe(lambda change: texts.append(change["new"]), "value")
     panel.run(wait=True)
-    assert sum("s left)" in words for words in said) > 3 and "left" not in said[-1]
+    assert sum("s left)" in words for words in texts) > 3 and "left" not in texts[-1]
     assert time_left(30, 0.6) == ", about 20 s left" and time_left(600, 0.5) == ", about 10 min left"
     assert time_left(0.5, 0.5) == time_left(10, 0.001) == time_left(10, 1.0) == ""
 

@@ -58,9 +58,9 @@ def test_a_method_is_found_by_name_title_and_short_name():
 
 
 def test_variants_of_a_method_keep_its_colour_and_differ():
-    found = looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])
-    assert len(set(found.values())) == 3 and {one.colour for one in found.values()} == {look("fens").colour}
-    assert found["fens"] == look("fens")
+    styles = looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])
+    assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {look("fens").colour}
+    assert styles["fens"] == look("fens")
 
 
 def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
@@ -79,11 +79,11 @@ def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
 
 def colours(figure):
     """Every colour of lines, bars and their like."""
-    found = set()
+    seen_colours = set()
     for ax in figure.axes:
-        found |= {to_hex(line.get_color()) for line in ax.lines}
-        found |= {to_hex(patch.get_facecolor()) for patch in ax.patches}
-    return found
+        seen_colours |= {to_hex(line.get_color()) for line in ax.lines}
+        seen_colours |= {to_hex(patch.get_facecolor()) for patch in ax.patches}
+    return seen_colours
 
 
 def results(methods):

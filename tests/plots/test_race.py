@@ -56,11 +56,11 @@ def test_the_sentence_says_who_leads_and_who_waits():
 
 
 def test_a_page_gets_what_it_needs_to_play_the_race():
-    kept = Race([ONCE, MANY])
-    kept.show(kept.budget(14))
-    with moves_of(kept.figure).pose():
-        svg = drawn(kept.figure).svg
-    motion, groups = motion_of(kept.figure), set(re.findall(r'<g id="([^"]+)"', svg))
+    view = Race([ONCE, MANY])
+    view.show(view.budget(14))
+    with moves_of(view.figure).pose():
+        svg = drawn(view.figure).svg
+    motion, groups = motion_of(view.figure), set(re.findall(r'<g id="([^"]+)"', svg))
     once, many = motion["tracks"]
     assert once["paid"][0] == 0 and once["paid"][-1] == 2 and many["paid"][-1] == 8
     assert all(len(steps) == STEPS + 1 for steps in (motion["now"]["x"], once["paid"], many["paid"]))
@@ -68,7 +68,7 @@ def test_a_page_gets_what_it_needs_to_play_the_race():
     assert many["points"][-1][0] == pytest.approx(motion["now"]["x"][-1], abs=0.02)
     assert {motion["now"]["id"], once["line"], once["end"], *(box["id"] for box in motion["boxes"])} <= groups
     assert [box["shares"][-1] for box in motion["boxes"]] == [1] * 6
-    assert moves_of(kept.figure).prints["numbers"] == ("–", "20 %")  # the pose is over
+    assert moves_of(view.figure).prints["numbers"] == ("–", "20 %")  # the pose is over
 
 
 def test_times_name_the_slowest_and_needs_count_who_needs_nothing():

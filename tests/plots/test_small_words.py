@@ -7,7 +7,7 @@ import pytest
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.knobs import KnobBox, said
+from fedlab_nb.panels.knobs import KnobBox, spelled
 from fedlab_nb.panels.panel_data import facts
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.partition import alt_text, sentence
@@ -48,7 +48,7 @@ def test_a_gap_fits_the_numbers_beside_it():
 
 
 def test_menus_show_words_and_nobody_instead_of_minus_one():
-    assert said("per_class") == "per class" and said("moe") == "mixture (moe)"
+    assert spelled("per_class") == "per class" and spelled("moe") == "mixture (moe)"
     for name in METHODS:
         for control in KnobBox(name).controls.values():
             shown = [words for words, _ in getattr(control, "_options_full", ())]

@@ -80,11 +80,11 @@ def test_the_svg_fills_its_frame_and_is_the_same_each_time():
 
 
 def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
-    kept, federation = Partition(), federate("digits", alpha=0.1, clients=5)
-    picture = kept.show(federation, setting="digits")
+    partition, federation = Partition(), federate("digits", alpha=0.1, clients=5)
+    picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with sized((10.0, 4.0)):
-        svg = drawn(kept.show(federation, setting="digits").figure).svg
+        svg = drawn(partition.show(federation, setting="digits").figure).svg
     assert 'viewBox="0 0 720 288"' in svg
     fresh = Partition()
     with sized((10.0, 4.0)):

@@ -103,8 +103,8 @@ def test_natural_clients_are_not_dealt_out_unasked(settings, message, file):
     for dataset in (file, {**OWN, "client_train": IDS}):
         with pytest.raises(fl.UsageError, match=message):
             fl.run("fedavg", dataset=dataset, **settings)
-    kept = Settings.make(**Settings.make(dataset=file).keywords())  # what a panel hands back
-    assert kept == Settings.make(dataset=file) and kept.clients == 4
+    again = Settings.make(**Settings.make(dataset=file).keywords())  # what a panel hands back
+    assert again == Settings.make(dataset=file) and again.clients == 4
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def test_a_sample_of_the_table_computed_again(method, number):
     part = PARTS["methods"]
     alpha, seed = grid()["alphas"][0], grid()["seeds"][0]
     groups = cells(part, method, TABLE, validation_file())
-    found = computed([[[groups[0][0][number]]]], workers=1)
+    outcomes = computed([[[groups[0][0][number]]]], workers=1)
     images = len(validation_digits().y_test)
-    assert found[number, alpha, seed].accuracy == pytest.approx(
+    assert outcomes[number, alpha, seed].accuracy == pytest.approx(
         TABLE.accuracies("methods", method, number)[alpha, seed], abs=1.01 / images
     )

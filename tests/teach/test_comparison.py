@@ -147,9 +147,9 @@ def test_four_ways_to_ask_the_same_networks(monkeypatch):
     monkeypatch.setattr(lesson, "SEEDS", 1)
     lines = lesson.sure().text.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == list(lesson.RULES)
-    said, right = (
+    confidence, right = (
         [float(re.search(words + r" (\d+) %", line)[1]) for line in lines[:-1]] for words in ("confidence", "for")
     )
     nll = [float(re.search(r"NLL ([\d.]+)", line)[1]) for line in lines[:-1]]
     assert right[1] == right[2]  # logits and product name the same classes
-    assert said[2] == max(said) and said[2] > right[2] + 20 and nll[3] < nll[0] < nll[2]
+    assert confidence[2] == max(confidence) and confidence[2] > right[2] + 20 and nll[3] < nll[0] < nll[2]

@@ -77,8 +77,8 @@ def test_every_file_is_read(path):
         if callable(problem.right_answer):
             assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
             if "claim" in table:
-                said = table["claim"]["right"].format(clear="<here>", other="<there>")
-                assert "<here>" in said and "<there>" in said
+                filled = table["claim"]["right"].format(clear="<here>", other="<there>")
+                assert "<here>" in filled and "<there>" in filled
             continue
         assert problem.check(problem.right_answer).state == "right"
         assert str(problem.right_answer) in problem.solution().replace(",", "")

@@ -28,8 +28,8 @@ def rows():
 def symbols(text):
     """Greek letters, capitals that stand alone, and capitals of another alphabet, in the formulas of `text`."""
     formulas = "\n".join(long or short for long, short in MATHS.findall(text))
-    found = {re.sub(r"[\s{}]", "", name) for name in SYMBOL.findall(WORDS.sub("", formulas))}
-    return {name for name in found if not name.startswith("\\") or name[1:] in GREEK or name[1:5] == "math"}
+    names = {re.sub(r"[\s{}]", "", name) for name in SYMBOL.findall(WORDS.sub("", formulas))}
+    return {name for name in names if not name.startswith("\\") or name[1:] in GREEK or name[1:5] == "math"}
 
 
 def test_symbols_of_a_text():

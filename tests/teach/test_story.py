@@ -16,34 +16,34 @@ OURS = "digits, α = 0.1, 10 clients, seed 0"
 
 
 @pytest.fixture(scope="module")
-def found():
+def cast():
     return story.characters()
 
 
-def test_pictures_name_the_characters_that_the_federation_has(found):
+def test_pictures_name_the_characters_that_the_federation_has(cast):
     stored = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
-    assert {int(k): name for k, name in stored.items()} == found.names
-    assert len(found.names) == 3
+    assert {int(k): name for k, name in stored.items()} == cast.names
+    assert len(cast.names) == 3
 
 
-def test_the_keeper_and_the_tiny_one_by_hand(found):
+def test_the_keeper_and_the_tiny_one_by_hand(cast):
     counts = np.asarray(federate("digits", alpha=0.1, clients=10, seed=0).label_counts)
-    assert found.share == counts[found.keeper, found.digit] / counts[:, found.digit].sum() > 0.5
-    assert all(counts[k, c] / counts[:, c].sum() <= found.share for k in range(10) for c in range(10))
-    assert found.images == counts[found.tiny].sum() == np.delete(counts.sum(1), found.keeper).min()
+    assert cast.share == counts[cast.keeper, cast.digit] / counts[:, cast.digit].sum() > 0.5
+    assert all(counts[k, c] / counts[:, c].sum() <= cast.share for k in range(10) for c in range(10))
+    assert cast.images == counts[cast.tiny].sum() == np.delete(counts.sum(1), cast.keeper).min()
 
 
-def test_the_loud_one_gives_the_largest_logits(found):
+def test_the_loud_one_gives_the_largest_logits(cast):
     loud = story.loudness()
-    others = [k for k in range(10) if k not in (found.keeper, found.tiny)]
-    assert found.loud == max(others, key=lambda k: loud[k])
-    assert found.logit == pytest.approx(loud[found.loud]) and found.logit > found.usual
+    others = [k for k in range(10) if k not in (cast.keeper, cast.tiny)]
+    assert cast.loud == max(others, key=lambda k: loud[k])
+    assert cast.logit == pytest.approx(loud[cast.loud]) and cast.logit > cast.usual
 
 
-def test_the_story_in_words_has_the_numbers(found):
+def test_the_story_in_words_has_the_numbers(cast):
     text = repr(story.who())
-    assert f"{SYMBOL} {found.keeper}, the keeper of the {story.PLURALS[found.digit]}" in text
-    assert f"{found.images} images" in text and f"{found.logit:.1f}" in text
+    assert f"{SYMBOL} {cast.keeper}, the keeper of the {story.PLURALS[cast.digit]}" in text
+    assert f"{cast.images} images" in text and f"{cast.logit:.1f}" in text
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_the_story_in_words_has_the_numbers(found):
      ("digits, α = 0.1, 100 clients, seed 0", False), ("glyphs, α = 0.1, 10 clients, seed 0", False),
      ("digits, α = 0.1, 10 clients", False), ("", False)],
 )  # fmt: skip
-def test_clients_of_other_federations_have_no_names(setting, ours, found):
-    assert (characters(setting) == found.names) is ours
+def test_clients_of_other_federations_have_no_names(setting, ours, cast):
+    assert (characters(setting) == cast.names) is ours
     assert bool(characters(setting)) is ours
-    k = found.keeper
-    assert short_name(k, setting) == (f"{k} {SYMBOL} {found.names[k]}" if ours else str(k))
-    assert client_name(next(c for c in range(10) if c not in found.names), setting).count(SYMBOL) == 0
+    k = cast.keeper
+    assert short_name(k, setting) == (f"{k} {SYMBOL} {cast.names[k]}" if ours else str(k))
+    assert client_name(next(c for c in range(10) if c not in cast.names), setting).count(SYMBOL) == 0
 
 
 @pytest.mark.parametrize("changed", [{"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"}])
@@ -80,13 +80,13 @@ def ticks(picture):
     return [label.get_text() for label in lower.get_xticklabels()], lower.get_xlabel()
 
 
-def test_a_picture_marks_them_and_forgets_them_with_another_federation(found):
+def test_a_picture_marks_them_and_forgets_them_with_another_federation(cast):
     ours, other = (federate("digits", alpha=alpha, clients=10, seed=0) for alpha in (0.1, 1))
-    kept = Partition()
-    marked = {f"{k}{SYMBOL}" for k in found.names}
-    labels, axis = ticks(kept.show(ours, setting=OURS))
-    assert marked <= set(labels) and all(name in axis for name in found.names.values())
-    assert f"Marked with {SYMBOL}" in kept.show(ours, setting=OURS).alt
-    labels, axis = ticks(kept.show(other, setting="digits, α = 1, 10 clients, seed 0"))
+    picture = Partition()
+    marked = {f"{k}{SYMBOL}" for k in cast.names}
+    labels, axis = ticks(picture.show(ours, setting=OURS))
+    assert marked <= set(labels) and all(name in axis for name in cast.names.values())
+    assert f"Marked with {SYMBOL}" in picture.show(ours, setting=OURS).alt
+    labels, axis = ticks(picture.show(other, setting="digits, α = 1, 10 clients, seed 0"))
     assert labels == [str(k) for k in range(10)] and axis == "client"
-    assert set(ticks(kept.show(ours, setting=OURS))[0]) >= marked
+    assert set(ticks(picture.show(ours, setting=OURS))[0]) >= marked

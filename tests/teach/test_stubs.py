@@ -17,8 +17,8 @@ BLOCK = re.compile(r"^ *```python.*?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 def built():
     """(lesson, its build problem) of all lessons."""
     for source in sorted((NOTEBOOKS / "source").glob("[0-9]*.md")):
-        found = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", source.read_text("utf-8"))
-        lesson = importlib.import_module(".".join(found.groups())) if found else None
+        match = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", source.read_text("utf-8"))
+        lesson = importlib.import_module(".".join(match.groups())) if match else None
         for name in sorted(name for name in dir(lesson) if re.fullmatch(r"q\d", name)):
             if isinstance(getattr(lesson, name).problem, BuildProblem):
                 yield pytest.param(source.name, getattr(lesson, name).problem, id=f"{source.stem}-{name}")

@@ -37,15 +37,15 @@ def slow_error(probabilities, labels):
 def test_against_log_loss_and_a_slow_loop(sharp):
     scores, labels = drawn(sharp=sharp)
     probabilities = scores.double().softmax(1).numpy()
-    found = calibration(scores, labels)
+    report = calibration(scores, labels)
     if sharp < 30:  # scikit-learn cuts probabilities below 1e-16 off
-        assert found.nll == pytest.approx(log_loss(labels, probabilities, labels=range(7)), rel=1e-12)
+        assert report.nll == pytest.approx(log_loss(labels, probabilities, labels=range(7)), rel=1e-12)
     by_hand = -sum(math.log(p[y]) for p, y in zip(probabilities, labels.tolist(), strict=True)) / len(labels)
-    assert found.nll == pytest.approx(by_hand, rel=1e-12)
-    assert found.ece == pytest.approx(slow_error(probabilities, labels.numpy()), abs=1e-12)
-    assert sum(found.counts) == len(labels) and len(found.counts) == BINS == 15
-    assert sum(found.right) == int((scores.argmax(1) == labels).sum())
-    assert found.mean_confidence == pytest.approx(probabilities.max(1).mean())
+    assert report.nll == pytest.approx(by_hand, rel=1e-12)
+    assert report.ece == pytest.approx(slow_error(probabilities, labels.numpy()), abs=1e-12)
+    assert sum(report.counts) == len(labels) and len(report.counts) == BINS == 15
+    assert sum(report.right) == int((scores.argmax(1) == labels).sum())
+    assert report.mean_confidence == pytest.approx(probabilities.max(1).mean())
 
 
 def test_a_bin_holds_its_upper_edge_and_not_its_lower_one():
@@ -79,9 +79,9 @@ def test_several_models_are_judged_by_all_their_answers():
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_that_are_no_probabilities_have_no_numbers(kind):
-    found = calibration(*drawn(), kind)
-    assert (found.nll is None) == (found.ece is None) == (found.counts == ()) == (SCORES[kind] == "")
-    assert found.scores == kind
+    report = calibration(*drawn(), kind)
+    assert (report.nll is None) == (report.ece is None) == (report.counts == ()) == (SCORES[kind] == "")
+    assert report.scores == kind
 
 
 class Counting(GlobalModel):
@@ -131,9 +131,9 @@ def test_an_outcome_has_it_and_the_store_gives_it_back():
 
 def test_the_mean_over_clients_is_over_all_their_answers():
     outcome = run("local", **QUICK)
-    found = outcome.calibration
-    assert sum(found.counts) == 4 * len(outcome.federation().dataset.y_test)
-    assert sum(found.right) / sum(found.counts) == pytest.approx(outcome.accuracy)
+    report = outcome.calibration
+    assert sum(report.counts) == 4 * len(outcome.federation().dataset.y_test)
+    assert sum(report.right) / sum(report.counts) == pytest.approx(outcome.accuracy)
 
 
 def test_an_entry_from_before_has_no_numbers():

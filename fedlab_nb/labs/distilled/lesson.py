@@ -148,14 +148,14 @@ def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = MANY) 
     lines = []
     for spacing in spacings:
         made = [grids(spacing, seed) for seed in range(seeds)]
-        said = [f"{name} {share_words(mean(of[name].accuracy for of in made))}" for name in made[0]]
+        accuracies = [f"{name} {share_words(mean(of[name].accuracy for of in made))}" for name in made[0]]
         for words, start in {"one start": (1, False), "ten starts, far apart": (10, True)}.items():
             shares = [in_one_place(next(iter(of.values())), *start, seed=seed) for seed, of in enumerate(made)]
-            said.append(f"in one place with {words} {share_words(mean(shares))}")
+            accuracies.append(f"in one place with {words} {share_words(mean(shares))}")
         few, some = ([list(of.values())[i].accuracy for of in made] for i in (0, 1))
         gap = band([a - b for a, b in zip(few, some, strict=True)])
-        said.append(f"the first − the second {points(gap)}, {significance(gap)}")
-        lines.append(f"Clusters {spacing:g} apart: {', '.join(said)}")
+        accuracies.append(f"the first − the second {points(gap)}, {significance(gap)}")
+        lines.append(f"Clusters {spacing:g} apart: {', '.join(accuracies)}")
     return worked(
         *lines,
         f"(points in the right cluster; 30 clients with 90 points each, 16 clusters, means of {seeds} draws)",

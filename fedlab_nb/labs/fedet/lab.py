@@ -30,7 +30,7 @@ class Expert(View, name="expert"):
         """Whether test samples are leafed through, whose classes are known."""
         return state.outcome is not None and self.kind.value != "public"
 
-    def _said(self, state: PanelState) -> Consensus:
+    def _vote(self, state: PanelState) -> Consensus:
         """Remembered until the logits or the rule change: leafing through samples asks for it again and again."""
         logits = state.report.test_logits if self._tests(state) else state.report.logits
         rule = self.rule.value, self.heat.value
@@ -40,8 +40,8 @@ class Expert(View, name="expert"):
 
     def _rows(self, state: PanelState) -> np.ndarray:
         """Which samples are leafed through, by dissent where that is the question; all, where there are none."""
-        said, kind = self._said(state), self.kind.value
-        mass, labels = said.mass.numpy(), said.labels.numpy()
+        vote, kind = self._vote(state), self.kind.value
+        mass, labels = vote.mass.numpy(), vote.labels.numpy()
         truth = state.report.test_truth if self._tests(state) else labels
         keep, order = np.ones(len(mass), dtype=bool), np.arange(len(mass))
         if self._tests(state) and kind == "wrong":
@@ -63,7 +63,7 @@ class Expert(View, name="expert"):
         leaf_to(self.at, len(self._rows(state)) - 1)
 
     def draw(self, state: PanelState) -> Picture:
-        said, rows, report, rule = self._said(state), self._rows(state), state.report, self.rule.value
+        vote, rows, report, rule = self._vote(state), self._rows(state), state.report, self.rule.value
         i = int(rows[min(self.at.value, len(rows) - 1)])
         if self._tests(state):
             number, truth = int(report.test_rows[i]), int(report.test_truth[i])
@@ -73,10 +73,10 @@ class Expert(View, name="expert"):
             number, truth, logits, student, x = i, None, report.logits, report.student, report.samples[i]
         values = softmax(logits[:, i] / self.heat.value) if rule == "softmax" else logits[:, i]
         heat = f" at τ = {self.heat.value:.3g}" if rule == "softmax" and self.heat.value != 1 else ""
-        counts = None if state.outcome is None else state.outcome.label_counts[report.members, int(said.labels[i])]
+        counts = None if state.outcome is None else state.outcome.label_counts[report.members, int(vote.labels[i])]
         return expert(
             Sample(
-                said.outputs[:, i].numpy(), said.weights[:, i].numpy(), values.var(-1), said.distribution[i].numpy(),
+                vote.outputs[:, i].numpy(), vote.weights[:, i].numpy(), values.var(-1), vote.distribution[i].numpy(),
                 report.members.tolist(), state.class_names, f"{'public' if truth is None else 'test'} sample {number}",
                 where(state), SPREADS.get(rule, "variance of the softmax") + heat, student=softmax(student[i]),
                 image=as_image(x), truth=truth, held=counts, client=state.client, klass=state.klass,

@@ -71,11 +71,11 @@ class Target(View, name="target"):
 
     def draw(self, state: PanelState) -> Picture:
         options = options_of(state)
-        said = numbers.votes(state.report.logits, *numbers.rule_of(options))
-        voices = (said.dissent * said.weights)[..., None] * said.outputs
+        vote = numbers.votes(state.report.logits, *numbers.rule_of(options))
+        voices = (vote.dissent * vote.weights)[..., None] * vote.outputs
         if self.over.value == "dissenters":
-            voices = voices / torch.where(said.mass > 0, said.mass, 1)[:, None]
+            voices = voices / torch.where(vote.mass > 0, vote.mass, 1)[:, None]
         return target(
-            said.labels.numpy(), voices.numpy(), state.class_names, strength=self.strength.value, sample=self.at.value,
+            vote.labels.numpy(), voices.numpy(), state.class_names, strength=self.strength.value, sample=self.at.value,
             setting=where(state), members=state.report.members, client=state.client, klass=state.klass,
         )  # fmt: skip

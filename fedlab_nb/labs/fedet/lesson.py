@@ -44,8 +44,8 @@ def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
     """σ² and ω of a few clients for one test sample, with the numbers filled in, at the run's temperature τ."""
     weighting, heat = rule_of(first(panel).options)
-    said, truth = votes_on_test(first(panel), weighting, heat)
-    p, weights = said.outputs[:, sample].double(), said.weights[:, sample]
+    vote, truth = votes_on_test(first(panel), weighting, heat)
+    p, weights = vote.outputs[:, sample].double(), vote.weights[:, sample]
     softer = (torch.as_tensor(first(panel).report.test_logits)[:, sample].double() / heat).softmax(-1)
     spread = softer.var(1, correction=0)
     total, lines = float(spread.sum()), []
@@ -55,10 +55,10 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
             f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
             f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
         )
-    label, agree = int(said.labels[sample]), int((~said.dissent[:, sample]).sum())
+    label, agree = int(vote.labels[sample]), int((~vote.dissent[:, sample]).sum())
     lines.append(
-        f"all {len(p)} together say “{label}” with {percent(float(said.distribution[sample, label]))}; {agree} of them "
-        f"say so themselves, ω_div = {float(said.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
+        f"all {len(p)} together say “{label}” with {percent(float(vote.distribution[sample, label]))}; {agree} of them "
+        f"say so themselves, ω_div = {float(vote.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
     )
     return worked(f"Test sample {sample}, seed {first(panel).settings.seed}, σ² with τ = {heat:g}:", *lines)
 
@@ -75,10 +75,10 @@ def ignorance(panel: Any) -> Card:
     """How much a client counts for a picture whose digit it has trained on, hardly, or never; the panel's seeds."""
     rows = []
     for outcome in panel.state("expert").outcomes.values():
-        said, truth = votes_on_test(outcome, *rule_of(outcome.options))
+        vote, truth = votes_on_test(outcome, *rule_of(outcome.options))
         never = torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0  # [m, B]
-        certain = (said.outputs.max(-1).values > 0.99)[never]
-        parts = (never, certain, said.weights[~never], said.weights[never])
+        certain = (vote.outputs.max(-1).values > 0.99)[never]
+        parts = (never, certain, vote.weights[~never], vote.weights[never])
         rows.append([float(part.double().mean()) for part in parts])
     share, sure, knows, ignorant = np.mean(rows, 0)
     return worked(
@@ -92,9 +92,9 @@ def ignorance(panel: Any) -> Card:
 def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -> Card:
     """The soft label of one public sample, with the numbers filled in; `strength`: λ_div, unless given the run's."""
     strength = first(panel).options["diversity"] if strength is None else strength
-    said = votes(first(panel).report.logits, *rule_of(first(panel).options))
-    dissent, y = float(said.mass[sample]), int(said.labels[sample])
-    scale, against = 1 + strength * dissent, said.diversity[sample]
+    vote = votes(first(panel).report.logits, *rule_of(first(panel).options))
+    dissent, y = float(vote.mass[sample]), int(vote.labels[sample])
+    scale, against = 1 + strength * dissent, vote.diversity[sample]
     other = int(against.argmax())
     return worked(
         f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ω_div = {dissent:.2f}, so "

@@ -54,25 +54,25 @@ def softmax(z: np.ndarray) -> np.ndarray:
     return torch.as_tensor(z).softmax(-1).numpy()
 
 
-def share_right(said: Consensus, truth: Tensor) -> float:
+def share_right(vote: Consensus, truth: Tensor) -> float:
     """Accuracy of the consensus, 0–1."""
-    return float((said.labels == truth).double().mean())
+    return float((vote.labels == truth).double().mean())
 
 
 def temperature_curves(outcome: Outcome) -> tuple[list[float], list[float], dict[str, float]]:
     """At each of HEATS, accuracy of the consensus on test samples and effective clients; accuracy of the OTHERS."""
     hot = [votes_on_test(outcome, "softmax", heat) for heat in HEATS]
     others = {name: share_right(*votes_on_test(outcome, rule)) for name, rule in OTHERS.items()}
-    return [share_right(*said) for said in hot], [float(c.effective_clients.mean()) for c, _ in hot], others
+    return [share_right(*vote) for vote in hot], [float(c.effective_clients.mean()) for c, _ in hot], others
 
 
 # -------------------------------------------------------------------------------------------------------------- dissent
 def by_dissent(outcome: Outcome, klass: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of test samples (of class `klass`, if there are any): dissent, whether the consensus is right, and the server."""
-    said, truth = votes_on_test(outcome, *rule_of(outcome.options))
+    vote, truth = votes_on_test(outcome, *rule_of(outcome.options))
     rows = truth == klass if klass is not None and bool((truth == klass).any()) else truth >= 0
     student = torch.as_tensor(outcome.report.test_student).argmax(1)
-    return said.mass[rows].numpy(), (said.labels == truth)[rows].numpy(), (student == truth)[rows].numpy()
+    return vote.mass[rows].numpy(), (vote.labels == truth)[rows].numpy(), (student == truth)[rows].numpy()
 
 
 def thirds(mass: np.ndarray, right: np.ndarray) -> list[float]:

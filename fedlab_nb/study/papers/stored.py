@@ -148,12 +148,12 @@ def reproduction(table: PaperTable, content: Mapping[str, Any] | None = None) ->
     """A table beside the stored results."""
     content = content or load()
     runs, why = runs_of(table, (content["seeds"] or [0])[:1])
-    values, said = {}, dict(why)
+    values, reasons = {}, dict(why)
     for run in runs:
         cell = content["cells"].get(run.name, {})
         if run.label in cell:
             values[run.row, run.place] = dict(zip(content["seeds"], cell[run.label], strict=True))
         else:
-            said[run.row, run.place] = cell.get("failed", "the stored results lack it")
+            reasons[run.row, run.place] = cell.get("failed", "the stored results lack it")
     label = f"stored results of {content['about'].get('date')}, version {content['about'].get('version')}"
-    return Reproduction(table, "classroom", "digits", tuple(content["seeds"]), values, said, (), label)
+    return Reproduction(table, "classroom", "digits", tuple(content["seeds"]), values, reasons, (), label)

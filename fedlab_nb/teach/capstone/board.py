@@ -50,13 +50,13 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
 
     UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
     """
-    files = [file for path in paths for file in found(Path(path).expanduser())]
+    files = [file for path in paths for file in report_files(Path(path).expanduser())]
     entries = list({entry.__repr__(): entry for file in files for entry in read(file)}.values())  # copies count once
     demand(entries, "capstone.no_reports", paths=listed([str(path) for path in paths]) or "nothing")
     return Board(entries, form)
 
 
-def found(path: Path) -> list[Path]:
+def report_files(path: Path) -> list[Path]:
     """The file itself, or the report files of a folder and of the folders in it."""
     return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
 

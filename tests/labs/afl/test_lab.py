@@ -50,11 +50,11 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     assert panel.show("forget").sentence.startswith("Choose a client")
     panel.lab_views["forget"].who.value = 3
     panel.work("forget")
-    said = sentence_of(panel, "forget")
-    assert said.startswith("Without client 3 and its") and said.endswith("No client had to send anything again.")
-    assert "of the largest weight" in said
-    said = sentence_of(panel, "image")
-    assert "the class sum is that image, pixel by pixel" in said
+    text = sentence_of(panel, "forget")
+    assert text.startswith("Without client 3 and its") and text.endswith("No client had to send anything again.")
+    assert "of the largest weight" in text
+    text = sentence_of(panel, "image")
+    assert "the class sum is that image, pixel by pixel" in text
     assert any(row["the same image"] == "yes" for row in panel.show("image").table)
     panel.views.klass.value = 1
     assert "Class number 1 is marked" in panel.show("image").alt
@@ -79,8 +79,8 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
         panel.work(name)
         assert panel.error == "" and panel.status == "done", (name, panel.error[-400:])
     assert "AFL 9" in panel.show("skew").sentence and "FedAvg" in panel.show("skew").sentence
-    said = sentence_of(panel, "budget")
-    assert "σ = 5.3" in said and "e^ε = 2.7" in said and "Not promised" in said
+    text = sentence_of(panel, "budget")
+    assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Not promised" in text
     panel.lab_views["budget"].epsilon.value = 10.0
     assert sentence_of(panel, "budget").startswith("At ε = 10")
     rows = panel.show("size").table
@@ -92,10 +92,10 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
 @pytest.mark.parametrize("features", ["pixels", "relu"])
 def test_forgetting_is_a_fit_without_the_client(features):
     outcome = run("afl", clients=3, alpha=0.5, **{"afl.features": features, "afl.size": 50})
-    found = forget(outcome, 1)
-    assert found.distance < 1e-3 and found.accuracy[0] == pytest.approx(outcome.accuracy)
+    forgotten = forget(outcome, 1)
+    assert forgotten.distance < 1e-3 and forgotten.accuracy[0] == pytest.approx(outcome.accuracy)
     rows = [train for k, (train, _) in enumerate(outcome.federation().split(0.1)) if k == 1]
-    assert found.samples.sum() == len(rows[0])
+    assert forgotten.samples.sum() == len(rows[0])
 
 
 def test_a_class_sum_of_one_image_is_that_image():
@@ -103,11 +103,11 @@ def test_a_class_sum_of_one_image_is_that_image():
     classes = np.zeros((1, 5, 3))
     classes[0, :-1, 0], classes[0, -1, 0] = x[2].ravel(), 1
     classes[0, :-1, 2], classes[0, -1, 2] = (x[0] + x[1]).ravel(), 2
-    found = means_of(AflReport(classes=classes), 0, x)
-    assert found.classes.tolist() == [0, 2] and found.counts.tolist() == [1, 2]
-    assert found.leaked.tolist() == [True, False]
-    np.testing.assert_array_equal(found.nearest[0], x[2])
-    np.testing.assert_allclose(found.means[1], (x[0] + x[1]) / 2)
+    class_means = means_of(AflReport(classes=classes), 0, x)
+    assert class_means.classes.tolist() == [0, 2] and class_means.counts.tolist() == [1, 2]
+    assert class_means.leaked.tolist() == [True, False]
+    np.testing.assert_array_equal(class_means.nearest[0], x[2])
+    np.testing.assert_allclose(class_means.means[1], (x[0] + x[1]) / 2)
 
 
 def test_every_single_image_of_a_run_is_found():

@@ -37,9 +37,9 @@ def test_one_client_with_all_clusters_gets_its_own_kmeans():
 
 def test_kmeans_ends_at_means_and_knows_separate_heaps():
     x = np.concatenate([points(20) / 50 + 10 * k for k in range(3)])
-    found = kmeans(x, 3, np.random.default_rng(0))
+    centres = kmeans(x, 3, np.random.default_rng(0))
     wanted = x.reshape(3, 20, 6).mean(1)
-    assert square_distances(wanted, found).min(1).max() < 1e-9
+    assert square_distances(wanted, centres).min(1).max() < 1e-9
     assert len(kmeans(x[:2], 5, np.random.default_rng(0))) == 2
     assert np.isfinite(kmeans(np.ones((4, 2)), 3, np.random.default_rng(0))).all()
 
@@ -87,8 +87,8 @@ def test_summed_scatter_gives_the_pooled_components():
 
 def test_the_mean_of_equal_projectors_is_the_subspace():
     basis, turned = np.linalg.qr(points(6))[0][:, :2], np.array([[0.6, -0.8], [0.8, 0.6]])
-    found = clusters.mean_of_projectors([basis, basis @ turned, -basis], 2)
-    assert np.abs(projector(found) - projector(basis)).max() < 1e-12
+    mean = clusters.mean_of_projectors([basis, basis @ turned, -basis], 2)
+    assert np.abs(projector(mean) - projector(basis)).max() < 1e-12
 
 
 def test_other_subspaces_keep_less():

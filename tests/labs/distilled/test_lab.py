@@ -67,8 +67,8 @@ def test_the_button_tries_several_numbers_of_images(make):
     panel.show("budget")
     panel.work("budget")
     assert panel.error == "" and panel.status == "done"
-    said = sentence_of(panel, "budget")
-    assert said.startswith("With 3 per class") and "Beside it: FedAvg, one round" in said
+    text = sentence_of(panel, "budget")
+    assert text.startswith("With 3 per class") and "Beside it: FedAvg, one round" in text
     table = panel.show("budget").table
     assert [row["images per class"] for row in table] == list(PER_CLASS)
     sizes = [row["bytes of one client"] for row in table]
@@ -92,9 +92,9 @@ def test_the_nearest_of_the_clients_own_images():
 @pytest.mark.parametrize(("images", "m", "same"), [("random", 3, True), ("kmeans", 500, True), ("kmeans", 1, False)])
 def test_the_attack_on_a_run_has_distance_zero_where_images_are_the_clients_own(images, m, same):
     outcome = run("distilled", clients=3, alpha=0.5, **{"distilled.images": images, "distilled.per_class": m})
-    found = attack(outcome)
-    assert [of.client for of in found] == [0, 1, 2]
-    for of in found:
+    attacks = attack(outcome)
+    assert [of.client for of in attacks] == [0, 1, 2]
+    for of in attacks:
         own = {
             image.tobytes()
             for image in outcome.federation().dataset.x_train[outcome.federation().shards[of.client]].numpy()

@@ -23,10 +23,10 @@ def run(source, seed, accuracy, rounds=1, size=0, alpha=1, **other):
 
 def pairs(gaps, source="noise", **other):
     """Runs with held-out public data and with another source, one pair a seed; `gaps` in points."""
-    found = []
+    runs = []
     for seed, gap in enumerate(gaps):
-        found += [run("held-out", seed, 0.7, **other), run(source, seed, 0.7 - gap / 100, **other)]
-    return found
+        runs += [run("held-out", seed, 0.7, **other), run(source, seed, 0.7 - gap / 100, **other)]
+    return runs
 
 
 CLEAR, NOISE, WORSE = pairs([30, 40, 35]), pairs([3, -4, 2], "glyphs"), pairs([-20, -25, -22])
@@ -53,8 +53,8 @@ def test_exercise_2_in_every_sensible_format(answer):
 
 
 def test_exercise_1_is_what_the_weights_say():
-    said = consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
-    assert lesson.q1.problem.check(said.weights[0, 0].item()).state == "right"
+    vote = consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
+    assert lesson.q1.problem.check(vote.weights[0, 0].item()).state == "right"
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_ignorance_counts_pairs(panel):
 
 def test_target_for_one_is_the_soft_label(panel):
     text = repr(lesson.target_for_one(panel, sample=3, strength=0.5))
-    said = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
-    q = soft_label(said.labels, said.diversity, 0.5)[3]
-    y, rho = int(said.labels[3]), float(said.mass[3])
+    vote = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
+    q = soft_label(vote.labels, vote.diversity, 0.5)[3]
+    y, rho = int(vote.labels[3]), float(vote.mass[3])
     assert f"y = “{y}”, ω_div = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
     assert f"= {100 * 0.5 * rho / (1 + 0.5 * rho):.0f} %" in text
     assert "λ_div = 0.05: " in repr(lesson.target_for_one(panel))  # the run's
@@ -210,21 +210,21 @@ def test_saving_reads_the_panels_traffic(looped):
 @pytest.mark.slow
 def test_what_the_lesson_says_holds():
     """The sentences of the notebook that name a direction; margins far inside what was measured over three seeds."""
-    found = lesson.runs(("fedet", "local", "ensemble"))
+    outcomes = lesson.runs(("fedet", "local", "ensemble"))
     score = lesson.accuracy
-    assert score(found) > score(found, "local") + 20
+    assert score(outcomes) > score(outcomes, "local") + 20
     noise, glyphs = lesson.runs(**{"fedet.public": "noise"}), lesson.runs(**{"fedet.public": "glyphs"})
-    assert score(found) > max(score(noise), score(glyphs)) + 15
+    assert score(outcomes) > max(score(noise), score(glyphs)) + 15
     few = lesson.runs(**{"fedet.public_size": 20})
-    assert score(found) > score(few)
-    outcomes = [o for o in found if o.method == "fedet"]
+    assert score(outcomes) > score(few)
+    outcomes = [o for o in outcomes if o.method == "fedet"]
     thirds = []
     for o in outcomes:
-        said, truth = votes_on_test(o)
-        order = said.mass.argsort(stable=True)
-        right = (said.labels == truth)[order].double()
+        vote, truth = votes_on_test(o)
+        order = vote.mass.argsort(stable=True)
+        right = (vote.labels == truth)[order].double()
         thirds.append((right[:120].mean(), right[-120:].mean()))
-        assert len(o.report.members) == 10 and 8 < float(said.effective_clients.mean()) < 10
+        assert len(o.report.members) == 10 and 8 < float(vote.effective_clients.mean()) < 10
     assert np.mean([a for a, _ in thirds]) > np.mean([b for _, b in thirds]) + 0.15
 
 

@@ -53,10 +53,10 @@ def test_partners():
 
 def test_game_says_when_the_order_is_found():
     here = puzzle(0)
-    start, found = game(here, range(4), 0), game(here, here.best(), 0)
+    start, solved = game(here, range(4), 0), game(here, here.best(), 0)
     assert is_png(start) and "found" not in start.sentence
-    assert found.sentence.endswith("You have found it.") and "the barrier is 0.00" in found.sentence
-    assert [row["unit of B beside it"] for row in found.table] == [j + 1 for j in here.best()]
+    assert solved.sentence.endswith("You have found it.") and "the barrier is 0.00" in solved.sentence
+    assert [row["unit of B beside it"] for row in solved.table] == [j + 1 for j in here.best()]
     assert "Puzzle 1" in start.alt
 
 

@@ -202,13 +202,13 @@ def test_the_total_has_noise_of_the_promised_spread_once(secure, monkeypatch):
 def test_the_only_image_of_a_class_at_a_client_is_in_its_class_sum():
     model, ctx = fitted(AFL())
     counts = model.report.classes[:, -1].round()
-    found = 0
+    checked = 0
     for k, c in np.argwhere(counts == 1):
         x, y = ctx.private.train(int(k))
         image = x[y == int(c)].flatten()
         np.testing.assert_allclose(model.report.classes[k, :-1, c], image, atol=1e-12)
-        found += 1
-    assert found > 0
+        checked += 1
+    assert checked > 0
 
 
 def test_leaks_say_what_the_settings_show():

@@ -61,9 +61,9 @@ def test_local_ridges_leave_no_trace_unless_they_stay():
     heads = [head(added(parts(x, y, [10, 50], gamma)), 2, gamma, 0.1) for gamma in (0.0, 1.0, 30.0)]
     for other in heads[1:]:
         torch.testing.assert_close(other, heads[0], rtol=1e-10, atol=1e-12)
-    kept = head(added(parts(x, y, [10, 50], 30.0)), 2, 30.0, 0.1, clean=False)
-    torch.testing.assert_close(kept, head(added(parts(x, y, [60])), 1, 0.0, 60.0), rtol=1e-10, atol=1e-12)
-    assert (kept - heads[0]).abs().max() > 0.01
+    ridged = head(added(parts(x, y, [10, 50], 30.0)), 2, 30.0, 0.1, clean=False)
+    torch.testing.assert_close(ridged, head(added(parts(x, y, [60])), 1, 0.0, 60.0), rtol=1e-10, atol=1e-12)
+    assert (ridged - heads[0]).abs().max() > 0.01
 
 
 def test_a_large_ridge_leaves_the_classes_sums():

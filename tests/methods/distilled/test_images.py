@@ -42,19 +42,19 @@ def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
 def test_separate_heaps_have_their_means_as_centres():
     middles = torch.tensor([[0.0, 0], [10, 0], [0, 10], [10, 10]], dtype=EXACT)
     x = torch.cat([middle + torch.randn(7, 2, generator=seeded(i)).double() / 10 for i, middle in enumerate(middles)])
-    found = centres(x, 4, seeded())
+    centroids = centres(x, 4, seeded())
     wanted = x.view(4, 7, 2).mean(1)
-    assert torch.cdist(wanted, found).amin(1).max() < 1e-12
+    assert torch.cdist(wanted, centroids).amin(1).max() < 1e-12
 
 
 def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
     x = images(60)
-    found = centres(x, 5, seeded()).flatten(1)
-    nearest = torch.cdist(x.flatten(1), found).argmin(1)
+    centroids = centres(x, 5, seeded()).flatten(1)
+    nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
     for c in range(5):
-        torch.testing.assert_close(found[c], x.flatten(1)[nearest == c].mean(0))
+        torch.testing.assert_close(centroids[c], x.flatten(1)[nearest == c].mean(0))
     chance = torch.cdist(x.flatten(1), x.flatten(1)[:5]).amin(1).square().sum()
-    assert torch.cdist(x.flatten(1), found).amin(1).square().sum() < chance
+    assert torch.cdist(x.flatten(1), centroids).amin(1).square().sum() < chance
 
 
 def test_equal_samples_leave_no_centre_without_a_number():

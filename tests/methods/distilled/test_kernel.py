@@ -68,9 +68,9 @@ def test_it_is_symmetric_positive_and_smooth_where_samples_coincide():
 def test_regression_solves_the_damped_normal_equations():
     x, targets = samples(12), centred(torch.arange(12) % 3, 3)
     kernel = tangent_kernel(x, x, 1)
-    found = coefficients(x, targets, 1, 0.1)
+    weights = coefficients(x, targets, 1, 0.1)
     damping = 0.1 * float(sum(kernel[i, i] for i in range(12))) / 12
-    torch.testing.assert_close(kernel @ found + damping * found, targets)
+    torch.testing.assert_close(kernel @ weights + damping * weights, targets)
     torch.testing.assert_close(targets.sum(1), torch.zeros(12, dtype=EXACT))
 
 

@@ -50,13 +50,13 @@ def small(n=90, clients=3, images=True):
 @pytest.mark.parametrize("clients", [1, 4])
 def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     federation = federate("digits", alpha=0.5, clients=clients, seed=1)
-    kept = Distilled(images=images, per_class=1000, steps=0, server="kernel")
-    out, _ = finish(kept.run(context(federation=federation, dtype=EXACT, holdout=0.8)))
+    method = Distilled(images=images, per_class=1000, steps=0, server="kernel")
+    out, _ = finish(method.run(context(federation=federation, dtype=EXACT, holdout=0.8)))
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
-    weights = coefficients(x, centred(y, 10), kept.depth, kept.ridge)
-    wanted = tangent_kernel(test, x, kept.depth) @ weights
+    weights = coefficients(x, centred(y, 10), method.depth, method.ridge)
+    wanted = tangent_kernel(test, x, method.depth) @ weights
     assert (out.logits(test) - wanted).abs().max() < 1e-11
     assert torch.equal(out.predict(test), wanted.argmax(1))
 
@@ -148,5 +148,5 @@ def test_the_servers_network_can_be_another_one():
 
 
 def test_what_leaks_is_said_of_each_way():
-    said = {images: Distilled(images=images).leaks for images in WAYS}
-    assert "as they are" in said["random"] and "means" in said["kmeans"] and said["kip"] == said["crops"]
+    leaks = {images: Distilled(images=images).leaks for images in WAYS}
+    assert "as they are" in leaks["random"] and "means" in leaks["kmeans"] and leaks["kip"] == leaks["crops"]

@@ -95,13 +95,13 @@ def student(seed, alpha, labels="consensus", steps=300, samples=359, noise=False
         low, high = float(data.x_train.min()), float(data.x_train.max())
         x = low + (high - low) * torch.rand(x.shape, generator=stream(seed, "noise"))
         logits = clients(seed, alpha).logits(x)
-    said = consensus(logits)
+    vote = consensus(logits)
     net = build("mlp", (1, 8, 8), 10, width=256, generator=stream(seed, "server"))
     rows, order = torch.arange(len(x))[:samples], stream(seed, "order")
     if labels == "true":
         learner, targets = Learner(net, RECIPE, ce_each), truth[rows]
     else:
-        learner = Learner(net, RECIPE, lambda at, z: ensemble_loss(z, said.labels[at], said.diversity[at], 0.05))
+        learner = Learner(net, RECIPE, lambda at, z: ensemble_loss(z, vote.labels[at], vote.diversity[at], 0.05))
         targets = rows
     done = 0
     while done < steps:
@@ -142,11 +142,11 @@ def test_hot_weights_leave_fewer_effective_clients():
 def test_little_dissent_means_a_better_consensus(alpha):
     low, high = [], []
     for seed in range(5):
-        said, y = consensus(teachers(seed, alpha)[1]), digits(seed)[0].y_test
-        order = said.mass.argsort()
+        vote, y = consensus(teachers(seed, alpha)[1]), digits(seed)[0].y_test
+        order = vote.mass.argsort()
         third = len(order) // 3
-        low.append(right(said.labels[order[:third]], y[order[:third]]))
-        high.append(right(said.labels[order[-third:]], y[order[-third:]]))
+        low.append(right(vote.labels[order[:third]], y[order[:third]]))
+        high.append(right(vote.labels[order[-third:]], y[order[-third:]]))
     assert mean(low) > mean(high) + 0.1
 
 

@@ -24,9 +24,9 @@ def outputs_as_logits(*outputs):
 
 
 def test_f1_variance_is_affine_in_the_collision_probability():
-    said, p = consensus(logits()), logits().softmax(-1)
+    vote, p = consensus(logits()), logits().softmax(-1)
     collision = ((p**2).sum(-1) - 1 / N) / N
-    torch.testing.assert_close(said.weights, collision / collision.sum(0))
+    torch.testing.assert_close(vote.weights, collision / collision.sum(0))
     for n, most in [(2, 0.25), (10, 0.09), (100, 0.0099)]:
         one_hot = F.one_hot(torch.tensor(0), n).double()
         assert ((one_hot**2).sum() - 1 / n).item() / n == pytest.approx(most) == one_hot.var(correction=0).item()
@@ -42,11 +42,11 @@ def test_f1_sample_variance_gives_the_same_weights():
 
 def test_f2_blind_to_labels_and_equivariant_in_clients():
     z, classes, clients = logits(), torch.tensor([2, 0, 3, 1]), torch.tensor([4, 2, 0, 1, 3])
-    said, other, moved = consensus(z), consensus(z[..., classes]), consensus(z[clients])
-    torch.testing.assert_close(said.weights, other.weights)
-    torch.testing.assert_close(said.weights[clients], moved.weights)
-    torch.testing.assert_close(said.distribution[:, classes], other.distribution)
-    torch.testing.assert_close(said.distribution, moved.distribution)
+    vote, other, moved = consensus(z), consensus(z[..., classes]), consensus(z[clients])
+    torch.testing.assert_close(vote.weights, other.weights)
+    torch.testing.assert_close(vote.weights[clients], moved.weights)
+    torch.testing.assert_close(vote.distribution[:, classes], other.distribution)
+    torch.testing.assert_close(vote.distribution, moved.distribution)
     loud = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
     torch.testing.assert_close(loud.weights, torch.full_like(loud.weights, 0.5))  # right or wrong, equally loud
 
@@ -57,10 +57,10 @@ def test_f3_saturated_or_flat_outputs_count_alike():
     for dtype in (torch.float32, torch.float64):
         flat = torch.full((3, 2, N), 1.7, dtype=dtype)
         flat[:, 1] = logits()[:3, 0].to(dtype)
-        said = consensus(flat)
-        torch.testing.assert_close(said.weights[:, 0], torch.full((3,), 1 / 3, dtype=dtype))
-        assert said.distribution.isfinite().all() and said.weights[:, 1].std() > 0.01
-        assert said.labels[0] == 0  # a tie: the lowest class
+        vote = consensus(flat)
+        torch.testing.assert_close(vote.weights[:, 0], torch.full((3,), 1 / 3, dtype=dtype))
+        assert vote.distribution.isfinite().all() and vote.weights[:, 1].std() > 0.01
+        assert vote.labels[0] == 0  # a tie: the lowest class
 
 
 def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
@@ -78,67 +78,67 @@ def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
 
 @pytest.mark.parametrize("strength", [0.0, 0.05, 0.5, 2.0])
 def test_f5_gradient_of_the_student(strength):
-    said = consensus(logits())
+    vote = consensus(logits())
     student = logits(seed=1, m=1)[0].requires_grad_()
-    ensemble_loss(student, said.labels, said.diversity, strength).sum().backward()
-    p, rho = student.detach().softmax(-1), said.mass[:, None]
-    by_hand = (1 + strength * rho) * p - F.one_hot(said.labels, N) - strength * said.diversity
+    ensemble_loss(student, vote.labels, vote.diversity, strength).sum().backward()
+    p, rho = student.detach().softmax(-1), vote.mass[:, None]
+    by_hand = (1 + strength * rho) * p - F.one_hot(vote.labels, N) - strength * vote.diversity
     torch.testing.assert_close(student.grad, by_hand)
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
-    said = consensus(logits())
-    q = soft_label(said.labels, said.diversity, strength)
+    vote = consensus(logits())
+    q = soft_label(vote.labels, vote.diversity, strength)
     torch.testing.assert_close(q.sum(-1), torch.ones(B, dtype=torch.float64))
     rest = []
     for seed in (1, 2):
         student = logits(seed=seed, m=1)[0]
-        whole = ensemble_loss(student, said.labels, said.diversity, strength)
-        rest.append(whole - (1 + strength * said.mass) * F.cross_entropy(student, q, reduction="none"))
+        whole = ensemble_loss(student, vote.labels, vote.diversity, strength)
+        rest.append(whole - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none"))
     torch.testing.assert_close(*rest)  # does not depend on the student
-    assert said.mass.max() > 0.3
+    assert vote.mass.max() > 0.3
     # The dissenters' share of the target: q* without its part on e_y. At most (ω_div = 1) 4.8 or 33 per cent.
-    share = (q - F.one_hot(said.labels, N) / (1 + strength * said.mass)[:, None]).sum(-1)
-    torch.testing.assert_close(share, strength * said.mass / (1 + strength * said.mass))
+    share = (q - F.one_hot(vote.labels, N) / (1 + strength * vote.mass)[:, None]).sum(-1)
+    torch.testing.assert_close(share, strength * vote.mass / (1 + strength * vote.mass))
     assert share.max() < {0.05: 0.048, 0.5: 0.334}[strength]
 
 
 def test_f7_below_one_the_dissenters_never_overrule():
-    said = consensus(logits(b=2000))
+    vote = consensus(logits(b=2000))
     for strength in (0.05, 0.5, 0.999):
-        assert torch.equal(soft_label(said.labels, said.diversity, strength).argmax(-1), said.labels)
+        assert torch.equal(soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels)
     odd = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
     assert odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
 
 
 def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
-    said = consensus(logits())
-    rho = said.mass
+    vote = consensus(logits())
+    rho = vote.mass
     # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
-    student = (said.diversity / rho[:, None]).log()
-    least = ensemble_loss(student, said.labels, said.diversity, 1.0) - F.cross_entropy(
-        student, said.labels, reduction="none"
+    student = (vote.diversity / rho[:, None]).log()
+    least = ensemble_loss(student, vote.labels, vote.diversity, 1.0) - F.cross_entropy(
+        student, vote.labels, reduction="none"
     )
     torch.testing.assert_close(least, torch.xlogy(rho, rho))
     assert (least < 0).any()
     others = logits(seed=3, m=1)[0]
-    divergence = ensemble_loss(others, said.labels, said.diversity, 1.0) - ensemble_loss(
-        others, said.labels, said.diversity, 0.0
+    divergence = ensemble_loss(others, vote.labels, vote.diversity, 1.0) - ensemble_loss(
+        others, vote.labels, vote.diversity, 0.0
     )
     assert (divergence >= torch.xlogy(rho, rho) - 1e-12).all()
 
 
 def test_f9_everybody_can_dissent():
-    said = consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
-    torch.testing.assert_close(said.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64))
-    assert said.labels.item() == 1 and said.dissent.all() and said.mass.item() == pytest.approx(1)
-    assert said.dissent_fraction == 1
+    vote = consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
+    torch.testing.assert_close(vote.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64))
+    assert vote.labels.item() == 1 and vote.dissent.all() and vote.mass.item() == pytest.approx(1)
+    assert vote.dissent_fraction == 1
 
 
 def test_by_hand_with_plain_loops():
     z = logits()
-    said = consensus(z)
+    vote = consensus(z)
     for b in range(B):
         p = [[math.exp(v) / sum(math.exp(u) for u in z[k, b].tolist()) for v in z[k, b].tolist()] for k in range(M)]
         variance = [sum((v - 1 / N) ** 2 for v in row) / N for row in p]
@@ -147,36 +147,36 @@ def test_by_hand_with_plain_loops():
         y = max(range(N), key=lambda c: s[c])
         against = [k for k in range(M) if max(range(N), key=lambda c: p[k][c]) != y]
         div = [sum(alpha[k] * p[k][c] for k in against) for c in range(N)]
-        assert said.weights[:, b].tolist() == pytest.approx(alpha)
-        assert said.distribution[b].tolist() == pytest.approx(s) and said.labels[b].item() == y
-        assert said.diversity[b].tolist() == pytest.approx(div)
-        assert said.dissent[:, b].nonzero().flatten().tolist() == against
-        assert said.mass[b].item() == pytest.approx(sum(alpha[k] for k in against))
+        assert vote.weights[:, b].tolist() == pytest.approx(alpha)
+        assert vote.distribution[b].tolist() == pytest.approx(s) and vote.labels[b].item() == y
+        assert vote.diversity[b].tolist() == pytest.approx(div)
+        assert vote.dissent[:, b].nonzero().flatten().tolist() == against
+        assert vote.mass[b].item() == pytest.approx(sum(alpha[k] for k in against))
         agreeing = sum(alpha[k] for k in range(M) if k not in against)
-        assert said.mass[b].item() + agreeing == pytest.approx(1)
+        assert vote.mass[b].item() + agreeing == pytest.approx(1)
         student = logits(seed=9, m=1)[0, b]
         lp = F.log_softmax(student, -1).tolist()
         loss = -lp[y] + 0.3 * sum(t * (math.log(t) - lp[c]) for c, t in enumerate(div) if t > 0)
-        mine = ensemble_loss(student[None], said.labels[b : b + 1], said.diversity[b : b + 1], 0.3)
+        mine = ensemble_loss(student[None], vote.labels[b : b + 1], vote.diversity[b : b + 1], 0.3)
         assert mine.item() == pytest.approx(loss)
 
 
 def test_without_dissent_the_loss_is_the_cross_entropy():
     same = logits(m=1).expand(M, -1, -1)
-    said = consensus(same)
-    torch.testing.assert_close(said.weights, torch.full((M, B), 1 / M, dtype=torch.float64))
-    assert not said.dissent.any() and not said.mass.any() and not said.diversity.any()
+    vote = consensus(same)
+    torch.testing.assert_close(vote.weights, torch.full((M, B), 1 / M, dtype=torch.float64))
+    assert not vote.dissent.any() and not vote.mass.any() and not vote.diversity.any()
     student = logits(seed=1, m=1)[0]
-    plain = F.cross_entropy(student, said.labels, reduction="none")
-    assert torch.equal(ensemble_loss(student, said.labels, said.diversity, 0.5), plain)
+    plain = F.cross_entropy(student, vote.labels, reduction="none")
+    assert torch.equal(ensemble_loss(student, vote.labels, vote.diversity, 0.5), plain)
     mixed = consensus(logits())
     bare = F.cross_entropy(student, mixed.labels, reduction="none")  # λ = 0: bit for bit, whatever the dissent
     assert torch.equal(ensemble_loss(student, mixed.labels, mixed.diversity, 0.0), bare)
 
 
 def test_effective_clients():
-    said = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
-    assert said.effective_clients.item() == pytest.approx(1)
+    vote = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
+    assert vote.effective_clients.item() == pytest.approx(1)
     many = consensus(logits())
     assert ((many.effective_clients >= 1) & (many.effective_clients <= M)).all()
     torch.testing.assert_close(many.effective_clients, 1 / (many.weights**2).sum(0))

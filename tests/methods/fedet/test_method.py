@@ -43,13 +43,13 @@ def labels_of(out):
 
 def test_one_server_step_by_hand():
     """A step on the whole public set is a gradient step on a soft-label cross-entropy (F6) from the same start."""
-    kept = []
-    ctx = context(dtype=torch.float64, remember=kept.append)
+    remembered = []
+    ctx = context(dtype=torch.float64, remember=remembered.append)
     step = {"one_shot_steps": 1, "server_batch": 200, "server_lr": 1.0, "server_momentum": 0}
     method = FedET(**step, diversity=0.5, temperature=1.0, server_width=8)
     out, _ = watched(method.run(ctx))
     start = method._network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
-    p = kept[0].logits(ctx.public).softmax(-1)
+    p = remembered[0].logits(ctx.public).softmax(-1)
     weights = p.square().sum(-1) - 0.1
     weights = weights / weights.sum(0)
     y = torch.einsum("mb,mbn->bn", weights, p).argmax(-1)

@@ -191,15 +191,15 @@ def test_transformed_crops_mirrors_and_recolours():
     moved = transformed(x, stream(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
     for before, after in zip(x, moved, strict=True):
-        found = [
+        matching = [
             (mirrored, i, j)
             for mirrored, image in ((False, before), (True, before.flip(-1)))
             for i in range(5)
             for j in range(5)
             if torch.allclose(torch.nn.functional.pad(image, (2,) * 4)[:, i : i + 8, j : j + 8], after, atol=1e-6)
         ]
-        assert len(found) == 1
-        kinds.add(found[0])
+        assert len(matching) == 1
+        kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
     assert transformed(x, stream(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
     plain = torch.rand(5, 1, 8, 8, generator=stream())

@@ -45,11 +45,11 @@ def test_what_a_run_leaves_behind():
 def test_rounds_follow_each_other():
     """Dissent and effective clients of every round; the plain numbers are the last round's."""
     report = run(rounds=3, per_round=2, temperature=1.0).report
-    said = consensus(torch.as_tensor(report.logits))  # of all 200 public samples
+    vote = consensus(torch.as_tensor(report.logits))  # of all 200 public samples
     assert report.dissent_by_round.shape == report.effective_by_round.shape == (3,)
-    assert report.dissent == report.dissent_by_round[-1] == pytest.approx(said.dissent_fraction)
+    assert report.dissent == report.dissent_by_round[-1] == pytest.approx(vote.dissent_fraction)
     assert report.effective_clients == report.effective_by_round[-1]
-    assert report.effective_clients == pytest.approx(float(said.effective_clients.mean()))
+    assert report.effective_clients == pytest.approx(float(vote.effective_clients.mean()))
     assert 1 <= report.effective_clients <= 2 and 0 <= report.dissent <= 1
     one = run(rounds=1).report
     assert one.numbers()["dissent"] == one.dissent and "dissent_by_round" not in one.numbers()

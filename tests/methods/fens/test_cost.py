@@ -24,11 +24,11 @@ def test_every_clients_bytes_follow_the_closed_formula(federation, model, width,
     sizes = {name: tensor.numel() for name, tensor in state.items()}
     coded = [name for name, tensor in state.items() if tensor.ndim >= 2]
     assert len(coded) < len(sizes)  # biases, and batch norm's tensors in the residual network
-    d, kept = sum(sizes.values()), sum(n for name, n in sizes.items() if name not in coded)
-    extra = {} if bits == 32 else {"bits": bits, "kept": kept, "tensors": len(coded)}
+    d, unquantised = sum(sizes.values()), sum(n for name, n in sizes.items() if name not in coded)
+    extra = {} if bits == 32 else {"bits": bits, "kept": unquantised, "tensors": len(coded)}
     formula = formulas.fens_bytes(d, M, q=M * C, rounds=7, **(extra or {"bits": 32}))
     # A tensor's codes fill whole bytes one by one, which the formula counts for the sum.
-    rounded = sum(math.ceil(bits * sizes[name] / 8) for name in coded) - math.ceil(bits * (d - kept) / 8)
+    rounded = sum(math.ceil(bits * sizes[name] / 8) for name in coded) - math.ceil(bits * (d - unquantised) / 8)
     exact = formula + (M * rounded if bits < 32 else 0)
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == exact

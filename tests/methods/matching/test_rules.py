@@ -25,7 +25,7 @@ from .test_wiring import network, seeded, shuffled, with_state
 SOME = [("mlp", (1, 8, 8), None), ("cnn", (1, 8, 8), 3), ("resnet8", (1, 8, 8), 4), ("cnn2", (1, 12, 12), 4)]
 
 
-def found(rule, reference, state, wiring, start=None, heard=lambda value: None):
+def orders_by(rule, reference, state, wiring, start=None, heard=lambda value: None):
     if rule == "greedy":
         return greedy(reference, state, wiring)
     return rebasin(reference, state, wiring, seeded(5), start, heard)
@@ -37,7 +37,7 @@ def test_a_permuted_copy_is_recovered_to_the_last_digit(rule, name, shape, width
     module = network(name, shape, width)
     wiring, state = wiring_of(module), model_state(module)
     orders = shuffled(wiring)
-    back = found(rule, state, permuted(state, wiring, orders), wiring)
+    back = orders_by(rule, state, permuted(state, wiring, orders), wiring)
     again = permuted(permuted(state, wiring, orders), wiring, back)
     assert all(torch.equal(again[n], state[n]) for n in state)
     for there, here in zip(orders, back, strict=True):  # it is the inverse order
@@ -64,9 +64,9 @@ def test_activations_recover_the_function_of_a_permuted_copy():
 def test_matching_what_is_matched_moves_nothing(rule, name, shape, width):
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
     wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
-    first = found(rule, reference, state, wiring)
+    first = orders_by(rule, reference, state, wiring)
     assert any(not torch.equal(o, torch.arange(len(o))) for o in first)
-    again = found(rule, reference, permuted(state, wiring, first), wiring)
+    again = orders_by(rule, reference, permuted(state, wiring, first), wiring)
     assert all(torch.equal(o, torch.arange(len(o))) for o in again)
 
 
@@ -108,7 +108,7 @@ def test_rebasin_of_one_hidden_layer_is_the_nearest_of_all_orders():
     """There is one group, so that the descent is exact: rows, bias and columns together."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
     wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
-    (order,) = found("rebasin", reference, state, wiring)
+    (order,) = orders_by("rebasin", reference, state, wiring)
 
     def far(p):
         matched = permuted(state, wiring, [torch.tensor(p)])

@@ -78,11 +78,11 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     ctx = context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
     frozen = finish(frozen_features(ctx, "client", 256, 0))
-    kept = {}
-    other = context(clients=3, init=init, remember=lambda c: kept.update(c=c))
+    remembered = {}
+    other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
     finish(other.local_training())
     x = images().float()
-    torch.testing.assert_close(frozen(x), kept["c"].module(largest).features(x))  # as it trains in every method
+    torch.testing.assert_close(frozen(x), remembered["c"].module(largest).features(x))  # as it trains in every method
     body = sum(t.numel() for t in model_state(frozen.module).values())
     whole = body + 32 * 10 + 10
     down = 4 * whole if init == "same" else 0

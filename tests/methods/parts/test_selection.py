@@ -29,7 +29,7 @@ def federation():
 
 
 @pytest.fixture(scope="module")
-def kept(federation):
+def selected(federation):
     """{(by, keep): (context, model)}, made when asked for."""
     made = {}
 
@@ -43,18 +43,18 @@ def kept(federation):
 
 
 @pytest.mark.parametrize("by", BY)
-def test_all_of_them_is_the_ensemble_itself(federation, kept, by):
+def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
     x, plain = x_test(federation), context(federation)
     everybody = finish(Ensemble().run(plain)).logits(x)
     for keep in (0, M, M + 3):
-        ctx, model = kept(by, keep)
+        ctx, model = selected(by, keep)
         assert torch.equal(model.logits(x), everybody) and model.report.members is None
         assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase()
 
 
 @pytest.mark.parametrize("keep", range(1, M))
-def test_by_validation_and_by_size_take_the_best(kept, keep):
-    ctx, model = kept("validation", keep)
+def test_by_validation_and_by_size_take_the_best(selected, keep):
+    ctx, model = selected("validation", keep)
     clients = finish(context_of_all(ctx))
     own = []
     for k in range(M):
@@ -62,7 +62,7 @@ def test_by_validation_and_by_size_take_the_best(kept, keep):
         own.append((float((clients.module(k)(x).argmax(1) == y).float().mean()), ctx.sizes[k], -k))
     assert model.report.members == sorted(sorted(range(M), key=lambda k: own[k])[-keep:])
     sizes = sorted(range(M), key=lambda k: (-ctx.sizes[k], k))[:keep]
-    assert kept("size", keep)[1].report.members == [k for k in sorted(sizes)]
+    assert selected("size", keep)[1].report.members == [k for k in sorted(sizes)]
 
 
 def context_of_all(ctx):
@@ -73,8 +73,8 @@ def context_of_all(ctx):
 
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("keep", [1, M - 1])
-def test_only_the_chosen_upload(kept, by, keep):
-    ctx, model = kept(by, keep)
+def test_only_the_chosen_upload(selected, by, keep):
+    ctx, model = selected(by, keep)
     numbers, last = model.clients.parameters[0], 10 * 33
     extra = {"random": 0, "diversity": 8 + 4 * last}.get(by, 8)
     assert len(model.clients) == keep == len(model.report.members) and model.parameters == keep * numbers
@@ -92,9 +92,9 @@ def test_at_random_every_choice_comes_up_and_none_is_preferred():
     assert set(drawn) == set(itertools.combinations(range(5), 2)) and min(drawn.values()) > 15
 
 
-def test_at_random_is_that_draw(kept):
+def test_at_random_is_that_draw(selected):
     members = torch.randperm(M, generator=generator(0, "ensemble", "selection"))[:2].tolist()
-    assert kept("random", 2)[1].report.members == sorted(members)
+    assert selected("random", 2)[1].report.members == sorted(members)
 
 
 def test_clusters_find_three_heaps_and_the_best_of_each_is_taken():

@@ -86,10 +86,10 @@ SPENT = [(2, 0.05, 200), (1, 0.1, 100), (2, 0.01, 1000), (1, 0.5, 3), (3, 1.0, 5
 def test_epsilon_against_another_implementation(s, gamma, queries):
     per_query = 2 * s * gamma
     assert simple_epsilon(per_query, queries) == pytest.approx(2 * s * gamma * queries)
-    found = moments_epsilon(per_query, queries, 1e-5)
-    assert found == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
-    assert found >= by_hand(per_query, queries, 1e-5) - 1e-9  # whole l cannot do better than real ones
-    assert found <= simple_epsilon(per_query, queries)
+    epsilon = moments_epsilon(per_query, queries, 1e-5)
+    assert epsilon == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
+    assert epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9  # whole l cannot do better than real ones
+    assert epsilon <= simple_epsilon(per_query, queries)
 
 
 def test_moments_pay_where_queries_are_many_and_cheap():

@@ -30,32 +30,32 @@ OURS = {
 
 
 def test_verdicts_worked_by_hand():
-    found = {(o.better, o.worse): o for o in orderings(small(), OURS)}
-    verdicts = {pair: o.verdict for pair, o in found.items()}
+    by_pair = {(o.better, o.worse): o for o in orderings(small(), OURS)}
+    verdicts = {pair: o.verdict for pair, o in by_pair.items()}
     assert verdicts == {
         ("A", "B"): "agrees", ("A", "C"): "within the noise", ("A", "D"): "disagrees",
         ("B", "C"): "tie in the paper", ("B", "D"): "disagrees", ("C", "D"): "disagrees",
     }  # fmt: skip
-    gap = found["A", "B"].ours
+    gap = by_pair["A", "B"].ours
     assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
     # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
     assert interval(Number(60, 3), Number(50, 4), 3) == pytest.approx(8.27, abs=0.01)
-    clear = {pair for pair, o in found.items() if o.clear_there}
+    clear = {pair for pair, o in by_pair.items() if o.clear_there}
     assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
     assert {o.clear_there for o in orderings(small(runs=0), OURS)} == {None}
 
 
 def test_where_less_is_better_all_turns_round():
-    found = {(o.better, o.worse): o for o in orderings(small(less=True), OURS)}
-    assert found["B", "A"].verdict == "agrees" and found["B", "A"].ours.mean == pytest.approx(0.11)
-    assert found["D", "C"].verdict == "disagrees"
+    by_pair = {(o.better, o.worse): o for o in orderings(small(less=True), OURS)}
+    assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(0.11)
+    assert by_pair["D", "C"].verdict == "disagrees"
 
 
 def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
     one = {at: {0: values[0]} for at, values in OURS.items() if at[0] != "D"}
-    found = {(o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"})}
-    assert found["A", "B"].verdict == found["A", "D"].verdict == "not run"
-    assert (found["A", "B"].why, found["A", "D"].why) == ("one seed", "it was too slow")
+    by_pair = {(o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"})}
+    assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not run"
+    assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
 
 
 @pytest.mark.parametrize("name", TABLES)

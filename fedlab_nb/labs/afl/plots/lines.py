@@ -29,11 +29,11 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         percent_axis(ax, "y", 1.04, ticks=FIFTHS)
         legend(ax, loc="lower right", title="dotted: without noise")
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
-    said = ", ".join(
+    each = ", ".join(
         f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
     )
     text = (
-        f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {said}. Promised: one sample more or "
+        f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {each}. Promised: one sample more or "
         f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}. This may fail with "
         f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
         "sums protect against such a server. Nothing is promised about what many samples have in common."

@@ -19,13 +19,13 @@ def two_grids(grids: Mapping[str, Grid], spacing: float) -> Picture:
         for ax, (name, of) in zip(axes, grids.items(), strict=True):
             one(ax, of)
             heading(ax, f"{name}: {percent(of.accuracy)}")
-    said = "; ".join(f"{name} {percent(of.accuracy)}" for name, of in grids.items())
+    words = "; ".join(f"{name} {percent(of.accuracy)}" for name, of in grids.items())
     clients = plural(len(next(iter(grids.values())).x), "client")
     return Picture(
         figure,
         alt=f"Two halves with 16 Gaussians {spacing:g} apart at {clients}: points, the centres that clients send, and "
-        f"the 16 centres of the server. Share of the points that are put into the right cluster: {said}.",
-        sentence=f"Share of the points that k-FED puts into the right cluster: {said}.",
+        f"the 16 centres of the server. Share of the points that are put into the right cluster: {words}.",
+        sentence=f"Share of the points that k-FED puts into the right cluster: {words}.",
         table=tabled(
             "clients | centres sent | points in the right cluster",
             ((name, sum(map(len, of.sent)), percent(of.accuracy)) for name, of in grids.items()),

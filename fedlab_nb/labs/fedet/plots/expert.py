@@ -82,10 +82,10 @@ class Sample:
     @property
     def alt(self) -> str:
         first = list(zip(self.members, self.outputs, self.weights, strict=True))[:20]
-        said = "; ".join(f"client {k} {self.top(o)} {percent(o.max())}, weight {w:.2f}" for k, o, w in first)
+        rows = "; ".join(f"client {k} {self.top(o)} {percent(o.max())}, weight {w:.2f}" for k, o, w in first)
         return (
             f"Heat-map of the clients' outputs for {self.name} ({self.setting}) and bars of their weights, made from "
-            f"the {self.spread_of}: {said}. Consensus {self.top(self.consensus)}."
+            f"the {self.spread_of}: {rows}. Consensus {self.top(self.consensus)}."
         )
 
     @property

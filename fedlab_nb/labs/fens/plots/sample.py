@@ -53,8 +53,8 @@ class OneSample:
     @property
     def sentence(self) -> str:
         logits, names, best = self.logits, self.names, self.logits.argmax(1)
-        said = [f"{who} says {names[row.argmax()]} ({percent(row.max())} sure)" for who, row in self.shares.items()]
-        truth, answers = names[self.truth], capital(listed(said))
+        each = [f"{who} says {names[row.argmax()]} ({percent(row.max())} sure)" for who, row in self.shares.items()]
+        truth, answers = names[self.truth], capital(listed(each))
         if self.client in self.clients:
             i = self.clients.index(self.client)
             return (

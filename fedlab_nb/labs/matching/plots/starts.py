@@ -30,13 +30,13 @@ def starts(lines: Mapping[str, Mapping[str, Accuracies]], setting: str, chance: 
         level_line(ax, chance, "guessing", left=True)
         end_labels(ax, labels)
     names = [f"α = {alpha:g}" for alpha in alphas]
-    said = "; ".join(
+    words = "; ".join(
         f"{name}: " + ", ".join(f"{share} at {at}" for share, at in zip(shares, names, strict=True))
         for name, *shares in rows
     )
     return Picture(
         figure,
-        alt=f"Four lines of test accuracy against α ({setting}): {said}.",
-        sentence=f"{said}.",
+        alt=f"Four lines of test accuracy against α ({setting}): {words}.",
+        sentence=f"{words}.",
         table=tabled(["average", *names], rows),
     )
