@@ -13,6 +13,7 @@ from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT
 from fedlab_nb.methods.parts.votes_privacy import measured_epsilon, moments_epsilon
 from fedlab_nb.study import compare, run
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe
 
 M = 4
@@ -29,14 +30,6 @@ def context(federation, models=("mlp",), **options):
     return Context(federation, architectures=kinds, recipe=Recipe(epochs=3), seed=0, **options)
 
 
-def finish(generator):
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
-
-
 def ended(method, ctx):
     """The final model, and what the server got and labelled: (students' models, labels)."""
     seen, real = {}, type(method).aggregate
@@ -49,7 +42,7 @@ def ended(method, ctx):
     sent, up = [], ctx.link.up
     ctx.link.up = lambda k, payload, **phase: sent.append((k, up(k, payload, **phase))) or sent[-1][1]
     object.__setattr__(method, "aggregate", aggregate.__get__(method))
-    model = finish(method.run(ctx))
+    model = finished(method.run(ctx))
     owners = [k for k, _ in sent]
     modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
     return model, ClientModels(modules).with_states([state for _, state in sent]), seen
@@ -162,13 +155,13 @@ def test_mixed_architectures_a_single_client_and_single_samples(federation):
     assert torch.equal(seen["labels"], students.logits(context(alone).public)[0].argmax(1))
     many = context(federate("digits", alpha=0.05, clients=40, seed=0))
     many.private._train[3] = many.private._train[3][:1]
-    assert finish(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
+    assert finished(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
 
 
 def test_the_stack_and_the_loop_agree(federation):
     x = federation.dataset.x_test
     models = [
-        finish(FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))).logits(x.double())
+        finished(FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))).logits(x.double())
         for backend in ("loop", "stacked")
     ]
     assert torch.allclose(*models, atol=1e-7)

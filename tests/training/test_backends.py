@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from differences import largest_difference
 
 from fedlab_nb.models import MODELS, build, model_state
 from fedlab_nb.rng import generator
@@ -24,14 +25,6 @@ def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None
         for k in range(len(sizes))
     ]
     return models, shards
-
-
-def largest_difference(these, those):
-    return max(
-        float((a[name] - b[name]).abs().max())
-        for a, b in zip(map(model_state, these), map(model_state, those), strict=True)
-        for name in a
-    )
 
 
 RECIPES = {

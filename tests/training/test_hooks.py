@@ -5,8 +5,9 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from differences import largest_difference
 
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients, trained
 
@@ -29,14 +30,6 @@ def clients(kinds, sizes=SIZES, classes=4):
         x = torch.rand(n, *shape, generator=g, dtype=EXACT)
         shards.append((x, torch.randint(classes, (n,), generator=g), torch.rand(n, 2, 3, generator=g, dtype=EXACT)))
     return models, shards
-
-
-def largest_difference(these, those):
-    return max(
-        float((a[name] - b[name]).abs().max())
-        for a, b in zip(map(model_state, these), map(model_state, those), strict=True)
-        for name in a
-    )
 
 
 def both(models, shards, recipe, **change):

@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state
@@ -25,11 +26,6 @@ def clients(name, shape, width=None, sizes=(1, 40, 33, 64)):
     return models, [
         (torch.rand(n, *shape, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g)) for n in sizes
     ]
-
-
-def largest_difference(these, those):
-    states = zip(map(model_state, these), map(model_state, those), strict=True)
-    return max(float((a[name] - b[name]).abs().max()) for a, b in states for name in a)
 
 
 @pytest.mark.parametrize(

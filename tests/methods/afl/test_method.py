@@ -14,6 +14,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL, without
 from fedlab_nb.methods.afl.model import OWN_FITS, accuracy_of
 from fedlab_nb.methods.context import Context
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -36,12 +37,7 @@ def context(federation=None, dtype=EXACT, holdout=0.0, **more):
 
 def fitted(method, **more):
     ctx = context(**more)
-    run = method.run(ctx)
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            return stop.value, ctx
+    return finished(method.run(ctx)), ctx
 
 
 def with_shards(federation, shards):

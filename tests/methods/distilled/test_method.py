@@ -4,6 +4,7 @@ import byte_formulas
 import numpy as np
 import pytest
 import torch
+from watched import watched
 
 from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.errors import UsageError
@@ -17,15 +18,6 @@ from fedlab_nb.training import Recipe
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
 STATE = 6570  # numbers of the digits' perceptron
-
-
-def finish(run):
-    steps = []
-    while True:
-        try:
-            steps.append(next(run))
-        except StopIteration as stop:
-            return stop.value, steps
 
 
 def context(clients=3, federation=None, models=("mlp",), alpha=0.3, **options):
@@ -51,7 +43,7 @@ def small(n=90, clients=3, images=True):
 def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     federation = federate("digits", alpha=0.5, clients=clients, seed=1)
     method = Distilled(images=images, per_class=1000, steps=0, server="kernel")
-    out, _ = finish(method.run(context(federation=federation, dtype=EXACT, holdout=0.8)))
+    out, _ = watched(method.run(context(federation=federation, dtype=EXACT, holdout=0.8)))
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
@@ -63,7 +55,7 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
 
 def test_one_centre_a_class_is_the_mean_of_the_class():
     ctx = context(dtype=EXACT)
-    out, _ = finish(Distilled(images="kmeans", per_class=1).run(ctx))
+    out, _ = watched(Distilled(images="kmeans", per_class=1).run(ctx))
     for image, label, k in zip(out.report.images, out.report.labels, out.report.client, strict=True):
         x, y = ctx.private.train(int(k))
         assert np.abs(image - x[y == int(label)].mean(0).numpy()).max() < 1e-12
@@ -72,7 +64,7 @@ def test_one_centre_a_class_is_the_mean_of_the_class():
 @pytest.mark.parametrize(("images", "m"), [("random", 3), ("kmeans", 1000)])
 def test_the_images_of_a_client_are_its_own(images, m):
     ctx = context()
-    out, _ = finish(Distilled(images=images, per_class=m, server="kernel").run(ctx))
+    out, _ = watched(Distilled(images=images, per_class=m, server="kernel").run(ctx))
     for image, label, k in zip(out.report.images, out.report.labels, out.report.client, strict=True):
         x, y = ctx.private.train(int(k))
         assert min((x[y == int(label)] - torch.from_numpy(image)).abs().flatten(1).amax(1)) == 0
@@ -83,7 +75,7 @@ def test_the_images_of_a_client_are_its_own(images, m):
 @pytest.mark.parametrize("images", WAYS)
 def test_bytes_are_those_of_the_images(images, server):
     ctx = context()
-    out, _ = finish(Distilled(images=images, per_class=2, server=server, **QUICK).run(ctx))
+    out, _ = watched(Distilled(images=images, per_class=2, server=server, **QUICK).run(ctx))
     held = [torch.bincount(ctx.private.train(k)[1], minlength=10).clamp(max=2) for k in range(3)]
     sent = [int(counts.sum()) for counts in held]
     down = byte_formulas.distilled_bytes(0, 64, STATE if images == "crops" else 0)
@@ -99,22 +91,22 @@ def test_bytes_are_those_of_the_images(images, server):
 
 def test_in_float64_an_image_is_twice_as_long_and_its_label_is_not():
     ctx = context(dtype=EXACT)
-    finish(Distilled(per_class=1, server="kernel").run(ctx))
+    watched(Distilled(per_class=1, server="kernel").run(ctx))
     sent = [len(ctx.private.train(k)[1].unique()) for k in range(3)]
     assert [up for up, _ in ctx.link.ledger.by_client().values()] == [n * (8 * 64 + 4) for n in sent]
 
 
 def test_a_large_federation_shows_some_images_of_every_client(monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.distilled.method.SHOWN", 7)
-    out, _ = finish(Distilled(per_class=2, server="kernel").run(context()))
+    out, _ = watched(Distilled(per_class=2, server="kernel").run(context()))
     assert np.bincount(out.report.client).tolist() == [2, 2, 2] and out.report.counts.sum() > 7
 
 
 def test_progress_ends_at_its_total():
-    _, steps = finish(Distilled(images="kip", **QUICK).run(context()))
+    _, steps = watched(Distilled(images="kip", **QUICK).run(context()))
     made = [(s.done, s.total) for s in steps if s.phase == "images"]
     assert made == [(i, 6) for i in range(1, 7)]
-    _, steps = finish(Distilled(**QUICK, server="kernel").run(context()))
+    _, steps = watched(Distilled(**QUICK, server="kernel").run(context()))
     assert [(s.done, s.total) for s in steps if s.phase == "images"] == [(i, 3) for i in range(1, 4)]
 
 
@@ -123,7 +115,7 @@ def test_progress_ends_at_its_total():
 @pytest.mark.parametrize("server", ["network", "kernel"])
 def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):
     ctx = context(federation=small(), holdout=0, models=("mlp", "mlp:8"), init="different")
-    out, _ = finish(Distilled(images=images, server=server, **QUICK).run(ctx))
+    out, _ = watched(Distilled(images=images, server=server, **QUICK).run(ctx))
     assert (out.report.client == 0).sum() == 1 and out.logits(torch.rand(5, 1, 4, 4)).isfinite().all()
     assert ctx.link.ledger.down == 0
 
@@ -133,7 +125,7 @@ def test_feature_rows(images):
     method = Distilled(images=images, **QUICK)
     ctx = context(federation=small(images=False), holdout=0)
     method.validate(ctx)
-    out, _ = finish(method.run(ctx))
+    out, _ = watched(method.run(ctx))
     assert out.report.images.shape[1:] == (7,) and out.report.images.min() < 0  # not cut off at 0
 
 
@@ -143,7 +135,7 @@ def test_crops_of_feature_rows_are_refused_in_one_sentence():
 
 
 def test_the_servers_network_can_be_another_one():
-    out, _ = finish(Distilled(server="network", server_model="mlp:8", **QUICK).run(context()))
+    out, _ = watched(Distilled(server="network", server_model="mlp:8", **QUICK).run(context()))
     assert sum(t.numel() for t in model_state(out.module).values()) < STATE
 
 

@@ -9,6 +9,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.parts.frozen import HeadModel, check_features, drawn, feature_passes, frozen_features
 from fedlab_nb.models import model_state
+from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -20,21 +21,13 @@ def context(clients=3, model="mlp", **more):
     return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **more)
 
 
-def finish(run):
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            return stop.value
-
-
 def images(n=7, shape=(1, 8, 8)):
     return torch.rand(n, *shape, generator=torch.Generator().manual_seed(1), dtype=EXACT)
 
 
 def test_pixels_are_the_sample_and_cost_nothing():
     ctx = context()
-    frozen = finish(frozen_features(ctx, "pixels", 256, 0))
+    frozen = finished(frozen_features(ctx, "pixels", 256, 0))
     x = images().float()
     assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
     assert ctx.link.ledger.total == 0
@@ -44,7 +37,7 @@ def test_pixels_are_the_sample_and_cost_nothing():
 @pytest.mark.parametrize("size", [16, 50])
 def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, size):
     ctx = context(clients=4)
-    frozen, x = finish(frozen_features(ctx, kind, size, 3)), images().float()
+    frozen, x = finished(frozen_features(ctx, kind, size, 3)), images().float()
     assert frozen(x).shape == (7, size) and frozen.size == size and (frozen(x) >= 0).all()
     assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
     assert torch.equal(frozen(x), drawn(kind, (1, 8, 8), size, 3)(x))
@@ -77,10 +70,10 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
 def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     ctx = context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
-    frozen = finish(frozen_features(ctx, "client", 256, 0))
+    frozen = finished(frozen_features(ctx, "client", 256, 0))
     remembered = {}
     other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
-    finish(other.local_training())
+    finished(other.local_training())
     x = images().float()
     torch.testing.assert_close(frozen(x), remembered["c"].module(largest).features(x))  # as it trains in every method
     body = sum(t.numel() for t in model_state(frozen.module).values())
@@ -94,7 +87,7 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
 
 def test_one_client_keeps_its_network_to_itself():
     ctx = context(clients=1)
-    frozen = finish(frozen_features(ctx, "client", 256, 0))
+    frozen = finished(frozen_features(ctx, "client", 256, 0))
     body = sum(t.numel() for t in model_state(frozen.module).values())
     assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)
 

@@ -10,14 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.parts.predictive import GRID, between
 from fedlab_nb.study import run
-
-
-def finish(generator):
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
+from fedlab_nb.study.experiment import finished
 
 
 def logits(clients=5, samples=300, sharp=4.0, seed=0):
@@ -59,7 +52,7 @@ def federation():
 
 def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counted(federation):
     ctx = context(federation)
-    model = finish(Ensemble(rule="beta").run(ctx))
+    model = finished(Ensemble(rule="beta").run(ctx))
     x, y = (torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True))
     answers = torch.stack([module(x).detach() for module in model.clients.modules])
     slow = [float(torch.nn.functional.nll_loss(between(answers, beta), y)) for beta in GRID]
@@ -74,7 +67,7 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
 
 def test_a_given_beta_costs_nothing_more(federation):
     ctx, plain = context(federation), context(federation)
-    model, mean = finish(Ensemble(rule="beta", beta=0.3).run(ctx)), finish(Ensemble().run(plain))
+    model, mean = finished(Ensemble(rule="beta", beta=0.3).run(ctx)), finished(Ensemble().run(plain))
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
     assert torch.allclose(model.logits(x), between(model.client_logits(x), 0.3))

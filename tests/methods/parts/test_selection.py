@@ -13,14 +13,7 @@ from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.parts.selection import BY, best_of_clusters, clusters
 from fedlab_nb.rng import generator
 from fedlab_nb.study import compare, run
-
-
-def finish(generator):
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
+from fedlab_nb.study.experiment import finished
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +29,7 @@ def selected(federation):
     def of(by, keep):
         if (by, keep) not in made:
             ctx = context(federation)
-            made[by, keep] = ctx, finish(Ensemble(keep=keep, by=by).run(ctx))
+            made[by, keep] = ctx, finished(Ensemble(keep=keep, by=by).run(ctx))
         return made[by, keep]
 
     return of
@@ -45,7 +38,7 @@ def selected(federation):
 @pytest.mark.parametrize("by", BY)
 def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
     x, plain = x_test(federation), context(federation)
-    everybody = finish(Ensemble().run(plain)).logits(x)
+    everybody = finished(Ensemble().run(plain)).logits(x)
     for keep in (0, M, M + 3):
         ctx, model = selected(by, keep)
         assert torch.equal(model.logits(x), everybody) and model.report.members is None
@@ -55,7 +48,7 @@ def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
 @pytest.mark.parametrize("keep", range(1, M))
 def test_by_validation_and_by_size_take_the_best(selected, keep):
     ctx, model = selected("validation", keep)
-    clients = finish(context_of_all(ctx))
+    clients = finished(context_of_all(ctx))
     own = []
     for k in range(M):
         x, y = ctx.private.held_out(k)
