@@ -12,7 +12,7 @@ it returns numbers, and a slip that does the same, and stops where the answer st
 import copy
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,11 @@ class Build:
     inputs: Callable[[], Sequence[tuple]]
     slips: Mapping[str, Function] = field(default_factory=dict)
     accepts: Callable[[Any, Any, tuple], bool] | None = None
+
+
+def by_name(functions: Iterable[Function]) -> dict[str, Function]:
+    """Wrong functions by their names, under which the TOML table `slips` has their texts."""
+    return {wrong.__name__: wrong for wrong in functions}
 
 
 def close(returned: Any, wanted: Any, arguments: tuple = ()) -> bool:

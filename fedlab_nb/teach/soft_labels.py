@@ -6,7 +6,7 @@ All take `logits`, an array [M, N, C] of each client, image and class, and `temp
 
 import numpy as np
 
-from .build import Build
+from .build import Build, by_name
 
 SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))  # M, N, C; the first lets a wrong axis run, the others stop it
 
@@ -122,32 +122,9 @@ def transposed(logits, temperature):
     return right(logits, temperature).T
 
 
-SOFT = Build(
-    "soft_labels",
-    right=right,
-    inputs=hidden_inputs,
-    slips={
-        "over_images": over_images,
-        "over_everything": over_everything,
-        "sums_in_columns": sums_in_columns,
-        "softmax_first": softmax_first,
-        "softmax_first_without": softmax_first_without,
-        "two_softmaxes": two_softmaxes,
-        "over_clients": over_clients,
-        "mean_over_images": mean_over_images,
-        "mean_over_classes": mean_over_classes,
-        "added": added,
-        "one_client": one_client,
-        "last_client": last_client,
-        "no_temperature": no_temperature,
-        "multiplied": multiplied,
-        "divided_after": divided_after,
-        "divided_twice": divided_twice,
-        "of_the_loss": of_the_loss,
-        "not_normalised": not_normalised,
-        "no_softmax": no_softmax,
-        "logarithm": logarithm,
-        "hard": hard,
-        "transposed": transposed,
-    },
-)
+WRONG = (
+    over_images, over_everything, sums_in_columns, softmax_first, softmax_first_without, two_softmaxes, over_clients,
+    mean_over_images, mean_over_classes, added, one_client, last_client, no_temperature, multiplied, divided_after,
+    divided_twice, of_the_loss, not_normalised, no_softmax, logarithm, hard, transposed,
+)  # fmt: skip
+SOFT = Build("soft_labels", right, hidden_inputs, by_name(WRONG))

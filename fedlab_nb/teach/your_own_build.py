@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .build import Build
+from .build import Build, by_name
 
 
 def mean_and_spread(counts, sums, squares):
@@ -72,4 +72,4 @@ WRONG = (
     mean_of_means, one_row_less, variance, mean_not_taken_off, own_spreads, own_variances, sums_squared, turned,
     last_left_out,
 )  # fmt: skip
-SUMS = Build("mean_and_spread", mean_and_spread, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})
+SUMS = Build("mean_and_spread", mean_and_spread, hidden_inputs, by_name(WRONG))

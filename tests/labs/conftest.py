@@ -1,9 +1,13 @@
-"""Here every picture has few pixels, and a panel that a test has opened is closed after it."""
+"""Here every picture has few pixels, and a panel that a test has opened is closed after it.
+
+`make` and `ran` open the lab of a file's `SYSTEM`, with `SHORT` in place of what takes long.
+"""
 
 import itertools
 
 import pytest
 
+from fedlab_nb.labs import lab
 from fedlab_nb.teach.build import alike, tried
 
 
@@ -24,6 +28,21 @@ def closing():
     yield through
     for panel in panels:
         panel.close()
+
+
+@pytest.fixture
+def make(request, closing):
+    """Opens the lab, with other settings where they are given."""
+    return lambda **options: closing(lab(request.module.SYSTEM, **{**request.module.SHORT, **options}))
+
+
+@pytest.fixture(scope="module")
+def ran(request):
+    """The lab after one run, for the tests that only look at it."""
+    panel = lab(request.module.SYSTEM, **request.module.SHORT)
+    panel.run(wait=True)
+    yield panel
+    panel.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 
 Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
 
@@ -124,4 +124,4 @@ def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
     return made
 
 
-STEP = Build("ee_step", right, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})
+STEP = Build("ee_step", right, hidden_inputs, by_name(WRONG))

@@ -10,7 +10,7 @@ import torch
 
 from ...methods.distilled.kernel import tangent_kernel
 from ...study import Outcome, Outcomes
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 from ...teach.claims import Gap, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
@@ -96,6 +96,6 @@ def hidden_inputs() -> list[tuple]:
 
 
 MISTAKES = (not_centred, no_ridge, plain_ridge, no_solve, inverse_order)
-SCORES = Build("scores", kernel_scores, hidden_inputs, {wrong.__name__: wrong for wrong in MISTAKES})
+SCORES = Build("scores", kernel_scores, hidden_inputs, by_name(MISTAKES))
 
 q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, both_settings), q4=SCORES)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 
 
 def right(s):
@@ -129,4 +129,4 @@ def hidden_inputs() -> list[tuple[np.ndarray]]:
     return made
 
 
-CONSENSUS = Build("consensus", right, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})
+CONSENSUS = Build("consensus", right, hidden_inputs, by_name(WRONG))

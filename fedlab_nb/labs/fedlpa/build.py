@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 
 SHAPES = ((1, 2), (2, 2), (3, 3), (2, 4), (5, 3))  # clients and weights of the hidden inputs
 
@@ -72,4 +72,4 @@ WRONG = (
     plain_mean, not_divided, diagonals, covariances, inverses_summed, mean_and_sum, one_number, not_multiplied,
     first_left_out, last_left_out,
 )  # fmt: skip
-PRODUCT = Build("product_mean", product_mean, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})
+PRODUCT = Build("product_mean", product_mean, hidden_inputs, by_name(WRONG))

@@ -6,7 +6,7 @@ array [N, C].
 
 import numpy as np
 
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 
 SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))  # M, N, C; wrong axes run for the first, and stop later
 
@@ -136,34 +136,9 @@ def transposed(logits, weights):
     return right(logits, weights).T
 
 
-FENS = Build(
-    "weighted_sum",
-    right=right,
-    inputs=hidden_inputs,
-    slips={
-        "not_used": not_used,
-        "added": added,
-        "divided_by_clients": divided_by_clients,
-        "divided_by_weights": divided_by_weights,
-        "by_image": by_image,
-        "turned": turned,
-        "one_a_client": one_a_client,
-        "one_a_class": one_a_class,
-        "above_zero": above_zero,
-        "of_weights": of_weights,
-        "over_classes": over_classes,
-        "over_images": over_images,
-        "another_client": another_client,
-        "turned_round": turned_round,
-        "first_alone": first_alone,
-        "begun_with_first": begun_with_first,
-        "begun_with_first_too": begun_with_first_too,
-        "first_missing": first_missing,
-        "last_missing": last_missing,
-        "last_alone": last_alone,
-        "of_probabilities": of_probabilities,
-        "probabilities": probabilities,
-        "digits": digits,
-        "transposed": transposed,
-    },
-)
+WRONG = (
+    not_used, added, divided_by_clients, divided_by_weights, by_image, turned, one_a_client, one_a_class, above_zero,
+    of_weights, over_classes, over_images, another_client, turned_round, first_alone, begun_with_first,
+    begun_with_first_too, first_missing, last_missing, last_alone, of_probabilities, probabilities, digits, transposed,
+)  # fmt: skip
+FENS = Build("weighted_sum", right, hidden_inputs, by_name(WRONG))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...teach.build import Build
+from ...teach.build import Build, by_name
 
 Block = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -125,4 +125,4 @@ def hidden_inputs() -> list[tuple[np.ndarray, ...]]:
     return made
 
 
-FUSED = Build("fused_block", right, hidden_inputs, {wrong.__name__: wrong for wrong in WRONG})
+FUSED = Build("fused_block", right, hidden_inputs, by_name(WRONG))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...teach.build import Build, numbers
+from ...teach.build import Build, by_name, numbers
 
 SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
 
@@ -87,18 +87,7 @@ def from_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array(right(a, b)) + 1
 
 
-MATCH = Build(
-    "match_units",
-    right=right,
-    inputs=hidden_inputs,
-    slips={
-        "as_they_stand": as_they_stand,
-        "nearest": nearest,
-        "inverse": inverse,
-        "farthest": farthest,
-        "first_come": first_come,
-        "columns": columns,
-        "from_one": from_one,
-    },
-    accepts=accepted,
-)
+WRONG = (
+    as_they_stand, nearest, inverse, farthest, first_come, columns, from_one,
+)  # fmt: skip
+MATCH = Build("match_units", right, hidden_inputs, by_name(WRONG), accepted)

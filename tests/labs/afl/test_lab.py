@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from lab_views import sentence_of
 
-from fedlab_nb.labs import lab
 from fedlab_nb.labs.afl import lab as afl_lab
 from fedlab_nb.labs.afl.numbers import Forgotten, Sized, class_means, forget, means_of
 from fedlab_nb.labs.afl.plots.forget import forgotten
@@ -13,25 +13,9 @@ from fedlab_nb.methods.afl import AflReport
 from fedlab_nb.plots import png
 from fedlab_nb.study import run
 
+SYSTEM = "afl"
+SHORT = {"clients": 3, "epochs": 2, "methods": []}
 DIGITS = [str(c) for c in range(10)]
-
-
-@pytest.fixture
-def make(closing):
-    def opened(**options):
-        panel = lab("afl", **{"clients": 3, "methods": [], **options})
-        panel.controls.epochs.value = 2
-        return closing(panel)
-
-    return opened
-
-
-def sentence_of(panel, name):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, (name, panel.error[-400:])
-    assert "digits, α = 0.1" in picture.alt and picture.sentence and picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 # ------------------------------------------------------------------------------------------------ the panel

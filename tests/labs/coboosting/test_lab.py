@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.stats
+from lab_views import sentence_of
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.coboosting.lab import LAB, Images, Switches, TeacherAndStudent, Trajectories
@@ -48,15 +49,6 @@ def ran():
     panel.run(wait=True)
     yield panel
     panel.close()
-
-
-def sentence_of(panel, name):
-    """The sentence of a view that has its picture."""
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, (name, panel.error[-400:])
-    assert "digits, α = 0.1" in picture.alt and picture.sentence and picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 def test_before_a_run_every_view_says_what_to_do(make):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from lab_views import sentence_of
 
-from fedlab_nb.labs import lab
 from fedlab_nb.labs.distilled.lab import PER_CLASS
 from fedlab_nb.labs.distilled.numbers import Budget, attack, neighbours
 from fedlab_nb.labs.distilled.plots.budget import budgets
@@ -13,27 +13,10 @@ from fedlab_nb.labs.distilled.plots.neighbours import MOST, pairs
 from fedlab_nb.plots import png
 from fedlab_nb.study import run
 
+SYSTEM = "distilled"
+SHORT = {"clients": 3, "epochs": 2, "methods": []}
 OWN = ("sent", "budget", "labels")
 DIGITS = [str(c) for c in range(10)]
-
-
-def quick(**options):
-    panel = lab("distilled", **{"clients": 3, "methods": [], **options})
-    panel.controls.epochs.value = 2
-    return panel
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(quick(**options))
-
-
-def sentence_of(panel, name):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, (name, panel.error[-400:])
-    assert "digits, α = 0.1" in picture.alt and picture.sentence and picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 # ------------------------------------------------------------------------------------------------ the panel

@@ -6,19 +6,15 @@ from fedlab_nb.labs import lab
 from fedlab_nb.plots import png
 
 PNG = b"\x89PNG"
-QUICK = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
+SYSTEM = "fedet"
+SHORT = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
 VIEWS = ("expert", "temperature", "dissent", "target", "rounds", "public", "traffic")
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(lab("fedet", **{**QUICK, **options}))
 
 
 @pytest.fixture(scope="module")
 def ran():
     """A panel after one shot with two seeds. Tests leave it as they found it."""
-    panel = lab("fedet", **{**QUICK, "seeds": 2})
+    panel = lab("fedet", **{**SHORT, "seeds": 2})
     panel.run(wait=True)
     yield panel
     panel.close()
@@ -27,7 +23,7 @@ def ran():
 @pytest.fixture(scope="module")
 def looped():
     """A panel after three rounds with two of three clients."""
-    panel = lab("fedet", **QUICK, rounds=3, per_round=2)
+    panel = lab("fedet", **SHORT, rounds=3, per_round=2)
     panel.run(wait=True)
     yield panel
     panel.close()

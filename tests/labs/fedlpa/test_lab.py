@@ -3,12 +3,13 @@
 import dataclasses
 
 import pytest
+from lab_views import look_at, sentence_of
 
-from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedlpa import numbers
 from fedlab_nb.methods.fedlpa.report import FedLPAReport
 from fedlab_nb.study import job
 
+SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 OWN = ["plane", "factors", "damping", "solver", "leak"]
 
@@ -18,32 +19,6 @@ def few(monkeypatch):
     """Three λ_damp and two kinds of noise in place of all."""
     monkeypatch.setattr(numbers, "HALVES", [1e-6, 1e-3, 100.0])
     monkeypatch.setattr(numbers, "NOISES", (0.0, 3.0))
-
-
-@pytest.fixture(scope="module")
-def ran():
-    """A panel after one run, for the tests that only look at it."""
-    panel = lab("fedlpa", **SHORT)
-    panel.run(wait=True)
-    yield panel
-    panel.close()
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(lab("fedlpa", **{**SHORT, **options}))
-
-
-def look_at(panel, client=-1, klass=-1):
-    panel.views.client.value, panel.views.klass.value = client, klass
-
-
-def shown(panel, name):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, name
-    assert picture.sentence and "nan" not in picture.sentence and picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 def ends(control):
@@ -59,7 +34,7 @@ def ends(control):
 def test_before_a_run_the_plane_is_there_and_the_others_say_what_to_do(make):
     panel = make()
     assert list(panel.lab_views) == OWN and panel.views.visible == "plane"
-    assert "Both clients' data together give (1.20, 1.20)" in shown(panel, "plane")
+    assert "Both clients' data together give (1.20, 1.20)" in sentence_of(panel, "plane")
     for name in OWN[1:]:
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
     for view in panel.lab_views.values():
@@ -81,7 +56,7 @@ def test_the_plane_follows_its_sliders_without_a_run(make):
 @pytest.mark.parametrize("name", OWN)
 def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
     look_at(ran)
-    shown(ran, name)
+    sentence_of(ran, name)
     for control in ran.lab_views[name].controls:
         before = control.value
         for value in ends(control):
@@ -89,7 +64,7 @@ def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
             assert ran.error == "" and ran.views[name].picture is not None
         control.value = before
     look_at(ran, client=2, klass=9)
-    shown(ran, name)
+    sentence_of(ran, name)
     look_at(ran)
 
 
@@ -97,11 +72,11 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
         look_at(ran, client=client)
-        assert shown(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
+        assert sentence_of(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
     last = ran.set("factors", layer=2).sentence
     assert "inputs to layer 3 vary in" in last and "mean image" not in last
     assert "the last column of A is its mean image" in ran.set("factors", layer=0).sentence
-    assert "Shown as sent: λ_damp adds 0.032 to A's diagonal" in shown(ran, "factors")
+    assert "Shown as sent: λ_damp adds 0.032 to A's diagonal" in sentence_of(ran, "factors")
     assert "before damping" in ran.set("factors", what="measured").sentence
     ran.set("factors", what="sent")
     look_at(ran)
@@ -118,7 +93,7 @@ def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_v
 
 def test_the_solver_of_the_run_then_all_three(ran):
     outcome = ran.outcomes[0]
-    first = shown(ran, "solver")
+    first = sentence_of(ran, "solver")
     assert first.startswith("Conjugate gradients after") and f"accuracy {100 * outcome.accuracy:.0f} %" in first
     ran.set("solver", steps=100, damping=1e-6)
     picture = ran.work("solver")
@@ -164,7 +139,7 @@ def test_other_settings(make, options):
     panel.run(wait=True)
     look_at(panel, client=0, klass=0)
     for name in OWN:
-        shown(panel, name)
+        sentence_of(panel, name)
     assert ("mean patch" in panel.show("factors").sentence) == (options.get("model") == "cnn")
 
 

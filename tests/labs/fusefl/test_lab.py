@@ -1,14 +1,17 @@
 """FuseFL's lab without a kernel, on real but short runs: every view before, while and after, controls at both ends."""
 
 import pytest
+from lab_views import sentence_of
 
 from fedlab_nb.data import federate
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fusefl.run import with_and_without_cue
 from fedlab_nb.methods.fusefl.method import FuseFL
 
+SYSTEM = "fusefl"
 SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
 OWN = ["steps", "cue", "halves", "sums", "probes", "cues"]
+MADE = "digits, α = 0.1, 3 clients"
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +21,6 @@ def ran():
     panel.run(wait=True)
     yield panel
     panel.close()
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(lab("fusefl", **{**SHORT, **options}))
-
-
-def sentence_of(panel, name, setting="digits, α = 0.1, 3 clients"):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, (name, panel.error)
-    assert setting in picture.alt and picture.sentence.endswith("."), picture.alt
-    assert picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 # ----------------------------------------------------------------------------------------------------- before and after
@@ -48,10 +37,10 @@ def test_before_a_run_each_view_says_what_to_do(make):
 
 def test_after_a_run_every_view_has_its_picture(ran):
     assert ran.status == "done" and ran.error == ""
-    assert sentence_of(ran, "steps").startswith("Step ")
-    assert sentence_of(ran, "cue").startswith("Client 0 with the cue")
-    assert "press the button" in sentence_of(ran, "halves")
-    assert "Probes train on 1237 samples" in sentence_of(ran, "probes")
+    assert sentence_of(ran, "steps", MADE).startswith("Step ")
+    assert sentence_of(ran, "cue", MADE).startswith("Client 0 with the cue")
+    assert "press the button" in sentence_of(ran, "halves", MADE)
+    assert "Probes train on 1237 samples" in sentence_of(ran, "probes", MADE)
 
 
 @pytest.mark.parametrize("name", ["steps", "cue", "probes"])
@@ -60,7 +49,7 @@ def test_a_chosen_client_is_told_and_a_chosen_class_does_no_harm(ran, name):
     try:
         if name == "steps":
             ran.lab_views["steps"].step.value = 10
-        assert "Client 2" in sentence_of(ran, name)
+        assert "Client 2" in sentence_of(ran, name, MADE)
     finally:
         ran.views.client.value = ran.views.klass.value = -1
 
@@ -93,7 +82,9 @@ def test_cue_on_every_kind_of_test_images(ran, test):
     ran.show("cue")
     view = ran.lab_views["cue"]
     view.test.value = test
-    assert {"clean": "without a cue", "tied": "of their class", "untied": "random cue"}[test] in sentence_of(ran, "cue")
+    assert {"clean": "without a cue", "tied": "of their class", "untied": "random cue"}[test] in sentence_of(
+        ran, "cue", MADE
+    )
     view.test.value = "clean"
 
 
@@ -203,7 +194,7 @@ def test_networks_too_large_to_keep_their_clients(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.fusefl.model.MOST_NUMBERS", 0)
     panel = make(methods=[], seeds=1, epochs=2, **{"fusefl.merge": "mean"})
     panel.run(wait=True)
-    assert "Step " in sentence_of(panel, "steps")
+    assert "Step " in sentence_of(panel, "steps", MADE)
     assert panel.show("cue") is None and "tick Ensemble" in panel.controls.error.value
 
 

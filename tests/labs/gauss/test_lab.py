@@ -2,35 +2,15 @@
 
 import numpy as np
 import pytest
+from lab_views import picture_of
 
-from fedlab_nb.labs import lab
 from fedlab_nb.labs.gauss.plots.classes import classes
 from fedlab_nb.methods.gauss import GaussReport
 from fedlab_nb.plots import png
 
+SYSTEM = "gauss"
 SHORT = {"clients": 3, "seeds": 1, "methods": []}
 OWN = ["pictures", "sent", "heads"]
-
-
-@pytest.fixture(scope="module")
-def ran():
-    panel = lab("gauss", **SHORT)
-    panel.run(wait=True)
-    yield panel
-    panel.close()
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(lab("gauss", **{**SHORT, **options}))
-
-
-def shown(panel, name):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, name
-    assert picture.sentence and "nan" not in picture.sentence + str(picture.table)
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture
 
 
 def test_before_a_run(make):
@@ -43,14 +23,14 @@ def test_before_a_run(make):
 
 def test_classes_and_what_a_client_sends(ran):
     counts = ran.outcomes[0].report.counts
-    picture = shown(ran, "pictures")
+    picture = picture_of(ran, "pictures")
     assert f"knows this of {counts.sum()} samples: each class has a covariance of its own" in picture.sentence
     assert [row["samples"] for row in picture.table] == counts.sum(0).tolist()
     before = picture.figure.axes[0].images[0].get_array().copy()
     assert (ran.set("pictures", draws=3).figure.axes[0].images[0].get_array() != before).any()
     for client in range(3):
         ran.views.client.value = client
-        picture = shown(ran, "sent")
+        picture = picture_of(ran, "sent")
         assert f"Client {client} holds" in picture.sentence
         assert [row["images"] for row in picture.table] == counts[client][counts[client] > 0].tolist()
         for row in picture.table:
@@ -77,7 +57,7 @@ def test_other_settings(make, options):
     panel.run(wait=True)
     panel.views.klass.value = 3
     for name in OWN[:2]:
-        shown(panel, name)
+        picture_of(panel, name)
 
 
 def test_a_class_of_nobody_is_said():

@@ -1,42 +1,21 @@
 """The matching lab without a kernel, on real but short runs: views before and after, controls at both ends."""
 
 import pytest
+from lab_views import sentence_of
 
-from fedlab_nb.labs import lab
 from fedlab_nb.labs.matching import averages
 from fedlab_nb.labs.matching.game import STREAMS, puzzle
 
+SYSTEM = "matching"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 OWN = ["game", "barrier", "partners", "starts", "ways"]
-
-
-@pytest.fixture(scope="module")
-def ran():
-    """A panel after one run, for the tests that only look at it."""
-    panel = lab("matching", **SHORT)
-    panel.run(wait=True)
-    yield panel
-    panel.close()
-
-
-@pytest.fixture
-def make(closing):
-    return lambda **options: closing(lab("matching", **{**SHORT, **options}))
-
-
-def shown(panel, name):
-    picture = panel.show(name)
-    assert panel.error == "" and picture is not None, name
-    assert picture.sentence and "nan" not in picture.sentence and picture.table
-    assert panel.views[name].frame.value.startswith("<svg")
-    return picture.sentence
 
 
 def test_it_begins_with_different_starts_and_the_game(make):
     panel = make()
     assert list(panel.lab_views) == OWN and panel.views.visible == "game"
     assert panel.state("game").settings["init"] == "different" and panel.state("game").settings["alpha"] == 100
-    shown(panel, "game")
+    sentence_of(panel, "game")
     for name in ("barrier", "partners"):
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
     for view in panel.lab_views.values():
@@ -58,14 +37,14 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
 
 
 def test_two_clients_after_a_run(ran):
-    first = shown(ran, "barrier")
+    first = sentence_of(ran, "barrier")
     assert first.startswith("The loss barrier between clients 0 and 1 is")
     assert "clients 2 and 1" in ran.set("barrier", a=2).sentence
     assert "OT-Fusion" in ran.set("barrier", rule="greedy").sentence
     assert "test accuracy" in ran.set("barrier", measure="accuracy").alt
     same = ran.set("barrier", a=1, b=1).sentence
     assert "is 0.00 with the units as they stand and 0.00 after" in same
-    assert "of 64 units" in shown(ran, "partners")
+    assert "of 64 units" in sentence_of(ran, "partners")
     assert "of 32 units" in ran.set("partners", layer=1).sentence
     assert "activations" in ran.set("partners", rule="activations").alt
 
@@ -94,7 +73,7 @@ def test_other_settings(make, options):
     panel = make(**options)
     panel.run(wait=True)
     for name in ("barrier", "partners"):
-        shown(panel, name)
+        sentence_of(panel, name)
 
 
 def test_networks_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
