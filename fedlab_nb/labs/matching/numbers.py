@@ -13,7 +13,7 @@ from ...data import load
 from ...errors import RunError, sentence
 from ...methods.base import weighted_mean
 from ...methods.matching import rules
-from ...methods.matching.method import activations, on_the_cpu
+from ...methods.matching.matcher import activations, on_the_cpu
 from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied

@@ -24,26 +24,16 @@ With one common initial model the units still know their places. And under stron
 units that fit each other do not make clients agree on classes that they never saw.
 """
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
-import torch
-from torch import Tensor, nn
-
 from ...errors import demand
-from ...models import Network
-from ...models.state import copied
-from ...training import ClientModels
 from ..base import GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
 from ..context import Context
 from ..parts.frozen_ensemble import class_count_weights
-from ..parts.public import public_samples
-from . import pfnm, rules
+from .matcher import Matcher
+from .neurons import grown, one_hidden_layer
 from .report import MatchedModel, MatchingReport
-from .wiring import State, Wiring, permuted, wiring_of
+from .wiring import wiring_of
 
 RULES = ("rebasin", "greedy", "activations", "pfnm")
-SAMPLES = 500  # of public samples or noise, on which activations are compared
 
 
 @register(
@@ -82,147 +72,11 @@ class Matching(Method):
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             average = ctx.new_model(weighted_mean(uploaded.states(), sizes))
             if shares is not None:
-                module, report = self._grown(uploaded, shares)
+                module, report = grown(uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps)
             else:
-                matcher = Matcher(ctx, self, uploaded)
-                for done in matcher.steps(sizes):
+                matcher = Matcher(ctx, uploaded, self.rule, self.on)
+                for done in matcher.steps(sizes, self.sweeps):
                     yield Progress("matching", done, ctx.clients_count * (1 + self.sweeps))
-                states = [
-                    permuted(s, matcher.wiring, o) for s, o in zip(uploaded.states(), matcher.orders, strict=True)
-                ]
-                module, report = ctx.new_model(weighted_mean(states, sizes)), matcher.report()
+                reordered = matcher.reordered(uploaded.states())
+                module, report = ctx.new_model(weighted_mean(reordered, sizes)), matcher.report()
             return MatchedModel(module, report, average, uploaded)
-
-    def _grown(self, uploaded: ClientModels, shares: Tensor) -> tuple[Network, MatchingReport]:
-        """PFNM: the network of the global neurons; `shares [M, C]`: of the classes that each client has."""
-        networks = [neurons_of(module) for module in uploaded.modules]
-        width = networks[0][0].shape[1] - shares.shape[1]
-        scale = torch.cat([torch.ones(len(shares), width), shares.cpu()], 1).double() / self.sigma**2
-        grown = pfnm.grow(
-            [v for v, _ in networks], list(scale), spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps
-        )
-        biases = torch.stack([bias for _, bias in networks]) * scale[:, width:]
-        bias = biases.sum(0) / (1 / self.sigma0**2 + scale[:, width:].sum(0))
-        module = with_neurons(uploaded.module(0), grown.neurons, bias)
-        name, count = wiring_of(module).layers[0], len(grown.neurons)
-        members = np.stack([own.numpy() for own in grown.members])
-        moved = [float((own != np.arange(len(own))).mean()) for own in members]
-        report = MatchingReport("pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count)
-        return module, report
-
-
-class Matcher:
-    """One server's matching: `orders` of every client after each of `steps`."""
-
-    def __init__(self, ctx: Context, method: Matching, uploaded: ClientModels) -> None:
-        self.method, self.modules, self.reference = method, uploaded.modules, ctx.sizes.index(max(ctx.sizes))
-        self.wiring = wiring_of(uploaded.module(0))
-        self.states = on_the_cpu(uploaded.states())
-        self.orders = [self.wiring.identity() for _ in self.states]
-        self.traces: list[list[float]] = [[] for _ in self.states]
-        self.stream = ctx.generator("matching")
-        self.inputs = None
-        if method.rule == "activations":
-            self.inputs = public_samples(ctx, "held-out" if method.on == "public" else "noise", SAMPLES)
-
-    def steps(self, sizes: Sequence[float]) -> Iterator[int]:
-        """Match every client with the reference; then each with the average of the others, sweep by sweep."""
-        reference, count = self.states[self.reference], len(self.states)
-        for k in range(count):
-            if k != self.reference:
-                self.orders[k] = self._match(reference, k)
-            yield k + 1
-        for sweep in range(1, self.method.sweeps + 1):
-            for k in range(count):
-                others = [j for j in range(count) if j != k]
-                if others:
-                    standing = [permuted(self.states[j], self.wiring, self.orders[j]) for j in others]
-                    self.orders[k] = self._match(weighted_mean(standing, [sizes[j] for j in others]), k)
-                yield sweep * count + k + 1
-
-    def _match(self, reference: State, k: int) -> rules.Orders:
-        if self.method.rule == "greedy":
-            return rules.greedy(reference, self.states[k], self.wiring)
-        if self.method.rule == "rebasin":
-            trace: list[float] = []
-            orders = rules.rebasin(reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append)
-            self.traces[k] = self.traces[k] or trace  # of the first time: later ones have another reference
-            return orders
-        assert self.inputs is not None  # `activations` alone has them
-        ours, theirs = (activations(self.modules[k], s, self.wiring, self.inputs) for s in (reference, self.states[k]))
-        return rules.by_activations([rules.correlation(a, b) for a, b in zip(ours, theirs, strict=True)])
-
-    def report(self) -> MatchingReport:
-        orders = np.stack([torch.cat(own).numpy() for own in self.orders])
-        standing = torch.cat(self.wiring.identity()).numpy()
-        distances = []
-        for state, own in zip(self.states, self.orders, strict=True):
-            both = (self.wiring.identity(), own)
-            distances.append([distance(self.states[self.reference], permuted(state, self.wiring, o)) for o in both])
-        return MatchingReport(
-            self.method.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
-            [float((own != standing).mean()) for own in orders], distances,
-            self.traces if self.method.rule == "rebasin" else None, sum(self.wiring.units),
-        )  # fmt: skip
-
-
-def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
-    """The states in float64 on the CPU, in one transfer."""
-    together = torch.stack([torch.cat([t.flatten() for t in state.values()]) for state in states]).cpu().double()
-    counts = [t.numel() for t in states[0].values()]
-    return [
-        {name: part.view_as(states[0][name]) for name, part in zip(states[0], row.split(counts), strict=True)}
-        for row in together
-    ]
-
-
-@torch.no_grad()
-def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> list[Tensor]:
-    """`[samples, units]` for each group, of a network like `module` with the weights `state`; for convolutions every
-    position is a sample."""
-    twin, seen = copied(module).eval(), {}
-    like = {name: t for name, t in twin.state_dict().items() if t.is_floating_point()}
-    for name, tensor in like.items():
-        tensor.copy_(state[name])
-    for name in wiring.reads:
-        twin.get_submodule(name).register_forward_hook(lambda layer, x, out, name=name: seen.update({name: out}))
-    twin(x)
-    return [seen[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
-
-
-def distance(one: State, other: State) -> float:
-    """‖θ - θ'‖ of two states."""
-    return float(sum((one[name] - other[name]).square().sum() for name in one)) ** 0.5
-
-
-# ------------------------------------------------------------------------------------------------ one hidden layer
-def linear_layers(network: nn.Module) -> list[nn.Linear]:
-    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-
-
-def one_hidden_layer(network: nn.Module) -> bool:
-    """Whether all that `network` has learnt is in two linear layers."""
-    layers = linear_layers(network)
-    parts = {parameter for layer in layers for parameter in layer.parameters()}
-    return len(layers) == 2 and set(network.parameters()) == parts and layers[0].bias is not None
-
-
-def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
-    """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
-    hidden, last = linear_layers(network)
-    together = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1).detach().cpu().double()
-    return together, last.bias.detach().cpu().double()
-
-
-def with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
-    """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
-    twin = copied(network)
-    hidden, last = linear_layers(twin)
-    inputs = hidden.in_features
-    parts = neurons.to(hidden.weight).split([inputs, 1, neurons.shape[1] - inputs - 1], 1)
-    hidden.weight, hidden.bias = nn.Parameter(parts[0].contiguous()), nn.Parameter(parts[1][:, 0].contiguous())
-    last.weight, last.bias = nn.Parameter(parts[2].T.contiguous()), nn.Parameter(bias.to(hidden.weight))
-    hidden.out_features = last.in_features = len(neurons)
-    name, shape, classes, _ = twin.architecture
-    twin.architecture = (name, shape, classes, len(neurons))
-    return twin
