@@ -2,8 +2,8 @@
 are made from.
 
 Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
-or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`)
-and `parts`, what several methods share.
+or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `private`, `results`,
+`poison`) and `parts`, what several methods share.
 """
 
 import importlib
@@ -30,7 +30,7 @@ ORDER = tuple(
     "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching ties fedcvae distilled fedov afl gauss fedpft "
     "fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
 )
-for _found in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_found.name}")
+for _beside in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_beside.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:
     METHODS[_name] = METHODS.pop(_name)

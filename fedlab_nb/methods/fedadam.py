@@ -14,7 +14,8 @@ clients found: of little use alone.
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
 from .parts import server_optimizers
-from .parts.rounds import ROUNDS, Iterative, Rounds, State
+from .parts.iterative import ROUNDS, Iterative
+from .parts.rounds import Rounds, State
 
 
 @register("fedadam", **ROUNDS, title="FedAdam", paper="Reddi et al., ICLR 2021")

@@ -30,7 +30,7 @@ from .context import Context
 from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.rounds import PHASE, Rounds, State
-from .parts.synthesis import new_student, snapshot
+from .parts.student import new_student, snapshot
 
 
 @register(

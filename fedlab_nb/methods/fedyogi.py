@@ -7,7 +7,7 @@ v = 0 at the start included.
 
 from .base import register
 from .fedadam import FedAdam
-from .parts.rounds import ROUNDS
+from .parts.iterative import ROUNDS
 
 
 @register("fedyogi", **ROUNDS, title="FedYogi", paper="Reddi et al., ICLR 2021")

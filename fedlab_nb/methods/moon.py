@@ -24,7 +24,8 @@ from torch import Tensor
 from ..training.loop import Loss
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import ROUNDS, Iterative, Rounds
+from .parts.iterative import ROUNDS, Iterative
+from .parts.rounds import Rounds
 
 
 @register("moon", **ROUNDS, title="MOON", paper="Li et al., CVPR 2021")

@@ -32,7 +32,8 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
+from .parts.iterative import ROUNDS, Iterative, epochs_knob
+from .parts.rounds import Rounds, State, difference, effective_steps
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}

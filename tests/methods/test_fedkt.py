@@ -98,8 +98,8 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
 
 def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
     logits = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
-    assert FedKT()._label(logits, None).tolist() == [0]
-    assert FedKT()._label(logits[:2], None).tolist() == [1]  # a tie
+    assert FedKT().label(logits, None).tolist() == [0]
+    assert FedKT().label(logits[:2], None).tolist() == [1]  # a tie
 
 
 def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):

@@ -13,12 +13,7 @@ A chosen client's round costs twice the numbers of its model. The large model, p
 rounds=1 is the one-shot form (FENS compares with it; the classroom's): all clients train to the end and upload
 once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
 
-Where the paper is silent or says two things: softmax outputs, not raw logits; s_div as printed, normalised over all;
-KL(s_div ‖ student); heads Linear-ReLU-Linear of width r behind an adapter of each architecture's own; one first model
-an architecture; one that nobody brings keeps its body and gets the head; a new optimizer every round.
-Departures: a client's J batches are cut from as many shuffled passes over its samples as that takes, shuffled again.
-Set-up `fedet`: VGG-9 of width 78 (20.9M) for VGG19 (20.9M), ResNets without batch norm as there; of
-the public images' transforms only the idea is known; T is not printed, 230 is what Table 3 implies.
+What the paper leaves open and how this departs from it stand in the package's docstring.
 """
 
 from collections.abc import Sequence

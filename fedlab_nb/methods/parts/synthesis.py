@@ -6,12 +6,11 @@ An epoch of theirs is: (a) make a batch of images, (b) add it to the pool, (c) d
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
   `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` what predicts.
 - `GeneratorServer`: with a generator; `x, y = yield from server.images(t, self.loss)` is (a).
-- `new_student(ctx, method, model)`, `student_recipe(...)`, `snapshot(student)` for those who distil on real samples.
+The student by itself, for those who distil on real samples, is in `student.py`.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,35 +20,16 @@ from torch import Tensor
 
 from ...models import Network
 from ...models.generators import build_generator, initialise_generator
-from ...training import ClientModels, Recipe
+from ...training import ClientModels
 from ...training.distill import Learner, distillation_loss
-from ..base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, server_model_knob
+from ..base import GlobalModel, Method, Progress, Steps, knob, server_model_knob
 from ..context import Context
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, intended_labels, search
+from .student import new_student, snapshot, student_recipe
 from .synthesis_trace import SynthesisReport, SynthesisTrace, shows
 
 CLIPS = ("together", "generator")
-
-
-# -------------------------------------------------------------------------------------------------------------- student
-def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
-    """SGD with momentum 0.9, weight decay 1e-4, cosine over the epochs: DENSE's student in Co-Boosting's code."""
-    return Recipe(epochs, batch, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
-
-
-def new_student(ctx: Context, method: str, model: str) -> Network:
-    """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
-    differ.
-
-    In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
-    """
-    return ctx.build(ctx.server_architecture(model), ctx.generator(method, "student")).eval()
-
-
-def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
-    """The student as it is now; training goes on with the original."""
-    return NetworkModel(copy.deepcopy(student), report)
 
 
 # ---------------------------------------------------------------------------------------------------------------- knobs

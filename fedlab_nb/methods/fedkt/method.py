@@ -26,39 +26,19 @@ any voter would do; here every classifier is a network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import demand
-from ..models import Network, model_state
-from ..models.state import copied
-from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
-from ..training.loop import Shard
-from .base import Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
-from .context import Context
-from .parts.votes_privacy import laplace, measured_epsilon, moments_epsilon, simple_epsilon
-
-PRIVACY = ("none", "server", "client")
-
-
-@dataclass(frozen=True, eq=False)
-class FedKTReport(Report):
-    """queries: public samples that were labelled;   consistent: share of (client, query) whose students agree
-
-    With noise: epsilon_simple, epsilon (moments, at `delta`), and epsilon_measured, that of these very votes (not
-    private itself; for privacy=server alone);   changed: share of the server's labels that its noise has changed
-    """
-
-    queries: int | None = None
-    consistent: float | None = None
-    delta: float | None = None
-    epsilon_simple: float | None = None
-    epsilon: float | None = None
-    epsilon_measured: float | None = None
-    changed: float | None = None
+from ...errors import demand
+from ...models import Network, model_state
+from ...models.state import copied
+from ...training import ClientModels, Recipe, Tick, in_chunks, train_clients
+from ...training.loop import Shard
+from ..base import Method, NetworkModel, Steps, knob, register, reported, server_model_knob
+from ..context import Context
+from .votes import PRIVACY, FedKTReport, students_labels, teachers_labels
 
 
 @register(
@@ -111,8 +91,8 @@ class FedKT(Method):
         yield from self._training(ctx, "teachers", teachers, [part for *_, parts in cuttings for part in parts])
         waiting, labels = iter(teachers), []
         for k, i, parts in cuttings:
-            said = torch.stack([in_chunks(next(waiting), x) for _ in parts])
-            labels.append(self._label(said, ctx.generator("fedkt", "client", k, i)))
+            logits = torch.stack([in_chunks(next(waiting), x) for _ in parts])
+            labels.append(self.label(logits, ctx.generator("fedkt", "client", k, i)))
         students = teachers
         if self._distils:
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
@@ -157,12 +137,9 @@ class FedKT(Method):
             cut.append((k, i, parts))
         return cut
 
-    def _label(self, said: Tensor, stream: torch.Generator) -> Tensor:
+    def label(self, logits: Tensor, stream: torch.Generator) -> Tensor:
         """What teachers' logits `[t, T, C]` vote for, `[T]`."""
-        votes = F.one_hot(said.argmax(-1), said.shape[-1]).sum(0)
-        if self.privacy == "client":
-            return (votes + laplace(tuple(votes.shape), self.gamma, stream).to(said)).argmax(1)
-        return (votes + said.softmax(-1).mean(0)).argmax(1)
+        return teachers_labels(logits, self.gamma if self.privacy == "client" else 0.0, stream)
 
     def _drawn(self, ctx: Context, what: str, *names: int) -> Network:
         """A network of the architecture of client `names[1]`, of its own draw."""
@@ -183,24 +160,7 @@ class FedKT(Method):
         return train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {what}")
 
     # ------------------------------------------------------------------ server part
-    def aggregate(self, ctx: Context, said: Tensor) -> tuple[Tensor, FedKTReport]:
+    def aggregate(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
         """Labels `[T]` from the students' logits `[M, s, T, C]`, and what it cost."""
-        named = said.argmax(-1)
-        agree = (named == named[:, :1]).all(1)  # [M, T]
-        each = F.one_hot(named, said.shape[-1])
-        votes = (each * agree[:, None, :, None] if self.consistent else each).sum((0, 1))  # [T, C]
-        report = FedKTReport(len(votes), float(agree.double().mean()))
-        plain = (votes + said.softmax(-1).mean((0, 1))).argmax(1)
-        if self.privacy == "none":
-            return plain, report
-        queries, cost = len(votes), 2 * self.gamma
-        if self.privacy == "server":
-            noise = laplace(tuple(votes.shape), self.gamma, ctx.generator("fedkt", "server noise"))
-            labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * self.students
-            own = measured_epsilon(votes, self.gamma, cost, self.delta)
-            report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
-        else:
-            labels, queries = plain, queries * self.students
-        epsilon = moments_epsilon(cost, queries, self.delta)
-        simple = simple_epsilon(cost, queries)
-        return labels, replace(report, epsilon=epsilon, epsilon_simple=simple, delta=self.delta)
+        stream = ctx.generator("fedkt", "server noise") if self.privacy == "server" else None
+        return students_labels(logits, self.consistent, self.privacy, self.gamma, self.delta, stream)
