@@ -32,6 +32,16 @@ def opened(page, lab, course, code):
     return psutil.Process(int(words.split()[-1]))
 
 
+def ran(page, title, name):
+    """Run the panel, and take the view `name` from the tab with this title."""
+    panel = page.locator(".fl-root.fl-live")
+    panel.locator("button.fl-run").click()
+    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
+    panel.locator(".fl-main > .fl-tabs button", has_text=title).click()
+    panel.locator(f".fl-view-{name} .fl-frame svg").wait_for()
+    return panel.locator(f".fl-view-{name}")
+
+
 def say(what, numbers):
     load = os.getloadavg()[0]
     text = ", ".join(f"{k} {v:.0f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
@@ -52,13 +62,9 @@ def test_a_race_plays(page, lab, course):
         course,
         "fl.race(clients=4, alpha=0.3, seeds=1, epochs=4, **{'fedavg_multi.rounds': 5, 'fedadam.rounds': 5})",
     )
-    race = page.locator(".fl-root.fl-live")
-    race.locator("button.fl-run").click()
-    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
-    race.locator(".fl-main > .fl-tabs button", has_text="The race").click()
-    race.locator(".fl-view-race .fl-frame svg").wait_for()
+    race = ran(page, "The race", "race")
     page.wait_for_timeout(500)
-    play = race.locator(".fl-view-race .jupyter-widget-play button, .fl-view-race .widget-play button").first
+    play = race.locator(".jupyter-widget-play button, .widget-play button").first
     assert play.get_attribute("aria-label") == "Play"
     play.click()
     got = played(page, "race", 6)
@@ -73,11 +79,7 @@ def test_a_race_plays(page, lab, course):
 def test_weights_by_hand_answer_within_a_frame(page, lab, course):
     few = "'coboosting.epochs': 4, 'coboosting.images': 16, 'coboosting.generator_steps': 2"
     opened(page, lab, course, f"fl.lab('coboosting', seeds=1, epochs=2, methods=[], **{{{few}}})")
-    lab_panel = page.locator(".fl-root.fl-live")
-    lab_panel.locator("button.fl-run").click()
-    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
-    lab_panel.locator(".fl-main > .fl-tabs button", has_text="Weights by hand").click()
-    lab_panel.locator(".fl-view-hand .fl-frame svg").wait_for()
+    ran(page, "Weights by hand", "hand")
     page.wait_for_timeout(2500)
     got = drag(page, ".fl-view-hand .fl-tools", "hand", count=100 if EXACT else 30)
     say("weights by hand, ms", got)

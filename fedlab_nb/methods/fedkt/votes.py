@@ -1,4 +1,4 @@
-"""Votes on public samples: labels from a client's teachers, and from all students at the server; what noise promises."""
+"""Votes on public samples: labels from a client's teachers, and from all students at the server; what noise costs."""
 
 from __future__ import annotations
 
