@@ -2,7 +2,7 @@
 
 
 def picture_of(panel, name, setting="digits, α = 0.1"):
-    """The picture of a view; `setting`: words of its alternative text."""
+    """The picture of a view; `setting`: words of its alternative text, "" of one that stands for no run."""
     picture = panel.show(name)
     assert panel.error == "" and picture is not None, (name, panel.error[-400:])
     assert setting in picture.alt and picture.sentence.endswith("."), picture

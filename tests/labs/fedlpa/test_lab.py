@@ -34,7 +34,7 @@ def ends(control):
 def test_before_a_run_the_plane_is_there_and_the_others_say_what_to_do(make):
     panel = make()
     assert list(panel.lab_views) == OWN and panel.views.visible == "plane"
-    assert "Both clients' data together give (1.20, 1.20)" in sentence_of(panel, "plane")
+    assert "Both clients' data together give (1.20, 1.20)" in sentence_of(panel, "plane", "")
     for name in OWN[1:]:
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
     for view in panel.lab_views.values():
@@ -56,7 +56,7 @@ def test_the_plane_follows_its_sliders_without_a_run(make):
 @pytest.mark.parametrize("name", OWN)
 def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
     look_at(ran)
-    sentence_of(ran, name)
+    sentence_of(ran, name, "")
     for control in ran.lab_views[name].controls:
         before = control.value
         for value in ends(control):
@@ -64,7 +64,7 @@ def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
             assert ran.error == "" and ran.views[name].picture is not None
         control.value = before
     look_at(ran, client=2, klass=9)
-    sentence_of(ran, name)
+    sentence_of(ran, name, "")
     look_at(ran)
 
 
@@ -139,7 +139,7 @@ def test_other_settings(make, options):
     panel.run(wait=True)
     look_at(panel, client=0, klass=0)
     for name in OWN:
-        sentence_of(panel, name)
+        sentence_of(panel, name, "")
     assert ("mean patch" in panel.show("factors").sentence) == (options.get("model") == "cnn")
 
 

@@ -15,7 +15,7 @@ def test_it_begins_with_different_starts_and_the_game(make):
     panel = make()
     assert list(panel.lab_views) == OWN and panel.views.visible == "game"
     assert panel.state("game").settings["init"] == "different" and panel.state("game").settings["alpha"] == 100
-    sentence_of(panel, "game")
+    sentence_of(panel, "game", "")
     for name in ("barrier", "partners"):
         assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
     for view in panel.lab_views.values():
@@ -37,14 +37,14 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
 
 
 def test_two_clients_after_a_run(ran):
-    first = sentence_of(ran, "barrier")
+    first = sentence_of(ran, "barrier", "")
     assert first.startswith("The loss barrier between clients 0 and 1 is")
     assert "clients 2 and 1" in ran.set("barrier", a=2).sentence
     assert "OT-Fusion" in ran.set("barrier", rule="greedy").sentence
     assert "test accuracy" in ran.set("barrier", measure="accuracy").alt
     same = ran.set("barrier", a=1, b=1).sentence
     assert "is 0.00 with the units as they stand and 0.00 after" in same
-    assert "of 64 units" in sentence_of(ran, "partners")
+    assert "of 64 units" in sentence_of(ran, "partners", "")
     assert "of 32 units" in ran.set("partners", layer=1).sentence
     assert "activations" in ran.set("partners", rule="activations").alt
 
@@ -73,7 +73,7 @@ def test_other_settings(make, options):
     panel = make(**options)
     panel.run(wait=True)
     for name in ("barrier", "partners"):
-        sentence_of(panel, name)
+        sentence_of(panel, name, "")
 
 
 def test_networks_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
