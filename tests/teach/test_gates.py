@@ -252,6 +252,33 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
     assert asked and not open_guesses
 
 
+def turnings(source):
+    """(panel, predictions that gate the view that it is turned to, whether the panel itself is covered till then)."""
+    for code in FENCE.findall(source.read_text()):
+        for statement in ast.parse(code).body:
+            call, after = getattr(statement, "value", None), set()
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Snapshot":
+                gates = [ast.walk(keyword.value) for keyword in call.keywords if keyword.arg == "after"]
+                after, call = {part.id for gate in gates for part in gate if isinstance(part, ast.Name)}, call.args[0]
+                if isinstance(call, ast.Name):
+                    yield call.id, after, True
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                panel = call.func.value if call.func.attr in ("show", "set", "work") else next(iter(call.args), None)
+                if isinstance(panel, ast.Name):
+                    yield panel.id, after, False
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
+def test_no_panel_stays_turned_to_what_a_guess_asks(source):
+    """After “Run All” a panel shows the view that it was turned to last: free to see, or the panel is covered."""
+    shown = {code.strip().splitlines()[-1] for code in FENCE.findall(source.read_text())}  # panels that are displayed
+    turned, covered = {}, {}
+    for panel, after, covers in turnings(source):
+        (covered if covers else turned)[panel] = after
+    for panel in shown & set(turned):
+        assert turned[panel] <= covered.get(panel, set()), panel
+
+
 def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
     panels = [hidden for step, hidden in steps(SOURCES[0]) if step == "panel"]
     assert panels and all("stored" in hidden for hidden in panels)
