@@ -13,7 +13,7 @@ from fedlab_nb.methods.fens.aggregators import WeightedSum
 from fedlab_nb.study.statistics import difference
 from fedlab_nb.teach import plane
 from fedlab_nb.teach.plane.squares import VIEWS, grid, on_grid
-from fedlab_nb.teach.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, TRAIN, Toy, islands, points
+from fedlab_nb.teach.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, TRAIN, Toy, islands, points, toy_at
 
 ISLANDS = sum(map(len, CENTRES))
 
@@ -140,7 +140,7 @@ def test_quick_enough_to_be_dragged():
 
 # ------------------------------------------------------------------------------------------------------ over ten seeds
 def test_the_card_compares_seed_by_seed():
-    toys = [Toy(1, seed) for seed in range(10)]
+    toys = [toy_at(1, seed) for seed in range(10)]
     gaps = [toy.accuracy(toy.fens) - toy.accuracy(toy.predictions) for toy in toys]
     half = 2.262 * np.std(gaps, ddof=1) / 10**0.5
     card = repr(plane.over_seeds("fens", "predictions", [(1, "common")]))
@@ -165,7 +165,7 @@ def test_what_lesson_01_says_of_one_class_a_client():
 @pytest.mark.slow
 def test_what_the_lessons_say_of_ten_seeds():
     def gap(first, second, alpha, start="common"):
-        toys = {seed: Toy(alpha, seed, start) for seed in range(10)}
+        toys = {seed: toy_at(alpha, seed, start) for seed in range(10)}
         a, b = ({k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()} for name in (first, second))
         return difference(a, b)
 
@@ -174,6 +174,6 @@ def test_what_the_lessons_say_of_ten_seeds():
     assert gap("fens", "predictions", 0.1).low > 0.1 and abs(gap("fens", "predictions", 100).mean) < 0.02
     for alpha in (0.01, 0.1, 1, 100):
         for seed in range(10):
-            toy = Toy(alpha, seed)
+            toy = toy_at(alpha, seed)
             x = toy.federation.dataset.x_test
             assert (toy.distilled(x).argmax(1) == toy.predictions(x).argmax(1)).double().mean() > 0.9
