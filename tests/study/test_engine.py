@@ -185,6 +185,15 @@ def started(grid: dict, store: Path, out: Path) -> subprocess.Popen:
     return subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.PIPE)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of a grid whose study was never stopped, in this process and with a store of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("whole")))
+        rows = list(study(**MANY))
+    return lambda grid: exact(Results(row for row in rows if row["seed"] < grid["seeds"]))
+
+
 def stored_runs(store: Path) -> int:
     return len(list((store / "runs").glob("[!.]*"))) if (store / "runs").is_dir() else 0
 
@@ -195,7 +204,7 @@ def stored_runs(store: Path) -> int:
     [(signal.SIGKILL, MANY, 200), (signal.SIGINT, FEW, 60)],
     ids=["200 cells killed", "60 cells interrupted"],
 )
-def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, how, grid, cells):
+def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, monkeypatch, whole, how, grid, cells):
     store, out = tmp_path / "other", tmp_path / "out"
     process = started(grid, store, out)
     limit = time.monotonic() + 120
@@ -206,10 +215,11 @@ def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, how, grid, 
     assert process.returncode != 0 and cells // 3 <= stored_runs(store) < cells
     if how == signal.SIGINT:
         assert 0 < len(Results.load(out)) < cells
-    assert started(grid, store, out).wait(timeout=300) == 0
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(store))  # this process goes on where the other one ended
+    study(**grid, out=out)
     again = Results.load(out)
     assert len(again) == cells and not again.failed
-    assert exact(again) == exact(study(**grid))  # in this process, with another store
+    assert exact(again) == whole(grid)
 
 
 # ------------------------------------------------------------------------------------------------ Dask
@@ -243,7 +253,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.slow
-def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, monkeypatch, cluster):
+def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cluster):
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
@@ -253,9 +263,7 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, monkeypat
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
     assert stored_runs(tmp_path / "store") == 60  # what the workers computed was sent back into our own store
-    theirs = sorted(exact(Results(rows.values())), key=str)
-    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "third"))
-    assert theirs == sorted(exact(study(**FEW)), key=str)
+    assert sorted(exact(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
 
 
 @pytest.mark.slow
