@@ -125,20 +125,22 @@ def federate(
     cue: str = "tint",
     tint: float = 0.8,
 ) -> Federation:
-    """Share the training samples of `dataset` out among `clients`. The same arguments give the same Federation.
+    """Divide the training samples of `dataset` among `clients`. The same arguments give the same Federation.
 
     dataset:   a name, a path, a Dataset, or arrays (see `load`)
-    partition: one of PARTITIONS; by default `natural` where the data name their clients, else `dirichlet`
-    alpha:     how even the partition is, by default 0.1, smaller is more skewed; `classes`, `iid`, `natural` ignore it
-    clients:   M, by default 10, or as many as the data name;   classes_per_client: used by `classes` alone
-    size_sigma: lognormal client sizes on top of `dirichlet` and `client_dirichlet`: the standard deviation of log n_k
-    share:     part of the training samples that is used, drawn at random (of natural clients: of each one's)
-    minimum:   promised samples per client; by default 10, or half the mean size where that is less
-    repair:    "move": one draw, then the few samples needed are moved (always answers); "redraw": the papers' loop
-    indices:   M lists of sample indices, disjoint, none empty: your own partition, which is then `natural`
-    spurious:  clients whose training images get a cue tied to the label, of strength `tint`: the background's colour
-               (cue="tint") or a small figure (cue="shape"); the Federation's dataset is then a changed copy, its test
-               and public images as they were
+    partition: one of PARTITIONS. The default is `natural` if the data set names its clients, else `dirichlet`
+    alpha:     how even the partition is, by default 0.1. Smaller is more skewed. `classes`, `iid`, `natural` ignore it
+    clients:   M, by default 10, or as many as the data set names
+    classes_per_client: used only by `classes`
+    size_sigma: makes client sizes lognormal, with `dirichlet` and `client_dirichlet`: standard deviation of log n_k
+    share:     part of the training samples that is used, drawn at random (from each natural client)
+    minimum:   samples that every client gets at least; by default 10, or half the mean size if that is less
+    repair:    how clients get the minimum. "move": one draw, then a few samples are moved. This always works. "redraw":
+               draw again, as the papers do
+    indices:   your own partition: M lists of sample indices. None may be empty, and no index may be in two of them
+    spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It is the colour of the
+               background (cue="tint") or a small figure (cue="shape"). The Federation then has a changed copy of the
+               dataset, with the same test and public images
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 

@@ -21,8 +21,9 @@ __all__ = ["lab", "spec_of"]
 def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) -> Panel:
     """The panel of one method: its knobs as controls, its own views, and a few methods beside it.
 
-    method:   any registered one;   methods: those beside it (default: the lab's own choice)
-    options:  as for `playground`, and the method's knobs, plain (`rounds=100`) or qualified (`**{"fens.rounds": 100}`)
+    method:   the name of any registered method
+    methods:  the methods beside it; the default is the lab's own choice
+    options:  as for `playground`, and the method's knobs: `rounds=100`, or with its name `**{"fens.rounds": 100}`
 
     Raises UsageError for a name or value that no control takes.
     """

@@ -21,14 +21,15 @@ PLAYGROUND = LabSpec(
 def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
     """The playground panel.
 
-    methods:  ticked at the start
-    options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison; a dataset
-    in every way that `study.run` takes it), and any other setting of `study.run` (partition, lr, fens.rounds, …),
-    which then holds for every run; and
-    hide, fixed: for teachers: controls to leave out, and values that cannot be changed
-    inline:   work in the calling thread, for notebooks that do not show what threads do. Colab is such a notebook, and
-    the panel notices it by itself. Stop has no effect then
-    projector: True begins with larger controls and letters; the button "Larger" under the picture does the same
+    methods:  the methods that are ticked at the start
+    options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison). A dataset
+    can be given in every way that `study.run` takes. Any other setting of `study.run` (partition, lr, fens.rounds, …)
+    is then used in every run. There are a few more options:
+    hide:     for teachers: controls to leave out
+    fixed:    for teachers: values that cannot be changed
+    inline:   work in the calling thread. This is for notebooks that do not show what threads do, such as Colab, which
+    the panel notices by itself. Stop has no effect then
+    projector: True begins with larger controls and letters, as the button "Larger" under the picture
     job:      another source of events than `study.job`
 
     Raises UsageError for a name or value that no control takes.

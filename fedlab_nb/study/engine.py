@@ -44,17 +44,18 @@ def study(
     columns: Sequence[str] = (),
     **settings: Any,
 ) -> Results:
-    """Every cell of a grid, as `Results`.
+    """Run every cell of a grid, and return the `Results`.
 
-    methods:  names, a declared `Study`, or the path of a TOML file that declares one;   seeds: how many, or which
-    settings: any setting, recipe or method field; a list is an axis (`alpha=[0.05, 0.1]`, `rounds=[10, 50]`)
+    methods:  names, a declared `Study`, or the path of a TOML file that declares one
+    seeds:    how many, or which
+    settings: any setting, recipe or method field. A list makes an axis (`alpha=[0.05, 0.1]`, `rounds=[10, 50]`)
     out:      folder for results.csv, .json and .parquet, which grow as cells are finished
-    progress: a bar with the time left, on standard error; default: where that is a terminal
-    columns:  of results.csv, if not all
+    progress: whether a bar on standard error shows the time left; by default only on a terminal
+    columns:  the columns of results.csv; by default all
     workers, scheduler, client: processes on this machine, or a Dask cluster; see `cluster`
 
     Everything is checked before anything is computed. UsageError for a wrong study or a folder that cannot be written.
-    Interrupting (Ctrl-C) raises KeyboardInterrupt after what is done was written; the same call goes on.
+    Ctrl-C raises KeyboardInterrupt after the finished cells are written. The same call then goes on from there.
     """
     plan = declared(methods, seeds, settings)
     groups = plan.groups()

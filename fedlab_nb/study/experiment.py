@@ -361,6 +361,7 @@ def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     `rounds=100`).
 
     dataset: a name, a path, arrays (a mapping or tuple of x_train, y_train, x_test, y_test, …), a Dataset, or a
-    Federation, whose shards are then the clients;   indices: one list of sample indices a client, of any of the others
+    Federation, whose shards are then the clients
+    indices: one list of sample indices for each client. It cannot be used with a Federation
     """
     return compare([method], cache=cache, **settings)[0]

@@ -50,8 +50,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of experiments. `shared`: axes of all methods; `own`: axes of one method's fields, by method; each of them
-    is {name: values}."""
+    """A grid of experiments. `shared` has the axes of all methods, as {name: values}. `own` has the axes of single
+    methods' fields, as {method: {name: values}}."""
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]

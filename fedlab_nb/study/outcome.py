@@ -29,17 +29,19 @@ ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 class Outcome:
     """Result of one method on one federation.
 
-    `plan`: what was run; `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters) are its.
-    `accuracy`: 0–1 on the global test set. `accuracy_validation`: on images that no client trained on and no test uses,
-    for choices; `validation_on` says which ("held-out" parts of the clients, the "public" share with its labels, or ""
-    for none). `calibration`: NLL and reliability counts on the test set; `nll` (nats) and `ece` (0–1) are its, None for
-    scores that are no probabilities. `per_class [C]`. `per_client [M]`: what each client would see at home, the
-    class accuracies weighted by its own label mix. `history`: dicts with `phase`, `progress` (0–1 over the run),
-    `accuracy`, `bytes` (sent so far, both ways). `seconds`: wall time by phase ("live curve" and "evaluation" among
-    them) as it was measured when the work was done, also where it was remembered since (`cached`: the run;
-    `clients_cached`: its clients). `test_*`: the same at most 500 fixed test points for every method. `parameters`:
-    numbers in the model that predicts. `report`: what the
-    method leaves behind for pictures and lessons, of the type that it declares.
+    plan: what was run. It has `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters)
+    accuracy: 0–1 on the global test set
+    accuracy_validation: 0–1 on images for choices, which no client trained on and which are no test images
+    validation_on: which images these are: "held-out" parts of the clients, the "public" share with its labels, or ""
+    calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1). They are None for scores
+    that are not probabilities
+    per_class: accuracies `[C]`. per_client: accuracies `[M]`, those of the classes weighted by each client's label mix
+    history: dicts with `phase`, `progress` (0–1 over the run), `accuracy` and `bytes` (sent so far, both ways)
+    seconds: wall time of each phase, also "live curve" and "evaluation", measured when the work was done. A stored run
+    (`cached`) and stored clients (`clients_cached`) keep these times
+    test_*: the same fixed test points for every method, 500 at most
+    parameters: numbers in the model that predicts
+    report: what the method keeps for pictures and lessons, of the type that it declares
     """
 
     plan: Plan

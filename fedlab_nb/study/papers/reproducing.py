@@ -34,11 +34,11 @@ def reproduce(
     """Run a table of a paper, and show its published numbers beside ours.
 
     name:    "fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2" or "fedlpa:1"
-    dataset: at classroom scale the default is the digits, used for all columns of the table; one of the table's
-             own data sets is used for its own columns; a file or another name is used for all columns
-    scale:   "classroom"; "paper": the paper's set-up on its data sets, which takes a GPU and days; a number below 1:
-             that set-up on this share of the training samples
-    seeds:   how many, or which; default ten at classroom scale, else as many as the paper's (3)
+    dataset: one of the table's data sets, for its own columns. Any other name or file is used for all columns. At
+             classroom scale the default is the digits, for all columns
+    scale:   "classroom"; "paper" takes the paper's set-up and data sets (this needs a GPU and days); a number below 1
+             takes that set-up on this share of the training samples
+    seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
     stored:  show the results that came with the package; nothing is run
     workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
     overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
