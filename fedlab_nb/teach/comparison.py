@@ -119,7 +119,7 @@ def fens_bytes(clients: int, rounds: int = 50) -> Card:
     }
     total = sum(terms.values())
     lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms.items()]
-    return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} a client.")
+    return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} for each client.")
 
 
 def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:

@@ -114,8 +114,8 @@ class Traffic(View, name="traffic"):
     """Accuracy against numbers sent and against rounds, with FedAvg of the large and of the smallest model."""
 
     def work(self, state: PanelState) -> Steps:
-        """FedAvg of the server's model and of the clients' smallest one, as many rounds and about as many local steps
-        (one shot: 10 rounds of 2 epochs); all clients take part in every round.
+        """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
+        the same (in one shot: 10 rounds of 2 epochs). All clients take part in every round.
         """
         outcome, report = state.outcome, state.report
         total, epochs = outcome.options["rounds"], 2

@@ -47,7 +47,7 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
     layers, clients = len(data.isolated), len(data.isolated[0][0])
     own = range(1, layers + 1)
     with drawing() as (figure, ax):
-        dress(ax, title="What a linear probe reads off each layer", y="probe accuracy", grid="y", x=UPWARDS)
+        dress(ax, title="What a linear probe reads from each layer", y="probe accuracy", grid="y", x=UPWARDS)
         kinds = (("isolated (K = 1)", data.isolated, own, ACCENT, "o"), ("fused", data.fused, data.places, SECOND, "s"))
         for _, points, x, color, marker in kinds:
             for k in range(clients):

@@ -138,7 +138,7 @@ def _average(replay: Replay) -> str:
     up, own, average = data_size(replay.sent("classifiers")[0]), replay.head("own"), replay.head("average")
     if replay.options["head"] == "own":
         right = f": {own} of the test samples" if own else ""
-        return f"The classifiers go up ({up}); each keeps its own branch, and their logits are averaged{right}."
+        return f"The classifiers go up ({up}); each client keeps its own branch, and the logits are averaged{right}."
     right = f": the fused network is right for {average} of the test samples" if average else ""
     return f"The classifiers go up ({up}) and are averaged over the summed features of all branches{right}."
 
