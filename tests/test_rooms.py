@@ -5,8 +5,20 @@ import sys
 
 import pytest
 
-# What is imported, one after the other in one process, and what neither it nor those before it may bring along.
+# torch.optim imports the compiler at its first use, and takes a second or two for it; training does not.
+TRAINING = """import torch
+from fedlab_nb.models import build
+from fedlab_nb.training import Recipe, trained
+for optimizer in ("sgd", "adam"):
+    for backend in ("loop", "stacked"):
+        models = [build("mlp", (8,), 2) for _ in range(2)]
+        shards = [(torch.zeros(3, 8), torch.zeros(3, dtype=torch.long))] * 2
+        trained(models, shards, Recipe(epochs=1, optimizer=optimizer), seed=0, backend=backend)
+"""
+
+# What is imported or done, one after the other in one process, and what neither it nor those before it may bring along.
 HEAVY = {
+    TRAINING: ("torch._dynamo", "matplotlib", "ipywidgets", "IPython"),
     "from fedlab_nb.methods import METHODS; assert len(METHODS) > 20": (
         "matplotlib",
         "ipywidgets",
@@ -28,7 +40,7 @@ def loaded():
     return dict(zip(codes, map(set, map(str.split, done.stdout.splitlines())), strict=True))
 
 
-@pytest.mark.parametrize("code", HEAVY)
+@pytest.mark.parametrize("code", HEAVY, ids=["training", "methods", "study", "plots"])
 def test_an_import_stays_in_its_room(loaded, code):
     assert "fedlab_nb" in loaded[code] and not loaded[code] & set(HEAVY[code])
 

@@ -79,23 +79,3 @@ def test_clip_is_torchs(largest):
     torch.nn.utils.clip_grad_norm_(parameters, largest)
     clip(gradients, largest)
     assert close(gradients, [p.grad for p in parameters])
-
-
-def test_training_does_not_import_the_compiler():
-    """torch.optim does at its first use, and takes a second or two for it."""
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, torch\n"
-        "from fedlab_nb.models import build\n"
-        "from fedlab_nb.training import Recipe, trained\n"
-        "for optimizer in ('sgd', 'adam'):\n"
-        "    for backend in ('loop', 'stacked'):\n"
-        "        models = [build('mlp', (8,), 2) for _ in range(2)]\n"
-        "        shards = [(torch.zeros(3, 8), torch.zeros(3, dtype=torch.long))] * 2\n"
-        "        trained(models, shards, Recipe(epochs=1, optimizer=optimizer), seed=0, backend=backend)\n"
-        "print('torch._dynamo' in sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "False", done.stderr
