@@ -45,7 +45,7 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"secure": True}, "the total alone"), ({"features": "relu"}, "no image")]
+    ("change", "words"), [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")]
 )
 def test_what_cannot_be_shown_is_said(make, change, words):
     panel = make(**{f"afl.{name}": value for name, value in change.items()})
@@ -64,7 +64,7 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
         assert panel.error == "" and panel.status == "done", (name, panel.error[-400:])
     assert "AFL 9" in panel.show("skew").sentence and "FedAvg" in panel.show("skew").sentence
     text = sentence_of(panel, "budget")
-    assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Not promised" in text
+    assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Nothing is promised" in text
     panel.lab_views["budget"].epsilon.value = 10.0
     assert sentence_of(panel, "budget").startswith("At ε = 10")
     rows = panel.show("size").table

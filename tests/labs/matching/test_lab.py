@@ -43,7 +43,7 @@ def test_two_clients_after_a_run(ran):
     assert "OT-Fusion" in ran.set("barrier", rule="greedy").sentence
     assert "test accuracy" in ran.set("barrier", measure="accuracy").alt
     same = ran.set("barrier", a=1, b=1).sentence
-    assert "is 0.00 with the units as they stand and 0.00 after" in same
+    assert "is 0.00 with the units as they stand, and 0.00 after" in same
     assert "of 64 units" in sentence_of(ran, "partners", "")
     assert "of 32 units" in ran.set("partners", layer=1).sentence
     assert "activations" in ran.set("partners", rule="activations").alt
