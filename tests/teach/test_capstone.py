@@ -296,7 +296,7 @@ def test_an_unexpected_error_is_a_line_in_the_form(case, monkeypatch):
 def test_settings_as_they_are_typed():
     assert knobs_of(" rounds=20; lr = 0.1 ,") == {"rounds": "20", "lr": "0.1"} and knobs_of(" ") == {}
     for wrong in ("rounds", "=3", "rounds="):
-        with pytest.raises(UsageError, match="is no setting"):
+        with pytest.raises(UsageError, match="is not a setting"):
             knobs_of(wrong)
 
 

@@ -85,7 +85,9 @@ class FuseFL(Method):
             check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
         if len({shape[-1] for shape in shapes}) > 1:
             many = ", ".join(str(shape[-1][0]) for shape in shapes)
-            raise UsageError(f"FuseFL adds up the clients' last features, so they must be equally many, not {many}.")
+            raise UsageError(
+                f"FuseFL adds up the clients' last features, so each client must have the same number of them, not {many}."
+            )
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)

@@ -38,7 +38,7 @@ def test_before_a_run_each_view_says_what_to_do(make):
 def test_after_a_run_every_view_has_its_picture(ran):
     assert ran.status == "done" and ran.error == ""
     assert sentence_of(ran, "steps", MADE).startswith("Step ")
-    assert sentence_of(ran, "cue", MADE).startswith("Client 0 with the cue")
+    assert sentence_of(ran, "cue", MADE).startswith("Client 0 has the cue")
     assert "press the button" in sentence_of(ran, "halves", MADE)
     assert "Probes train on 1237 samples" in sentence_of(ran, "probes", MADE)
 
@@ -107,8 +107,8 @@ def test_sums_at_both_ends_of_every_control(make):
             ends = (control.min, control.max) if hasattr(control, "min") else (control.options[0], control.options[-1])
             for value in ends[::-1]:
                 control.value = value
-                assert "clients fused take" in panel.sentence and panel.error == ""
-    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("2 clients")
+                assert "The fused model of" in panel.sentence and panel.error == ""
+    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("The fused model of 2 clients")
     view.network.value = "paper"
     assert tuple(view.blocks.options) == (2, 4, 8)
     panel.controls.extras["model"].value = "cnn:12"
