@@ -86,7 +86,7 @@ class FuseFL(Method):
         if len({shape[-1] for shape in shapes}) > 1:
             many = ", ".join(str(shape[-1][0]) for shape in shapes)
             raise UsageError(
-                f"FuseFL adds up the clients' last features, so each client must have the same number of them, not {many}."
+                f"FuseFL adds up the clients' last features, so all need the same number of them, not {many}."
             )
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
