@@ -140,7 +140,7 @@ def test_triangle_comes_back():
 
 @pytest.mark.parametrize("wrong", [torch.zeros(5), torch.tensor(1.0)])
 def test_what_is_no_triangle_is_refused(wrong):
-    with pytest.raises(UsageError, match="no upper triangle"):
+    with pytest.raises(UsageError, match="not the upper triangle"):
         from_upper_triangle(wrong)
     with pytest.raises(UsageError, match="square matrix"):
         upper_triangle(wrong)

@@ -285,7 +285,7 @@ def test_what_does_not_fit_is_refused_before_any_work():
     cases = [
         (context(model="mlp"), {"blocks": 3}, "blocks is 3"),
         (context(model="cnn,resnet8", width=6), {}, "adaptor needs"),
-        (context(model="mlp,cnn", width=6), {"blocks": 1}, "equally"),
+        (context(model="mlp,cnn", width=6), {"blocks": 1}, "same number"),
     ]
     for ctx, options, message in cases:
         with pytest.raises(UsageError, match=message):
