@@ -6,13 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from traitlets.utils.importstring import import_item
 
 from fedlab_nb import jupyter
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.sockets import PromptConnection
 
 
 def test_a_checkout_opens_its_own_notebooks():
@@ -117,3 +122,17 @@ def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
         process.communicate(timeout=30)
     with pytest.raises(OSError):
         urlopen(address, timeout=5)
+
+
+def test_both_servers_send_small_messages_at_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(ZMQChannelsWebsocketConnection, "connect", lambda self: calls.append("connected"))
+
+    class Connection(PromptConnection):
+        websocket_handler = SimpleNamespace(set_nodelay=lambda value: calls.append(value))
+
+    Connection().connect()
+    assert calls == [True, "connected"]
+    for server in ("jupyterlab", "voila"):
+        [option] = [one for one in declared("servers.toml")[server] if "connection_class" in one]
+        assert import_item(option.split("=")[1]) is PromptConnection

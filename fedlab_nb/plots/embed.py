@@ -105,5 +105,7 @@ def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) ->
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # the page and the pictures that somebody looks at come first
     while (one := receive(sys.stdin.buffer)) is not None:
         send(sys.stdout.buffer, tsne(one))
