@@ -170,9 +170,9 @@ def test_target_for_one_is_the_soft_label(panel):
     text = repr(lesson.target_for_one(panel, sample=3, strength=0.5))
     vote = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
     q = soft_label(vote.labels, vote.diversity, 0.5)[3]
-    y, rho = int(vote.labels[3]), float(vote.mass[3])
-    assert f"y = “{y}”, ω_div = {rho:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
-    assert f"= {100 * 0.5 * rho / (1 + 0.5 * rho):.0f} %" in text
+    y, mass = int(vote.labels[3]), float(vote.mass[3])
+    assert f"y = “{y}”, ω_div = {mass:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
+    assert f"= {100 * 0.5 * mass / (1 + 0.5 * mass):.0f} %" in text
     assert "λ_div = 0.05: " in repr(lesson.target_for_one(panel))  # the run's
 
 

@@ -81,8 +81,8 @@ def test_f5_gradient_of_the_student(strength):
     vote = consensus(logits())
     student = logits(seed=1, m=1)[0].requires_grad_()
     ensemble_loss(student, vote.labels, vote.diversity, strength).sum().backward()
-    p, rho = student.detach().softmax(-1), vote.mass[:, None]
-    by_hand = (1 + strength * rho) * p - F.one_hot(vote.labels, N) - strength * vote.diversity
+    p, mass = student.detach().softmax(-1), vote.mass[:, None]
+    by_hand = (1 + strength * mass) * p - F.one_hot(vote.labels, N) - strength * vote.diversity
     torch.testing.assert_close(student.grad, by_hand)
 
 
@@ -114,19 +114,19 @@ def test_f7_below_one_the_dissenters_never_overrule():
 
 def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
     vote = consensus(logits())
-    rho = vote.mass
+    mass = vote.mass
     # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
-    student = (vote.diversity / rho[:, None]).log()
+    student = (vote.diversity / mass[:, None]).log()
     least = ensemble_loss(student, vote.labels, vote.diversity, 1.0) - F.cross_entropy(
         student, vote.labels, reduction="none"
     )
-    torch.testing.assert_close(least, torch.xlogy(rho, rho))
+    torch.testing.assert_close(least, torch.xlogy(mass, mass))
     assert (least < 0).any()
     others = logits(seed=3, m=1)[0]
     divergence = ensemble_loss(others, vote.labels, vote.diversity, 1.0) - ensemble_loss(
         others, vote.labels, vote.diversity, 0.0
     )
-    assert (divergence >= torch.xlogy(rho, rho) - 1e-12).all()
+    assert (divergence >= torch.xlogy(mass, mass) - 1e-12).all()
 
 
 def test_f9_everybody_can_dissent():
