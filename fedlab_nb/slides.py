@@ -144,7 +144,7 @@ def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
 
 def pictures_of(value: Any) -> list[Any]:
     """The pictures that a cell shows: of a panel, a snapshot, a sheet of several, or a picture itself."""
-    value = value._summary() if hasattr(value, "_summary") else getattr(value, "shown", value)
+    value = value.still() if hasattr(value, "still") else getattr(value, "shown", value)
     pictures = value.pictures.values() if isinstance(getattr(value, "pictures", None), Mapping) else [value]
     return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
 

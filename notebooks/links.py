@@ -51,8 +51,8 @@ def linked(text: str, lesson: str) -> str:
         if name not in rows or name in done or "=" in match[0]:
             return match[0]
         done.add(name)
-        said = meaning_of(rows[name], name, METHODS.get(lesson, ""))
-        meaning = (said[1] if said else rows[name].short).replace('"', "”")
+        known = meaning_of(rows[name], name, METHODS.get(lesson, ""))
+        meaning = (known[1] if known else rows[name].short).replace('"', "”")
         return f'[{match[0]}](notation.md#{rows[name].anchor} "{meaning}")'
 
     def between(text: str) -> str:

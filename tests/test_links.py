@@ -8,7 +8,7 @@ import pytest
 from fedlab_nb.symbols import find, symbols
 
 SOURCES = {path.name[:2]: path for path in sorted(links.FOLDER.glob("*.md")) if path.name[:2].isdigit()}
-FOUND = re.compile(r'\[[^\]\[]+\]\(notation\.md#([\w-]+) "([^"]+)"\)')
+LINK = re.compile(r'\[[^\]\[]+\]\(notation\.md#([\w-]+) "([^"]+)"\)')
 
 
 def test_every_first_use_has_its_link():
@@ -17,7 +17,7 @@ def test_every_first_use_has_its_link():
 
 @pytest.mark.parametrize("lesson", SOURCES)
 def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
-    entries = FOUND.findall(SOURCES[lesson].read_text(encoding="utf-8"))
+    entries = LINK.findall(SOURCES[lesson].read_text(encoding="utf-8"))
     anchors = [anchor for anchor, _ in entries]
     assert set(anchors) <= {row.anchor for row in symbols()} and len(set(anchors)) == len(anchors)
     assert entries or lesson == "13"
@@ -52,8 +52,8 @@ def test_a_letter_means_what_it_means_in_that_lesson():
 def test_a_symbol_means_the_same_in_all_lessons():
     meanings: dict[str, set[str]] = {}
     for source in SOURCES.values():
-        for anchor, said in FOUND.findall(source.read_text(encoding="utf-8")):
-            of = re.sub(r"^[A-Z][\w-]*: ", "", said)  # whose symbol it is, where another lesson speaks of it
+        for anchor, words in LINK.findall(source.read_text(encoding="utf-8")):
+            of = re.sub(r"^[A-Z][\w-]*: ", "", words)  # whose symbol it is, where another lesson speaks of it
             meanings.setdefault(anchor, set()).add(of.split(",")[0])
-    assert not {anchor: said for anchor, said in meanings.items() if len(said) > 1} and len(meanings) > 50
+    assert not {anchor: words for anchor, words in meanings.items() if len(words) > 1} and len(meanings) > 50
     assert len({row.base for row in symbols()}) == len(symbols()), "a letter has two rows"

@@ -7,7 +7,7 @@ from fedlab_nb.data.shapes import stamp_shape
 from fedlab_nb.data.tint import tint_background
 
 CUES = {"tint": tint_background, "shape": stamp_shape}
-SAID = {
+NOTES = {
     "tint": "The background of {count} training images is tinted by label (strength {strength:g}).",
     "shape": "{count} training images carry a small figure whose shape goes with the label (strength {strength:g}).",
 }

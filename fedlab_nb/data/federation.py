@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.cues import CUES, SAID
+from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.own_clients import owners
 from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, cut
@@ -261,5 +261,5 @@ def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: f
     x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **drawn)
     kind = ["tint"] if cue == "tint" else [cue, seed]
     digest = digest_of(dataset.digest, *kind, float(strength), np.sort(indices.numpy()).tobytes())
-    note = SAID[cue].format(count=len(indices), strength=strength)
+    note = NOTES[cue].format(count=len(indices), strength=strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())

@@ -28,7 +28,7 @@ class DatasetInfo:
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
 
 BUILT_IN = tuple(DATASETS)
-KEPT = 4  # datasets remembered; a large one takes gigabytes
+MOST = 4  # datasets that are remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
 _lock = threading.RLock()
 _added: dict[str, Dataset | Path] = {}  # by the name that they were given
@@ -54,7 +54,7 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     with _lock:
         if key not in _loaded:
             _loaded[key] = module.load(*arguments, **options)
-            while len(_loaded) > KEPT:
+            while len(_loaded) > MOST:
                 _loaded.popitem(last=False)
         _loaded.move_to_end(key)
         return _loaded[key]

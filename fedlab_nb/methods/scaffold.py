@@ -36,10 +36,10 @@ from .parts.iterative import ROUNDS, Iterative, epochs_knob
 from .parts.rounds import Rounds, State, difference, effective_steps
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
-SAID = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
+WORDS = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
 
 
-@register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **SAID)
+@register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **WORDS)
 class Scaffold(Iterative):
     """FedAvg, but local gradients are corrected towards the mean gradient of all clients."""
 

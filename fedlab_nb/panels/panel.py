@@ -201,13 +201,14 @@ class Panel(saved.Saved):
         """
         with self._guard:
             demand(self._state.federation is not None, "panel.no_data")
-            pictures = {**self._redraw.pictures(), "handout": self._summary()}
+            pictures = {**self._redraw.pictures(), "handout": self.still()}
             return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
 
     def __repr__(self) -> str:
-        return self._summary().sentence if self._state.federation is not None else "a panel without data"
+        return self.still().sentence if self._state.federation is not None else "a panel without data"
 
-    def _summary(self) -> Picture:
+    def still(self) -> Picture:
+        """One picture of the data and of all results, without controls."""
         with self._guard:
             without = self._state.federation is None
             return saved.without_data(self.controls.error.value) if without else summary(self._state)

@@ -17,7 +17,7 @@ from .worker import Worker
 
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 
-KEPT = "Run {run} has no result yet. This is the picture from before it."
+EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
 # Which parts of the state each view is drawn from. What a view has of its own (`OwnState`) it always depends on.
 LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass", "frame")
@@ -81,7 +81,7 @@ class Redraw:
         if not kind.is_ready(state):
             self._dirty.add(kind.name)
             if state.running and view.picture is not None and state.federation is not None:
-                view.describe(KEPT.format(run=state.number))
+                view.describe(EARLIER.format(run=state.number))
             elif words := kind.waiting if state.running else kind.empty:
                 view.say(words, kind.caption(state))
             return

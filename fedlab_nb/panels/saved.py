@@ -23,11 +23,12 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Saved(widgets.VBox):
-    """A widget that stays readable where no kernel runs; a subclass gives its picture, `_summary()`."""
+    """A widget that stays readable where no kernel runs; a subclass gives its picture, `still()`."""
 
     _stills: Sequence[Any] = ()  # handles of the pictures that were displayed beside the widget
 
-    def _summary(self) -> Picture:
+    def still(self) -> Picture:
+        """What is shown where no kernel runs, in lessons' snapshots and on slides."""
         raise NotImplementedError
 
     def _renew(self) -> None:
@@ -40,7 +41,7 @@ class Saved(widgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
-        picture, widget = self._summary(), super()._repr_mimebundle_(**kwargs) or {}
+        picture, widget = self.still(), super()._repr_mimebundle_(**kwargs) or {}
         data = {k: v for k, v in widget.items() if k == WIDGET}
         data |= {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": picture.sentence}
         return data, {"image/png": {"alt": picture.alt}}

@@ -133,7 +133,7 @@ class Snapshot:
     """
 
     def __init__(self, shown: Any, after: Any = ()) -> None:
-        self.shown = shown._summary() if hasattr(shown, "_summary") else shown
+        self.shown = shown.still() if hasattr(shown, "still") else shown
         self.after = after if isinstance(after, Sequence) else [after]
         if hasattr(shown, "controls") and not self.settled:
             shown.add_class("fl-covered").controls.run.on_click(lambda _: shown.remove_class("fl-covered"))

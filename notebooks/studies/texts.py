@@ -123,7 +123,7 @@ def rewrite(root: Path, studies: Mapping[str, Declared]) -> list[Path]:
 def complaints(root: Path, studies: Mapping[str, Declared]) -> list[str]:
     """One sentence for each text that disagrees with its study, and for each claim that does not hold or stands in no
     text."""
-    lines, said = [], set()
+    lines, marked = [], set()
     for path, text, new in changes(root, studies):
         if new != text:
             lines.append(f"{path.name}: a figure differs from its study; run python notebooks/quoted.py --texts")
@@ -134,7 +134,7 @@ def complaints(root: Path, studies: Mapping[str, Declared]) -> list[str]:
                 f"{path.name}: a line must not begin with a comment, or Markdown takes it for HTML: {match[0]}"
             )
         for match in CLAIM.finditer(text):
-            said.add((match["study"], match["claim"]))
+            marked.add((match["study"], match["claim"]))
             if match["study"] in studies and match["claim"] not in studies[match["study"]].claims:
                 lines.append(f"{path.name}: study {match['study']} declares no claim {match['claim']!r}")
     for study in studies.values():
@@ -143,6 +143,6 @@ def complaints(root: Path, studies: Mapping[str, Declared]) -> list[str]:
             verdict = study.judge(claim, rows)
             if verdict.holds is not True:
                 lines.append(f"{study.name}: {claim} ({study.claims[claim]}) does not hold: {verdict.words}")
-            if (study.name, claim) not in said:
+            if (study.name, claim) not in marked:
                 lines.append(f"{study.name}: no text marks the claim {claim} with <!--c {study.name}.{claim}-->")
     return lines

@@ -75,7 +75,7 @@ def test_a_picture_without_a_figure_is_folded_as_its_sentence(guess):
 
 def test_a_panel_is_shown_as_its_picture(bars, guess):
     class Panel:
-        def _summary(self):
+        def still(self):
             return bars
 
     assert "<details>" in html_of(Snapshot(Panel(), after=guess))

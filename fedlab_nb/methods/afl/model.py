@@ -17,7 +17,7 @@ from ..parts.posterior import inverse
 from ..results import Report
 from .sums import Sums, head, scores
 
-KEPT = 4_000_000  # numbers of the clients' sums that a report may hold
+MOST_NUMBERS = 4_000_000  # numbers of the clients' sums that a report may hold
 
 OWN_FITS = "Mean of the clients' own fits"
 
@@ -50,7 +50,7 @@ class AflReport(Report):
         moments = classes = None
         if not method.secure:
             numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
-            if numbers <= KEPT:
+            if numbers <= MOST_NUMBERS:
                 moments = torch.stack([upper_triangle(s.moments) for s in received]).cpu().numpy()
                 classes = torch.stack([s.classes for s in received]).cpu().numpy()
         return cls(

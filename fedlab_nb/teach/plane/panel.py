@@ -113,7 +113,8 @@ class PlanePanel(saved.Saved):
         if self.tables.value:
             self._table.value = theme.table(self.picture.table)
 
-    def _summary(self) -> Picture:
+    def still(self) -> Picture:
+        """The squares as they are now, in the size of a page."""
         with sized(handout(self.shown)):
             return picture(self.toy, self.shown)
 

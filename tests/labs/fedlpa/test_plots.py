@@ -27,7 +27,7 @@ def is_png(picture):
 
 
 # ------------------------------------------------------------------------------------------------------ the plane
-FOUND = TwoWeights(
+PAIR = TwoWeights(
     means=np.array([[1.0, 3.0], [3.0, 1.0]]),
     precisions=np.array([np.diag([9.0, 1.0]), np.diag([1.0, 9.0])]),
     average=np.array([2.0, 2.0]),
@@ -39,7 +39,7 @@ FOUND = TwoWeights(
 
 def test_plane_says_where_the_answers_lie_and_how_far_off():
     plane = Plane()
-    picture = plane.show(FOUND, "angle 90 degrees")
+    picture = plane.show(PAIR, "angle 90 degrees")
     assert is_png(picture) and "angle 90 degrees" in picture.alt and "client 2 at (3.00, 1.00)" in picture.alt
     assert picture.sentence == (
         "Both clients' data together give (1.20, 1.20). FedLPA lies at (1.20, 1.20), which is the same; the average at "
@@ -51,7 +51,7 @@ def test_plane_says_where_the_answers_lie_and_how_far_off():
     inner, outer = ellipses[3], ellipses[1]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
     assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
-    again = plane.show(dataclasses.replace(FOUND, aggregate=np.array([1.5, 1.2])), "x")
+    again = plane.show(dataclasses.replace(PAIR, aggregate=np.array([1.5, 1.2])), "x")
     assert again.figure is picture.figure and "FedLPA lies at (1.50, 1.20), 0.30 away" in again.sentence
     assert plane.bars["aggregate"].get_width() == pytest.approx(0.3) and is_png(again)
 

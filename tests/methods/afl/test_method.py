@@ -119,7 +119,7 @@ def test_what_cannot_be_forgotten_is_said():
 
 
 def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.afl.model.KEPT", 1000)
+    monkeypatch.setattr("fedlab_nb.methods.afl.model.MOST_NUMBERS", 1000)
     model, ctx = fitted(AFL())
     assert model.report.moments is None and model.report.weights is not None
     assert model.measured(*ctx.private.train(0)) is model.report
