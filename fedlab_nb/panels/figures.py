@@ -3,7 +3,7 @@ picture. From a `PanelState` to `plots`, with the slow part (t-SNE) remembered.
 """
 
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..plots.embed import POINTS, tsne_apart
 from ..plots.style import narrow
 from ..plots.words import data_size
 from .guess import reveal
-from .lab_view import LabView
+from .lab_view import ELSEWHERE, LabView
 from .record import Runs
 from .state import PanelState, caption, words
 from .stored import StoredResults
@@ -138,15 +138,15 @@ class Features(ResultView):
     def lacks(self, state: PanelState) -> bool:
         return bool(self._missing(state))
 
-    def prepare(self, state: PanelState) -> Iterator[None]:
+    def prepare(self, state: PanelState) -> Iterator[Any]:
         """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, by another process."""
-        missing = self._missing(state)
-        features = [s.features[:POINTS] for s in missing]
-        made = tsne_apart(features) if state.frame[0] else map(plots.tsne, features)
-        with closing(made) if state.frame[0] else nullcontext():
-            for s, points in zip(missing, made, strict=True):
-                self._map(s)["tsne"] = points
-                yield
+        missing, seen = self._missing(state), bool(state.frame[0])
+        with tsne_apart() if seen else nullcontext(plots.tsne) as tsne:
+            if seen:
+                yield ELSEWHERE
+            for s in missing:
+                self._map(s)["tsne"] = tsne(s.features[:POINTS])
+                yield None
 
 
 class Classes(ResultView):

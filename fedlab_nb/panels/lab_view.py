@@ -17,6 +17,7 @@ from ..plots import Picture
 from .state import PanelState, caption
 
 READY = ("always", "data", "live", "run")
+ELSEWHERE = object()  # what `prepare` yields once another process does its work
 
 
 class LabView:
@@ -44,7 +45,9 @@ class LabView:
         """Fit the view's own controls to `state` before it is drawn."""
 
     def prepare(self, state: PanelState) -> Any:
-        """Slow work on an outcome, done once in the worker; a generator lets Stop act. None: there is none."""
+        """Slow work on an outcome, done once in the worker; a generator lets Stop act, and once it
+        has yielded ELSEWHERE, other views are drawn meanwhile. None: there is none.
+        """
 
     def work(self, state: PanelState) -> Generator[tuple[int, int, str], None, Any]:
         """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""

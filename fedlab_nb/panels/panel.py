@@ -176,8 +176,8 @@ class Panel(saved.Saved):
 
     def stop(self) -> None:
         """Press Stop: the work ends at its next step, finished results stay. Without work nothing happens."""
-        if self._worker.stop() and self.status == "running":
-            self._status.phase("Stopping …")
+        if self._worker.stop():
+            self._status.stopping(self._guard)
 
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""

@@ -5,12 +5,15 @@ looked at; slow pictures are prepared in the background.
 import inspect
 import time
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from ..plots import Picture
-from ..plots.style import sized
+from ..plots.style import UnwantedError, sized, wanted
+from .ahead import Ahead
 from .figures import COMMON
+from .lab_view import ELSEWHERE
 from .state import PanelState
 from .views import View, Views
 from .worker import Worker
@@ -46,6 +49,7 @@ class Redraw:
         self.adapting = False  # a view fits its own controls just now, so that nobody redraws for it
         self._dirty = set(views.views)
         self._drawn, self._cost = 0.0, 0.0
+        self._ahead = Ahead(views, worker.lock, self._dirty, self._unseen)
 
     def update(self, state: PanelState) -> None:
         """Go over to a state; nothing is drawn yet."""
@@ -65,10 +69,15 @@ class Redraw:
         for name in self._views.views.keys() - self._dirty:
             self._views[name].describe(self._views[name].kind.caption(self.state))
         name = self.state.view
+        self._ahead.take(name)
         if name in self._dirty:
             start = time.monotonic()
             self._dirty.discard(name)
-            self._paint(self._views[name])
+            try:
+                with wanted(lambda: not self._worker.stopping):
+                    self._paint(self._views[name])
+            except UnwantedError:
+                self._dirty.add(name)
             self._views.show_table()
             self._drawn = time.monotonic()
             self._cost = self._drawn - start
@@ -89,16 +98,32 @@ class Redraw:
         if lacks and not kind.preview:
             view.say("Computing …", kind.caption(state))
         else:
-            self.adapting = True
-            try:
-                kind.adapt(state)
-            finally:
-                self.adapting = False
+            self._adapt(view, state)
             with sized(self._views.inches):
                 view.show(kind.draw(state), kind.caption(state))
         if lacks:
             self._dirty.add(kind.name)
             self._prepare(view, state)
+
+    def _adapt(self, view: View, state: PanelState) -> None:
+        self.adapting = True
+        try:
+            view.kind.adapt(state)
+        finally:
+            self.adapting = False
+
+    def _unseen(self, name: str) -> PanelState | None:
+        """The state of a view that nobody looks at and that can be drawn at once, but is out of date."""
+        view, state = self._views[name], self.state.of(name)
+        if (
+            name not in self._dirty
+            or name == self.state.view
+            or not view.kind.is_ready(state)
+            or view.kind.lacks(state)
+        ):
+            return None
+        self._adapt(view, state)
+        return state
 
     def _prepare(self, view: View, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
@@ -109,7 +134,7 @@ class Redraw:
 
         def steps() -> Generator[None, None, None]:
             made = view.kind.prepare(state)
-            results.append((yield from made) if inspect.isgenerator(made) else made)
+            results.append((yield from self._beside(made)) if inspect.isgenerator(made) else made)
             yield
 
         def ended(how: str, error: Exception | None) -> None:
@@ -123,6 +148,18 @@ class Redraw:
                 self._prepared(view.kind.name, state.anchor, results[0])
 
         self._worker.start(steps, lambda event: None, ended)
+
+    def _beside(self, made: Generator[Any, None, Any]) -> Generator[None, None, Any]:
+        """Go on with a view's slow work; while another process does it (the work yields ELSEWHERE), draw ahead."""
+        with closing(made):
+            while True:
+                try:
+                    step = next(made)
+                except StopIteration as end:
+                    return end.value
+                if step is ELSEWHERE:
+                    yield from self._ahead.draw()
+                yield
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""

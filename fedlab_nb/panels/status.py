@@ -4,6 +4,7 @@ import functools
 import time
 import traceback
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 from ..plots.words import plural
@@ -64,6 +65,15 @@ class Status:
         self.progress(0)
         self.set("running")
         self.phase(words)
+
+    def stopping(self, lock: RLock) -> None:
+        """Stop was pressed. Who has the lock is drawing, and gives that up: then the end itself follows at once."""
+        if lock.acquire(blocking=False):
+            try:
+                if self.running:
+                    self.phase("Stopping …")
+            finally:
+                lock.release()
 
     def end(self, how: str, error: Exception | None, words: str = "") -> None:
         """A job is over: `how` is "done", "stopped" or "error"."""

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from ..plots import Picture
 from ..plots.moving import motion_of, moved, moves_of
 from ..plots.style import SIZE, current_size
-from ..plots.vector import drawn
+from ..plots.vector import Drawn, drawn
 from .frame import Frame
 from .lab_view import LabView
 from .theme import PICTURE_HEIGHT, made, named, offer, paragraph, show_only, table
@@ -51,8 +51,10 @@ class View:
         self._prints: dict[str, Any] = {}  # what each part shows that moves
         self._moving = self.due = False  # since then something has moved; and it rests
 
-    def show(self, picture: Picture, caption: str) -> None:
-        """Show a picture: in a browser only what has moved, if that is all that is new, and the whole when it rests."""
+    def show(self, picture: Picture, caption: str, ready: Drawn | None = None) -> None:
+        """Show a picture: in a browser only what has moved, if that is all that is new, and the whole when it rests.
+        `ready`: its SVG, where that is made already.
+        """
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
@@ -65,7 +67,11 @@ class View:
             self._moving = of.pose is None
         else:
             self._drawn = key
-            self._whole()
+            try:
+                self._whole(ready)
+            except Exception:
+                self._drawn = None
+                raise
 
     def let_rest(self, call: Callable) -> None:
         """The browser says that nothing moves any more: `call()`, which draws, if the whole is to be drawn."""
@@ -78,14 +84,14 @@ class View:
         if self.due and self.picture is not None:
             self._whole()
 
-    def _whole(self) -> None:
+    def _whole(self, ready: Drawn | None = None) -> None:
         picture, self._moving, self.due = self.picture, False, False
         value, marks, motion = WORDS.format(table(picture.table)), {}, {}
         of = moves_of(picture.figure)
         posed = of.pose if of and self._drawn else None
         if picture.figure is not None:
             with posed() if posed else nullcontext():
-                drawing = drawn(picture.figure)
+                drawing = ready or drawn(picture.figure)
                 value, marks = drawing.svg, drawing.marks
                 if of and self._drawn and self.frame.moves_itself:
                     motion = motion_of(picture.figure)

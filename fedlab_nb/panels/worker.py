@@ -42,6 +42,12 @@ class Worker:
     def busy(self) -> bool:
         return self._job is not None
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the present job was asked to stop, and has not yet ended."""
+        job = self._job
+        return job is not None and job.stopped.is_set()
+
     def start(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
         """Begin a new job; an older one is told to stop and no longer heard."""
         job = Job(make, on_event, on_end)
@@ -58,11 +64,11 @@ class Worker:
 
     def stop(self) -> bool:
         """Ask the present job to stop at its next step; False if there is none. `on_end("stopped", None)` follows."""
-        with self.lock:
-            if self._job is None:
-                return False
-            self._job.stopped.set()
-            return True
+        job = self._job  # without the lock: Stop does not wait for a drawing
+        if job is None:
+            return False
+        job.stopped.set()
+        return True
 
     def abandon(self) -> None:
         """Stop the present job and hear no more of it."""

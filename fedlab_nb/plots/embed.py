@@ -7,7 +7,8 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO
 
 import numpy as np
@@ -42,31 +43,33 @@ def tsne(features: np.ndarray) -> np.ndarray:
         return TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1).fit_transform(x)
 
 
-def tsne_apart(features: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """`tsne` of each, in a process of its own: meanwhile this one can draw at full speed. Where no process can be had,
-    they are made here.
+@contextmanager
+def tsne_apart() -> Iterator[Callable[[np.ndarray], np.ndarray]]:
+    """A `tsne` that works in a process of its own, started at once: meanwhile this one can draw at full speed. Where no
+    process can be had, the maps are made here.
     """
-    process = None
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        for x in features:
-            try:
-                send(process.stdin, x)
-                made = receive(process.stdout)
-            except OSError:
-                made = None
-            yield tsne(x) if made is None else made
     except OSError:
-        if process is not None:
-            raise
-        yield from map(tsne, features)
+        yield tsne
+        return
+
+    def apart(x: np.ndarray) -> np.ndarray:
+        try:
+            send(process.stdin, x)
+            made = receive(process.stdout)
+        except OSError:
+            made = None
+        return tsne(x) if made is None else made
+
+    try:
+        yield apart
     finally:
-        if process is not None:
-            process.kill()
-            process.communicate()
+        process.kill()
+        process.communicate()
 
 
 def send(pipe: IO[bytes], x: np.ndarray) -> None:
@@ -107,5 +110,7 @@ def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) ->
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # the page and the pictures that somebody looks at come first
+    import sklearn.manifold  # noqa: F401 - a second of work that need not wait for the first table
+
     while (one := receive(sys.stdin.buffer)) is not None:
         send(sys.stdout.buffer, tsne(one))
