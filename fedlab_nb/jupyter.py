@@ -16,6 +16,7 @@ import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
@@ -78,11 +79,23 @@ def serve(
 
 def server_command(port: int, browser: bool = False) -> list[str]:
     """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
-    about = {"port": port, "browser": browser, "first": FIRST}
-    options = [option.format(**about) for option in declared("servers.toml")["jupyterlab"]]
+    options = options_of("jupyterlab", port=port, browser=browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
     return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def options_of(server: str, **about: Any) -> list[str]:
+    """The options of a server in `servers.toml`; without the class of `sockets.py` where it does not fit this Jupyter,
+    or where kernels run elsewhere, which have a connection of their own."""
+    options = [option.format(**about) for option in declared("servers.toml")[server]]
+    try:
+        import fedlab_nb.sockets  # noqa: F401
+
+        fits = "JUPYTER_GATEWAY_URL" not in os.environ
+    except ImportError:
+        fits = False
+    return [option for option in options if fits or "fedlab_nb.sockets" not in option]
 
 
 def server_environment(token: str, *more: str) -> dict[str, str]:

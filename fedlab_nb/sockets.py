@@ -2,7 +2,8 @@
 
 A kernel answers with several small messages. By default TCP holds a small one back until the page has confirmed the one
 before it, and a browser confirms after up to 40 ms: a picture that follows a slider would wait that long. Tornado calls
-it Nagle's algorithm and delayed ACKs (`WebSocketHandler.set_nodelay`). `servers.toml` names this class to both servers.
+it Nagle's algorithm and delayed ACKs (`WebSocketHandler.set_nodelay`). `servers.toml` names this class to both servers,
+and `jupyter.options_of` leaves it out where this file cannot be imported.
 """
 
 from typing import Any
@@ -14,5 +15,8 @@ class PromptConnection(ZMQChannelsWebsocketConnection):
     """The usual connection of a page to its kernel, without the wait."""
 
     def connect(self) -> Any:
-        self.websocket_handler.set_nodelay(True)
+        try:
+            self.websocket_handler.set_nodelay(True)
+        except Exception as error:  # of another version of tornado: pages are slower then, but they work
+            self.log.warning("Small messages are not sent at once: %r", error)
         return super().connect()

@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .declared import declared
 from .errors import RunError, choose
-from .jupyter import free_port, has_browser, serve, server_environment
+from .jupyter import free_port, has_browser, options_of, serve, server_environment
 
 THEMES = ("light", "dark")
 PLAYGROUND = "playground"
@@ -75,8 +74,7 @@ def notebook(code: str) -> dict[str, Any]:
 
 def server_command(page: Path, port: int, theme: str) -> list[str]:
     """The command line of Voilà; the token is in `environment`, because arguments can be read by every user."""
-    options = [option.format(port=port, theme=theme) for option in declared("servers.toml")["voila"]]
-    return [sys.executable, "-m", "voila", str(page), *options]
+    return [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
 
 
 def environment(token: str) -> dict[str, str]:

@@ -133,6 +133,19 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
 
     Connection().connect()
     assert calls == [True, "connected"]
+    Connection.websocket_handler = SimpleNamespace()  # of a tornado that cannot
+    Connection().connect()
+    assert calls[2:] == ["connected"]
     for server in ("jupyterlab", "voila"):
         [option] = [one for one in declared("servers.toml")[server] if "connection_class" in one]
         assert import_item(option.split("=")[1]) is PromptConnection
+
+
+def test_a_server_that_does_not_fit_runs_without_our_connection(monkeypatch):
+    assert len(jupyter.options_of("voila", port=1, theme="light")) == len(declared("servers.toml")["voila"])
+    monkeypatch.setenv("JUPYTER_GATEWAY_URL", "http://kernels.example")
+    assert not any("sockets" in option for option in jupyter.server_command(1234))
+    monkeypatch.delenv("JUPYTER_GATEWAY_URL")
+    monkeypatch.setitem(sys.modules, "fedlab_nb.sockets", None)
+    assert not any("sockets" in option for option in jupyter.server_command(1234))
+    assert "--Voila.ip=127.0.0.1" in jupyter.options_of("voila", port=1, theme="light")
