@@ -60,6 +60,20 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
     raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
 
 
+def several(what: str, names: object) -> list[str]:
+    """`names` as a list without repetitions; UsageError unless it is one name or names in a list.
+
+    >>> several("methods", "fens"), several("methods", ("fens", "local", "fens"))
+    (['fens'], ['fens', 'local'])
+    """
+    if isinstance(names, str):
+        return [names]
+    listed = list(names) if isinstance(names, Iterable) else [names]
+    if any(not isinstance(name, str) for name in listed):
+        raise UsageError(f'{what} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].')
+    return list(dict.fromkeys(listed))
+
+
 def parsed(value: object) -> object:
     """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number`
     to judge."""

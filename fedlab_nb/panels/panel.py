@@ -16,7 +16,7 @@ import ipywidgets as widgets
 
 from .. import study
 from ..data import plain
-from ..errors import choose, demand
+from ..errors import choose, demand, several
 from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
@@ -73,7 +73,7 @@ class Panel(saved.Saved):
         self._redraw = Redraw(
             self.views, self._worker, prepared=self._prepared, failed=self._status.fail, mapping=self._mapping
         )
-        beside = spec.companions if methods is None else methods
+        beside = spec.companions if methods is None else several("methods", methods)
         self.controls.methods.value = [name for name in beside if name != spec.method]
         settings, fixed = {**spec.settings, **plain(settings)}, plain(fixed or {})
         self._extra = {name: value for name, value in settings.items() if not self.controls.takes(name)}

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..data import Federation, federate, load, with_public
-from ..errors import FedlabError, RunError, parsed, sentence, whole
+from ..errors import FedlabError, RunError, UsageError, parsed, sentence, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.results import ClientsAlone, Report, typed
@@ -317,7 +317,7 @@ def job(
     several seeds take less time than as many single runs. The results equal those of single runs, except for rounding.
     The time of each seed is its share of the whole time.
     """
-    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+    names = several("methods", methods)
     if names == ["all"]:
         names = list(METHODS)
     base = Settings.make(**settings)
@@ -364,4 +364,6 @@ def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     Federation, whose shards are then the clients
     indices: one list of sample indices for each client. It cannot be used with a Federation
     """
-    return compare([method], cache=cache, **settings)[0]
+    if not isinstance(method, str):
+        raise UsageError(sentence("study.one_method", method=method))
+    return compare(method, cache=cache, **settings)[0]

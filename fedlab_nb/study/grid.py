@@ -28,7 +28,7 @@ from typing import Any
 
 from ..data import plain
 from ..declared import parse
-from ..errors import UsageError, choose, demand, parsed, whole
+from ..errors import UsageError, choose, demand, parsed, several, whole
 from ..methods import METHODS
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
 
@@ -62,7 +62,7 @@ class Study:
     def declare(cls, methods: str | Sequence[str], *, seeds: int | Sequence[int] = 1, **settings: Any) -> Study:
         """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
         empty axis, and for a grid of more than a million cells."""
-        names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+        names = several("methods", methods)
         names = list(METHODS) if names == ["all"] else names
         demand(names, "study.methods")
         settings = plain(settings)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS
@@ -98,6 +99,24 @@ def test_mixed_architectures():
     assert out.parameters == 2 * (6570 + parameter_count(build("cnn", (1, 8, 8), 10)))
     with pytest.raises(UsageError, match="needs the same architecture at every client"):
         run("fedavg", model="mlp,cnn", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("run", "methods", "words"),
+    [
+        (fl.run, ["local"], "run takes one method's name, but got ['local']; for several use fl.compare."),
+        (fl.run, 5, "run takes one method's name, but got 5"),
+        (fl.compare, None, "methods is None, but it must be a name or a list of names"),
+        (fl.compare, [["local"]], "methods is [['local']], but it must be a name or a list of names"),
+        (fl.compare, [], "No method was chosen; choose at least one of: local,"),
+        (fl.study.Study.declare, 7, "methods is 7, but it must be a name or a list of names"),
+        (lambda methods: fl.playground(methods=methods), 3, "methods is 3, but it must be a name or a list of names"),
+    ],
+)
+def test_methods_are_a_name_or_names(run, methods, words):
+    with pytest.raises(UsageError) as caught:
+        run(methods)
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
