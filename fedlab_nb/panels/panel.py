@@ -51,7 +51,7 @@ class Panel(saved.Saved):
     ) -> None:
         self._guard, self._job, self._adjusting = RLock(), job or study.job, False
         inline = "google.colab" in sys.modules if inline is None else inline
-        self._worker = Worker(self._guard, inline=inline, on_warning=self._warn)
+        self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec = spec
         self._state = PanelState(method=spec.method, shows_stored="stored" not in hide)
         self.controls = Controls(spec)
@@ -393,7 +393,3 @@ class Panel(saved.Saved):
         """The status as a CSS class, so that a browser can wait for it."""
         self.remove_class(f"fl-status-{before}")
         self.add_class(f"fl-status-{status}")
-
-    def _warn(self, text: str) -> None:
-        with self._guard:
-            self._status.warn(text)

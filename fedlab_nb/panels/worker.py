@@ -30,7 +30,7 @@ class Worker:
     """Runs one job at a time. `lock` is held while a job's callbacks run, so they and the panel's own never interleave.
 
     on_event(event) is called for each event; on_end(how, error) once, with how = "done", "stopped" or "error";
-    on_warning(text) for each warning that the job raises.
+    on_warning(text) for each warning that the job raises, at its next step: whoever warns may hold a lock of his own.
     """
 
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
@@ -91,28 +91,35 @@ class Worker:
 
     def _run(self, job: Job) -> None:
         _catch_warnings()
-        _local.sink = self.on_warning
-        how, error = "done", None
+        warned: list[str] = []
+        _local.sink = warned.append
+        how, error = "stopped", None  # what an interrupted cell ends with, where the work is inline
         try:
             with closing(job.make()) as steps:
                 for event in steps:
                     stopping = job.stopped.is_set()
                     if not stopping or getattr(event, "outcome", None) is not None:  # a finished result is kept
                         with self.lock:
+                            self._pass_on(warned)
                             if self._job is job:
                                 job.on_event(event)
                     if stopping:
                         break
-            if job.stopped.is_set():
-                how = "stopped"
+            how = "stopped" if job.stopped.is_set() else "done"
         except Exception as caught:
             how, error = "error", caught
         finally:
             _local.sink = None
-        with self.lock:
-            if self._job is job:
-                self._job = None
-                job.on_end(how, error)
+            with self.lock:
+                self._pass_on(warned)
+                if self._job is job:
+                    self._job = None
+                    job.on_end(how, error)
+
+    def _pass_on(self, warned: list[str]) -> None:
+        for text in warned:
+            self.on_warning(text)
+        warned.clear()
 
 
 def _catch_warnings() -> None:

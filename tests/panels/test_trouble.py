@@ -2,9 +2,11 @@
 
 import threading
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels.status import time_left
@@ -252,6 +254,40 @@ def test_interrupting_the_wait_stops_the_run(make, job, monkeypatch):
     monkeypatch.undo()
     job.gate.set()
     assert panel.wait(10) and panel.status == "stopped"
+
+
+def test_interrupting_an_inline_run_stops_it(make, job, monkeypatch):
+    def interrupted(*_):
+        yield from ()
+        raise KeyboardInterrupt
+
+    panel = make(inline=True)
+    monkeypatch.setattr(job, "_events", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        panel.run()
+    assert panel.status == "stopped" and not panel.controls.run.disabled
+
+
+def test_who_warns_does_not_wait_for_the_panel():
+    lock, other, warned = threading.RLock(), threading.Lock(), []
+    begun = threading.Event()
+
+    def job():
+        with other:
+            begun.set()
+            warnings.warn("This took long.", UserWarning, stacklevel=1)
+        yield
+
+    def warn(text):
+        with lock:
+            warned.append(text)
+
+    worker = Worker(lock, inline=False, on_warning=warn)
+    with lock:
+        worker.start(job, lambda event: None, lambda how, error: None)
+        assert begun.wait(10) and other.acquire(timeout=10)
+        other.release()
+    assert worker.wait(10) and warned == ["This took long."]
 
 
 def test_worker_waits_no_longer_than_told():
