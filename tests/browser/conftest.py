@@ -13,7 +13,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from lab_steps import end_kernels
+from lab_steps import PATIENCE, end_kernels
 
 from fedlab_nb.jupyter import free_port, server_command, server_environment, wait_for
 
@@ -104,8 +104,9 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="session")
 def browser(chromium: str):
     """One headless browser for all scenarios."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
@@ -114,9 +115,9 @@ def browser(chromium: str):
 
 @pytest.fixture
 def page(browser, lab: str):
-    """A fresh window; what the scenario waits for has 60 seconds."""
+    """A fresh window; what the scenario waits for has two minutes."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.token = TOKEN
     yield page

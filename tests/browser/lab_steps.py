@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page
+from contextlib import suppress
+
+from playwright.sync_api import Locator, Page, TimeoutError
+
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+PATIENCE = 120_000  # milliseconds that a scenario waits for a state; only a busy machine needs more than a few thousand
+# The pictures that are seen fill their frames. A panel draws once more when it knows how large its frames are.
+FILLED = """() => {
+  const frames = [...document.querySelectorAll('.fl-root.fl-live .fl-frame')].filter((one) => one.checkVisibility());
+  const fills = (frame) => {
+    const box = frame.querySelector('.fl-picture')?.shadowRoot?.querySelector('svg')?.viewBox.baseVal;
+    return box && Math.abs(frame.clientWidth / frame.clientHeight - box.width / box.height) < 0.02;
+  };
+  return frames.length > 0 && frames.every(fills);
+}"""
+# For half a second nothing has changed on the page's first panel, nor in its pictures.
+QUIET = """() => new Promise((done) => {
+  const panel = document.querySelector('.fl-root.fl-live');
+  let last = performance.now();
+  const watch = new MutationObserver(() => { last = performance.now(); });
+  const what = { subtree: true, childList: true, attributes: true, characterData: true };
+  watch.observe(panel, what);
+  for (const picture of panel.querySelectorAll('.fl-picture')) watch.observe(picture.shadowRoot, what);
+  const look = () => {
+    if (performance.now() - last < 500) return setTimeout(look, 50);
+    watch.disconnect();
+    return done(true);
+  };
+  look();
+})"""
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
@@ -12,10 +41,26 @@ def open_notebook(page: Page, address: str, name: str) -> None:
 
 
 def run_all(page: Page) -> None:
-    """Wait for the kernel, then Run > Run All Cells."""
+    """Wait for the kernel, then Run > Run All Cells; once more if the menu closes, because the page still loads."""
     page.locator(".jp-StatusBar-TextItem", has_text="| Idle").wait_for()
-    page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    for _ in range(3):
+        page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
+        with suppress(TimeoutError):
+            return page.get_by_role("menuitem", name="Run All Cells", exact=True).click(timeout=20_000)
+        page.keyboard.press("Escape")
+    raise AssertionError("the menu Run does not stay open")
+
+
+def prompt(page: Page, cell: int) -> Locator:
+    """What stands before a code cell: "[*]:" while it waits or runs, then its number."""
+    return page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputArea-prompt")
+
+
+def save(page: Page) -> None:
+    """Ctrl+S, until the notebook is written."""
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url):
+        page.keyboard.press("ControlOrMeta+s")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
 
 
 def end_kernels(page: Page, address: str) -> None:
@@ -40,13 +85,42 @@ def show(page: Page, view: str) -> None:
 
 
 def choose_tab(tabs: Locator, title: str) -> None:
-    """Choose a tab in its line, or in the menu of those that have no room there."""
-    button = tabs.locator("button").get_by_text(title, exact=True)
-    button.click() if button.is_visible() else tabs.locator(".fl-more-tabs").select_option(label=title)
+    """Choose a tab in its line, or in the menu of those that have no room there. Which of the two may change between
+    the look and the click, because the line is arranged anew in the next frame: then once more."""
+    button, menu = tabs.locator("button").get_by_text(title, exact=True), tabs.locator(".fl-more-tabs")
+    for _ in range(10):
+        with suppress(TimeoutError):
+            if button.is_visible():
+                return button.click(timeout=5000)
+            menu.select_option(label=title, timeout=5000)
+            return None
+    raise AssertionError(f"neither the line of tabs nor its menu has {title!r}")
+
+
+def settled(page: Page) -> None:
+    """Until the panel's picture has the size of its frame, so that it is not drawn anew by itself."""
+    page.wait_for_function(FILLED)
+
+
+def rest(page: Page) -> None:
+    """Until the first panel's picture fills its frame and nothing on the panel changes any more."""
+    settled(page)
+    page.wait_for_function(QUIET)
+
+
+def grab(page: Page, handle: Locator) -> tuple[float, float]:
+    """Press the mouse on a slider's handle, once it stands still and nothing lies over it; returns where."""
+    handle.hover()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    return x, y
 
 
 def tab_to(page: Page, css: str, most: int = 150) -> None:
     """Press Tab until the element that matches `css` has the focus."""
+    page.locator(css).wait_for()
     for _ in range(most):
         if page.evaluate("css => document.activeElement.matches(css)", css):
             return

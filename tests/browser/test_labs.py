@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import pytest
 from lab_steps import choose_tab, open_notebook, run_all
+from playwright.sync_api import expect
 
 from fedlab_nb.labs import spec_of
 from fedlab_nb.panels.comparing import COMPARE
@@ -50,7 +53,7 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             choose_tab(panel.locator(".fl-main > .fl-tabs"), title)
             shown = panel.locator(f".fl-view-{view}:visible")
             shown.locator(".fl-frame svg, .fl-frame table").first.wait_for()
-            assert shown.locator(".fl-sentence").inner_text().strip(), (name, view)
+            expect(shown.locator(".fl-sentence"), f"{name}, {view}").to_have_text(re.compile(r"\S"))
             assert panel.evaluate(CUT_OFF) == [], (name, view)
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0

@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 from lab_steps import open_notebook, run_all
+from playwright.sync_api import expect
 
 LINK = '[$\\lambda_{damp}$](notation.md#lambda_damp "damping, added to the diagonals of the factors")'
 
@@ -25,8 +26,10 @@ def test_a_symbol_says_what_it_means_and_the_table_can_be_filtered(page, lab, co
     box = page.locator(".jp-OutputArea input[type=search]")
     box.wait_for()
     rows = page.locator(".jp-OutputArea tbody tr:not([hidden])")
-    assert rows.count() > 50
+    expect(rows.nth(50)).to_be_attached()
     box.fill("damping")
     page.wait_for_function("n => document.querySelectorAll('tbody tr:not([hidden])').length < n", arg=10)
-    assert 0 < rows.count() < 10 and "λ" in rows.first.inner_text() + rows.last.inner_text()
-    rows.first.locator("mjx-container").first.wait_for()
+    assert 0 < rows.count() < 10
+    for row in (rows.first, rows.last):
+        row.locator("mjx-container").first.wait_for()  # its formulas are set by and by
+    assert "λ" in rows.first.inner_text() + rows.last.inner_text()

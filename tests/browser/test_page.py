@@ -1,6 +1,7 @@
 """The page without Python in a real browser, as a file and offline: sliders, words, hover, keys, themes, sizes."""
 
 import pytest
+from lab_steps import PATIENCE, TWO_FRAMES
 
 from fedlab_nb import page as static
 from fedlab_nb.methods import METHODS
@@ -29,13 +30,14 @@ def opened(browser, address):
     def open_page(size=(1280, 720), **options):
         width, height = size
         context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("requestfailed", lambda request: troubles.append(request.url))
         page.goto(address)
+        page.evaluate(TWO_FRAMES)  # in the first one the pictures get their size
         return page
 
     yield open_page
@@ -80,7 +82,8 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened, siz
 def test_a_bar_is_as_long_as_its_number_says(opened, size):
     page = opened(size, reduced_motion="reduce")
     page.locator("#alpha").press("Home")
-    long = {m: float(page.locator(f"#bars [data-m={m}] .bar").get_attribute("width")) for m in METHODS}
+    bars = "all => all.map(m => [m.dataset.m, Number(m.querySelector('.bar').getAttribute('width'))])"
+    long = dict(page.locator("#bars .m").evaluate_all(bars))  # in one look
     full = long["centralized"] / band(stored("centralized", 0.01)).mean
     assert long == pytest.approx({m: full * band(stored(m, 0.01)).mean for m in METHODS}, abs=0.5)
     tops = page.locator("#bars .m").evaluate_all("all => all.map(m => [m.getBoundingClientRect().top, m.dataset.m])")
@@ -159,6 +162,7 @@ def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
     """At every stored setting: texts stay inside the window, and the names in one picture keep apart."""
     page = opened((width, 900), reduced_motion="reduce")
     page.evaluate("document.querySelector('#choice').open = true")
+    page.evaluate(TWO_FRAMES)  # it may change the pictures' size
     collisions = page.evaluate(
         """() => {
             const bad = [];
@@ -218,7 +222,8 @@ def test_another_data_set_is_another_page(opened):
     if len(sets()) < 2:
         pytest.skip("there is one stored table")
     page = opened()
-    page.locator("#set").select_option("glyphs:16g")
+    with page.expect_event("load"):  # it is opened anew; the second time below is a load of its own
+        page.locator("#set").select_option("glyphs:16g")
     page.wait_for_function("document.querySelector('#command').textContent.includes('--dataset glyphs:16g')")
     assert page.locator("#set").input_value() == "glyphs:16g" and "data=glyphs:16g" in page.url.replace("%3A", ":")
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)

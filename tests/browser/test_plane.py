@@ -2,7 +2,8 @@
 
 import nbformat
 import pytest
-from lab_steps import open_notebook, run_all, tab_to
+from lab_steps import grab, open_notebook, run_all, tab_to
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 SEEN = """() => [document.querySelector('.fl-plane .fl-picture').shadowRoot.innerHTML,
@@ -20,8 +21,10 @@ def test_borders_follow_a_drag(page, lab, course):
     run_all(page)
     panel = page.locator(".fl-plane")
     panel.locator(".fl-picture svg").wait_for()
-    assert panel.locator(".fl-frame .mark").count() == 5
-    assert page.locator(".jp-RenderedImage img:visible").count() == 0  # the panel alone, not its saved picture too
+    expect(panel.locator(".fl-frame .mark")).to_have_count(5)
+    still = page.locator(".jp-RenderedImage img")
+    still.wait_for(state="attached")
+    expect(still).to_be_hidden()  # the panel alone, not its saved picture too
     page.wait_for_function(  # the picture has the size of its frame
         """() => { const frame = document.querySelector('.fl-plane .fl-frame').getBoundingClientRect();
              const picture = document.querySelector('.fl-plane .fl-picture').shadowRoot;
@@ -29,10 +32,7 @@ def test_borders_follow_a_drag(page, lab, course):
              return Math.abs(frame.width / frame.height - box.width / box.height) < 0.05; }"""
     )
     now, height = page.evaluate(SEEN), panel.bounding_box()["height"]
-    box = panel.locator(".fl-alpha .noUi-handle").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
+    x, y = grab(page, panel.locator(".fl-alpha .noUi-handle"))
     for step in (30, 60, 90):
         page.mouse.move(x + step, y)
         now = page.wait_for_function(OTHER, arg=now).json_value()
@@ -43,7 +43,7 @@ def test_borders_follow_a_drag(page, lab, course):
     now = page.wait_for_function(
         f"() => {{ const now = ({SEEN})(); return now[2].includes('(α = 0.01, seed 0') && now; }}"
     )
-    assert "average of predictions 85 %" in now.json_value()[1]
+    expect(panel.locator(".fl-sentence")).to_contain_text("average of predictions 85 %")
     before = now.json_value()
     panel.get_by_role("button", name="each its own start").click()
     assert "own starts" in page.wait_for_function(OTHER, arg=before).json_value()[2]

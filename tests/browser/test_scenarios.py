@@ -5,15 +5,31 @@ import re
 import signal
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 
 import nbformat
 import numpy as np
 import pytest
-from lab_steps import end_kernels, open_notebook, panel, run_all, show, tab_to, wait_for_status
-from playwright.sync_api import TimeoutError
+from feel import STOP
+from lab_steps import (
+    TWO_FRAMES,
+    end_kernels,
+    grab,
+    open_notebook,
+    panel,
+    prompt,
+    run_all,
+    save,
+    settled,
+    show,
+    tab_to,
+    wait_for_status,
+)
+from playwright.sync_api import TimeoutError, expect
 
 pytestmark = pytest.mark.browser
 PICTURE = ".fl-view-partition .fl-picture"
+IN_TRAINING = re.compile(r"seed \d+ \(")  # a panel's words while it runs: "…, seed 0 (1 of 40 results)"
 LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
 
 
@@ -34,12 +50,11 @@ def test_run_all_then_drag_alpha(page, lab):
     picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     handle.scroll_into_view_if_needed()
+    picture.wait_for()
+    settled(page)
     seen = [(picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text())]
     height = panel(page).bounding_box()["height"]
-    box = handle.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
+    x, y = grab(page, handle)
     for step in (25, 50, 75, 100):
         page.mouse.move(x + step, y)
         changed = page.wait_for_function(  # both, in one look: they come one after the other
@@ -63,19 +78,24 @@ def test_stop_within_a_second_while_another_cell_runs(page, lab, course):
     open_notebook(page, lab, name)
     run_all(page)
     wait_for_status(page, "running")
-    page.locator(".jp-OutputArea-output", has_text="42").wait_for()  # the last cell was not kept waiting
+    page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*42\s*$")).wait_for()  # it was not kept waiting
     assert "fl-status-running" in panel(page).get_attribute("class")
-    milliseconds = page.evaluate(
-        """() => new Promise(done => {
-            const panel = document.querySelector('.fl-playground'), start = performance.now();
-            new MutationObserver(() => {
-                if (panel.matches('.fl-status-stopped')) done(performance.now() - start);
-            }).observe(panel, {attributes: true});
-            panel.querySelector('.fl-stop').click();
-        })"""
-    )
-    assert milliseconds < 1000
+    times = [stopped(page)]
+    if times[0] >= 1000:  # this may be the machine, that was busy just then: the middle one of three tells
+        times += [stopped(page, again=True) for _ in range(2)]
+    assert median(times) < 1000, times
+
+
+def stopped(page, again=False):
+    """Milliseconds from Stop, in the midst of training, to the panel's word that it has stopped."""
+    if again:
+        panel(page).locator(".fl-run:not([disabled])").click()
+        wait_for_status(page, "running")
+    panel(page).locator(".fl-phase", has_text=IN_TRAINING).wait_for()
+    panel(page).locator(".fl-stop:not([disabled])").wait_for()
+    milliseconds = page.wait_for_function(STOP).json_value()
     panel(page).locator(".fl-phase", has_text="Stopped: ").wait_for()
+    return milliseconds
 
 
 def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
@@ -128,9 +148,11 @@ def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course)
     open_notebook(page, lab, small(course, "saved", "import fedlab_nb as fl\nfl.playground()"))
     run_all(page)
     wait_for_status(page, "idle")
-    assert not page.locator(".jp-RenderedImage img").first.is_visible()  # while it is alive, the panel alone is shown
-    page.keyboard.press("ControlOrMeta+s")
-    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    expect(prompt(page, 0)).to_have_text("[1]:")  # all outputs are there
+    image = page.locator(".jp-RenderedImage img").first
+    image.wait_for(state="attached")
+    expect(image).to_be_hidden()  # while it is alive, the panel alone is shown
+    save(page)
     end_kernels(page, lab)
     open_notebook(page, lab, "saved.ipynb")
     assert_pictures(page)
@@ -140,9 +162,11 @@ def assert_pictures(page):
     assert page.locator(".fl-live").count() == 0
     image = page.locator(".jp-RenderedImage img").first
     image.scroll_into_view_if_needed()
-    assert image.is_visible()
-    assert image.evaluate("image => image.complete && image.naturalWidth > 300")
-    assert page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true").count() == 0
+    expect(image).to_be_visible()
+    expect(image).to_have_js_property("complete", True)
+    assert image.evaluate("image => image.naturalWidth > 300")
+    # the style that hides it is an output of its own, which comes last
+    expect(page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true")).to_have_count(0)
 
 
 def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course):
@@ -162,7 +186,7 @@ def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course)
     assert panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
     run_all(page)
     wait_for_status(page, "idle")
-    assert page.locator(".jupyter-widgets-disconnected").count() == 0
+    expect(page.locator(".jupyter-widgets-disconnected")).to_have_count(0)
 
 
 def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, lab, course):
@@ -176,9 +200,13 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     open_notebook(page, lab, small(course, "killed", code, "print('pid', os.getpid())"))
     run_all(page)
     wait_for_status(page, "idle")
+    still = page.locator(".jp-RenderedImage img")  # what will be saved: each run that a person starts renews it
+    first = still.get_attribute("src")
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "done")
+    expect(still).not_to_have_attribute("src", first)
     show(page, "Accuracy")
+    panel(page).locator(".fl-view-accuracy svg").first.wait_for()
     words = "css => getComputedStyle(document.querySelector(css), '::before').content"
     notice = page.locator(".jp-Dialog")  # JupyterLab's own word on it, which a person closes
     page.add_locator_handler(notice, lambda: notice.locator("button").last.click())
@@ -191,14 +219,13 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     panel(page).locator(".fl-run").click()
     panel(page).locator(".fl-phase", has_text="in run 2").wait_for()
 
-    pid = int(page.locator(".jp-OutputArea-output", has_text="pid").last.inner_text().split()[1])
+    pid = int(page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*pid \d+")).last.inner_text().split()[1])
     os.kill(pid, signal.SIGKILL)
     page.locator(".fl-playground.fl-asleep").wait_for()
     assert "Run this cell again" in page.evaluate(words, ".fl-playground")
     assert panel(page).locator(".fl-view-accuracy svg").first.is_visible()
 
-    page.keyboard.press("ControlOrMeta+s")
-    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    save(page)
     end_kernels(page, lab)
     outputs = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
     assert "FedAvg, one round" in next(o for o in outputs if "image/png" in o.data).data["text/plain"]  # the last
@@ -213,16 +240,17 @@ def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
     wait_for_status(page, "idle")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     page.wait_for_function("document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'")
-    assert handle.get_attribute("aria-valuetext") == "α = 0.10"
+    expect(handle).to_have_attribute("aria-valuetext", "α = 0.10")
     handle.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("!document.querySelector('.fl-alpha .noUi-handle').ariaValueText.endsWith('0.10')")
     tabs = panel(page).get_by_role("tab", selected=True)
-    assert tabs.first.inner_text() == "Who holds what"
+    expect(tabs.first).to_have_text("Who holds what")
     tabs.first.focus()
     page.keyboard.press("ArrowRight")
     page.locator(".fl-view-accuracy:visible").wait_for()
-    assert panel(page).get_by_role("tab", selected=True).first.inner_text() == "Accuracy"
+    expect(tabs.first).to_have_text("Accuracy")
+    page.evaluate(TWO_FRAMES)  # a field that has just come gets its name in the next one
     nameless = (
         panel(page)
         .locator("select:visible, input:visible, [role=slider]:visible")
@@ -264,14 +292,17 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
     open_notebook(page, lab, small(course, "lesson", *code))
     run_all(page)
     page.get_by_text("Guess first, then open this.").first.wait_for()
-    assert page.locator("details:not([open])", has_text="The answer is 2.7 digits").count() == 1
+    expect(prompt(page, len(code) - 1)).to_have_text(f"[{len(code)}]:")  # all cells have run
+    expect(page.locator("details:not([open])", has_text="The answer is 2.7 digits")).to_have_count(1)
     page.wait_for_function("document.querySelectorAll('details:not([open]) img').length == 2")
     tabs = page.locator(".fl-tabs").last
-    assert page.locator(".fl-covered").count() == 1 and not tabs.is_visible()
+    expect(page.locator(".fl-covered")).to_have_count(1)
+    tabs.wait_for(state="attached")
+    expect(tabs).to_be_hidden()
     page.get_by_role("button", name="That is my guess").click()
     page.locator(".fl-card-reveal", has_text="You guessed 5 digits, measured 2.7 digits").wait_for()
     page.wait_for_function("!document.querySelector('details, .fl-covered')")
-    assert tabs.is_visible()
+    expect(tabs).to_be_visible()
     page.get_by_role("button", name="Show my score").click()
     page.get_by_text("1 of 1 guess made (2.3 digits too high). 0 of 1 exercise right.").wait_for()
 
@@ -297,15 +328,17 @@ def test_build_exercise(page, lab, course):
     check.click()
     page.locator(".fl-card-unattempted", has_text="fedavg returns nothing yet").wait_for()
     average = "{layer: sum(WEIGHT * net[layer] for net, n in zip(networks, counts)) for layer in networks[0]}"
-    for weight, card, words in (
+    tries = (
         ("1 / len(counts)", "wrong", "Each client counts the same"),
         ("n", "wrong", "divide by N"),
         ("n / sum(counts)", "right", "right for all hidden inputs"),
-    ):
+    )
+    for number, (weight, card, words) in enumerate(tries, start=len(code) + 1):
         page.locator(".jp-CodeCell .cm-content").nth(1).click()
         page.keyboard.press("ControlOrMeta+A")
         page.keyboard.insert_text(f"def fedavg(networks, counts): return {average.replace('WEIGHT', weight)}")
         page.keyboard.press("Shift+Enter")
+        expect(prompt(page, 1)).to_have_text(f"[{number}]:")  # the function is the new one
         check.click()
         page.locator(f".fl-card-{card}", has_text=words).wait_for()
 
@@ -331,7 +364,8 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     page.locator(".fl-card-right", has_text="First submission: the test images were opened once").wait_for()
     page.get_by_role("heading", name="Capstone OAK: Ada").wait_for()
     assert page.locator("blockquote").inner_text() == why
-    assert page.locator("tr", has_text="AFL").count() == 2 and page.get_by_text("Test accuracy").count() == 1
+    expect(page.locator("tr", has_text="AFL")).to_have_count(2)
+    expect(page.get_by_text("Test accuracy")).to_have_count(1)
     page.get_by_role("button", name="Save the report").click()
     page.locator(".fl-card-right", has_text="Written to reports/capstone_OAK_Ada_1.md").wait_for()
     saved = sorted(path.suffix for path in (course / "reports").iterdir())
