@@ -74,7 +74,7 @@ class FakeJob:
 
     def _one(self, method, seed, settings):
         for step in range(self.steps):
-            self.gate.wait(20)
+            self.gate.wait(60)
             point = {"phase": LOCAL, "progress": step / 2 / self.steps, "accuracy": step / 10, "bytes": 10 * step}
             yield Event(method, seed, LOCAL, step + 1, self.steps, curve=point, report=self.report)
         if method in self.fails:

@@ -112,7 +112,7 @@ def test_every_control_reads_the_settings_once_a_change(make, counted):
     ):
         reset(counted)
         change()
-        assert panel.wait(20)
+        assert panel.wait(60)
         assert counted["settings"] == 1
     assert c.guess.committed is None and panel.state("partition").guess is None and not panel.error
 

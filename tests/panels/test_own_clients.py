@@ -34,7 +34,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     (_, _, settings) = job.calls[-1]
     assert settings["partition"] == "client_dirichlet" and settings["clients"] == 5
     c.dataset.value = "digits"
-    panel._worker.wait(20)
+    panel._worker.wait(60)
     assert c.dealing.layout.display == "none" and "partition" not in c.settings()
 
 

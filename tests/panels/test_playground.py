@@ -50,7 +50,7 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
 def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(model):
     panel = playground(methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
     try:
-        panel.run(wait=True, timeout=60)
+        panel.run(wait=True, timeout=300)
         (outcome,) = panel.outcomes
         assert f"all 4 clients {data_size(outcome.bytes_up)}." in panel.controls.facts.value
     finally:
@@ -75,7 +75,7 @@ def test_the_picture_follows_every_slider_and_keeps_its_height(make):
 def test_a_run_fills_every_view_and_the_table(make):
     panel = make()
     panel.controls.run.click()
-    assert panel.wait(20)
+    assert panel.wait(60)
     assert panel.status == "done" and status_classes(panel) == ["fl-status-done"]
     assert panel.views.visible == "accuracy" and panel.runs_panel.tabs.value == "runs"
     expected = [("fedavg", 0), ("fedavg", 1), ("fens", 0), ("fens", 1)]
@@ -97,7 +97,7 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     with panel._guard:  # the worker cannot finish the map before the preview is looked at
         panel.views.choose("features")
         assert picture(panel, "features")[1].startswith("PCA")
-    panel.wait(30)
+    panel.wait(60)
     assert picture(panel, "features")[1].startswith("t-SNE maps") and "fl-mapping" not in panel._dom_classes
 
 
@@ -122,7 +122,7 @@ def test_a_chosen_client_is_marked_in_every_view(make):
     unmarked = {}
     for view in VIEWS:
         panel.views.choose(view)
-        panel.wait(30)
+        panel.wait(60)
         unmarked[view] = picture(panel, view)
     panel.views.client.value = 3
     for view in VIEWS:
@@ -184,9 +184,9 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
 def test_the_exported_script_computes_every_run_again(tmp_path, capsys):
     panel = playground(methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
     try:
-        panel.run(wait=True, timeout=60)
+        panel.run(wait=True, timeout=300)
         panel.controls.alpha.value, panel.controls.seeds.value = 1, 1
-        panel.run(wait=True, timeout=60)
+        panel.run(wait=True, timeout=300)
         place = panel.export(tmp_path / "mine")
     finally:
         panel.close()
@@ -272,14 +272,14 @@ def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monk
     make()  # cell-1 again
     job.gate.set()
     for panel in (first, second, other):
-        assert panel.wait(20)
+        assert panel.wait(60)
     assert [first.status, second.status, other.status] == ["stopped", "stopped", "done"]
 
 
 def test_a_panel_of_the_real_study():
     """Real training: what the pictures get is what `study` measured."""
     panel = playground(methods=["local", "fedavg", "ensemble"], clients=3, seeds=2, epochs=2)
-    panel.run(wait=True, timeout=60)
+    panel.run(wait=True, timeout=300)
     assert panel.status == "done" and not panel.error and len(panel.outcomes) == 6
     for view in VIEWS:
         panel.views.choose(view)

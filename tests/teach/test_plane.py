@@ -1,6 +1,7 @@
 """The toy in the plane: what each square shows, computed in another way; the claims of the lessons over ten seeds."""
 
 import time
+from statistics import median
 
 import numpy as np
 import pytest
@@ -132,10 +133,12 @@ def test_an_unknown_view_is_refused(made):
 def test_quick_enough_to_be_dragged():
     """A loose budget: training three clients and their borders, of settings that were not seen before."""
     plane.picture(Toy(3, seed=9))
-    begin = time.perf_counter()
+    times = []
     for seed in range(5):
+        begin = time.perf_counter()
         plane.picture(Toy(0.2, seed=10 + seed))
-    assert (time.perf_counter() - begin) / 5 < 0.5
+        times.append(time.perf_counter() - begin)
+    assert median(times) < 0.5  # 0.06 s on an idle machine; a pause that another process makes is not in the middle
 
 
 # ------------------------------------------------------------------------------------------------------ over ten seeds
