@@ -22,7 +22,7 @@ MANY = range(8)
 
 @functools.cache
 def over(seeds, method="fens", **setting):
-    """A run for each of the seeds, which are trained together; each is what it is alone."""
+    """A run for each of the seeds, which are trained together; to rounding, each is what it is alone."""
     return compare(method, seeds=len(seeds), **setting)
 
 
