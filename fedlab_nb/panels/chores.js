@@ -1,4 +1,5 @@
-// What the widgets leave undone on the page: names and values of sliders, tabs by arrow keys, a focus that does not get lost.
+// What the widgets leave undone on the page: names and values of sliders, tabs by arrow keys, a focus that does not get lost,
+// long sentences that a keyboard can scroll.
 // One of these stands in every panel; it looks at the panel's own elements alone.
 
 const ICONS = [[".fa-pause", "Pause"], [".fa-play", "Play"], [".fa-stop", "Back to the start"], [".fa-retweet, .fa-repeat", "Repeat"]];
@@ -24,6 +25,14 @@ function name(root) {
   for (const button of root.querySelectorAll(":is(.widget-play, .jupyter-widget-play) button")) {
     const says = ICONS.find(([icon]) => button.querySelector(icon))?.[1];
     if (says && button.ariaLabel !== says) button.ariaLabel = says;
+  }
+}
+
+/** A sentence that is too long for its place scrolls: then a keyboard must reach it. */
+function sentences(root) {
+  for (const one of root.querySelectorAll(".fl-sentence")) {
+    const reach = one.scrollHeight > one.clientHeight + 1 ? 0 : -1;
+    if (one.clientHeight && one.tabIndex !== reach) one.tabIndex = reach;
   }
 }
 
@@ -126,6 +135,7 @@ function render({ model, el }) {
     due = false;
     name(root);
     tabs(root);
+    sentences(root);
     if (last?.disabled && (document.activeElement === document.body || document.activeElement === last)) {
       root.querySelector(last.matches(".fl-run") ? ".fl-stop:not(:disabled)" : ".fl-run:not(:disabled)")?.focus();
     }

@@ -1,4 +1,4 @@
-"""Labs, Compare and Race in a real browser: every tab of every panel shows its picture, and no script error."""
+"""All panels in a real browser: every tab shows its picture, nothing stands in anybody's way, and no script error."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 
 import nbformat
 import pytest
+from accessible import barriers
 from lab_steps import choose_tab, open_notebook, run_all
 from playwright.sync_api import expect
 
 from fedlab_nb.labs import spec_of
+from fedlab_nb.panels import PLAYGROUND
 from fedlab_nb.panels.comparing import COMPARE
 from fedlab_nb.panels.figures import COMMON
 from fedlab_nb.panels.racing import RACE
@@ -20,6 +22,7 @@ SMALL = "clients=4, alpha=0.3, seeds=1, epochs=4"
 QUICK = {"coboosting": ", **{'coboosting.epochs': 2}"}
 SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
 CALLS = {
+    "playground": f"fl.playground({SMALL}, methods=['fedavg', 'fens', 'fedlpa'])",
     **{name: f"fl.lab('{name}', {SMALL}{QUICK.get(name, '')})" for name in SYSTEMS},
     "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'ensemble', 'fens'])",
     "race": f"fl.race({SMALL}, methods=['fens', 'fedavg_multi'], **{{'fedavg_multi.rounds': 3}})",
@@ -30,12 +33,12 @@ CUT_OFF = """panel => [...panel.querySelectorAll('.widget-label')]
 
 def titles(name: str) -> dict[str, str]:
     """Title of each view of a panel."""
-    spec = {"compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
+    spec = {"playground": PLAYGROUND, "compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
     return {view.name: view.title for view in (*spec.views, *COMMON)}
 
 
 def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
-    """Seven panels in one kernel, so that they must not disturb each other either."""
+    """Eight panels in one kernel, so that they must not disturb each other either."""
     cells = [nbformat.v4.new_code_cell(call) for call in ("import fedlab_nb as fl", *CALLS.values())]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -55,6 +58,8 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             shown.locator(".fl-frame svg, .fl-frame table").first.wait_for()
             expect(shown.locator(".fl-sentence"), f"{name}, {view}").to_have_text(re.compile(r"\S"))
             assert panel.evaluate(CUT_OFF) == [], (name, view)
+            assert shown.locator(".fl-sentence").evaluate("e => e.scrollHeight - e.clientHeight") <= 1, (name, view)
+            assert barriers(page, f".fl-live.fl-{name}") == [], (name, view)
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0

@@ -1,6 +1,7 @@
 """The page without Python in a real browser, as a file and offline: sliders, words, hover, keys, themes, sizes."""
 
 import pytest
+from accessible import barriers
 from lab_steps import PATIENCE, TWO_FRAMES
 
 from fedlab_nb import page as static
@@ -57,6 +58,12 @@ def text(page, css):
 
 def wide(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+@SIZES
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_anybody_s_way(opened, size, scheme):
+    assert barriers(opened(size, color_scheme=scheme), "body") == []
 
 
 @SIZES

@@ -125,7 +125,7 @@ class Probes(View, name="probes"):
         adaptors = [0] + [outcome.options["adaptor"] == "conv"] * (len(stages) - 1)
         sizes = [len(stage.branches[0]) - extra for stage, extra in zip(stages, adaptors, strict=True)]
         few = "" if clients <= MOST_CLIENTS else f" of the first {MOST_CLIENTS} clients"
-        note = f"Probes{few} train on {len(y)} samples of all clients. In a federation nobody could do this."
+        note = f"Probes{few} train on {len(y)} samples of all clients: no federation could do this."
         return Probed(*curves, list(itertools.accumulate(sizes)), where(outcome), note)
 
     def draw(self, state: PanelState) -> Picture:
