@@ -85,7 +85,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
 def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(ran):
     outcome = ran.outcomes[0]
     sentence = ran.set("damping", damping=1e-3).sentence
-    words = "At λ_damp = 10⁻³, on validation images (the clients' held-out samples): exact (FedLPA) "
+    words = "At λ_damp = 10⁻³, on validation images (the clients' held-out samples): exact "
     assert f"{words}{100 * outcome.accuracy_validation:.0f} %" in sentence
     assert "π = trace" in ran.set("damping", pi="trace").alt
     assert "π = 1 " in ran.set("damping", pi="one").alt

@@ -129,11 +129,9 @@ def test_damping_names_every_curve_at_the_chosen_lambda_and_where_it_has_taken_o
     picture = damping(sweep, "one", 1, client=2)
     assert is_png(picture) and "toy" in picture.alt and "π = 1 " in picture.alt
     assert picture.sentence == (
-        "At λ_damp = 10⁻³, on validation images (the clients' held-out samples): exact (FedLPA) 80 %, "
-        "shortcut EA 80 %, average 30 %. FedLPA is best there with λ_damp = 10⁻⁶ (90 %); "
-        "on the test images this choice has 70 %. "
-        "λ_damp adds more to B than was measured in "
-        "layer 1."
+        "At λ_damp = 10⁻³, on validation images (the clients' held-out samples): exact 80 %, "
+        "shortcut EA 80 %, average 30 %. Best for FedLPA: 10⁻⁶ (90 %; on test images 70 %). "
+        "λ_damp adds more to B than was measured in layer 1."
     )
     assert picture.table[0] == {"λ_damp": "10⁻⁶", "exact (FedLPA)": "90 %", "shortcut EA": "20 %", "average": "30 %"}
     everywhere = damping(damping_sweep([1.0, 2.0], [0.01, 0.2], 0.1), "one", 1)  # added to B: 0.3

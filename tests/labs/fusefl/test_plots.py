@@ -190,8 +190,8 @@ def test_probes_compare_like_with_like():
     assert "isolated (K = 1), mean over the clients, layer 1 99 %, layer 2 92 %" in picture.alt
     assert "fused, one client, layer 1 97 %, layer 2 74 %" in picture.alt
     assert picture.sentence == (
-        "At the top fusing changes one client's features by +9 points (65 % to 74 %), and the mean over the clients "
-        "by −2 points (92 % to 90 %). The mean alone, without fusing, changes them by +27 points "
+        "At the top fusing changes one client's features by +9 points (65 % to 74 %), and the mean over clients "
+        "by −2 points (92 % to 90 %). The mean alone changes them by +27 points "
         "(65 % to 92 %). Client 1: 60 % at the top isolated, 68 % fused. A note."
     )
     assert picture.table[1]["isolated, mean over clients"] == "92 %" and picture.table[1]["from"] == "60 %"

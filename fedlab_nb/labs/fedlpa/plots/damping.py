@@ -36,7 +36,7 @@ def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = No
         if tested is not None:
             left.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         sizes(right, sweep, added, client)
-    here = ", ".join(f"{USES[name][0]} {percent(shares[chosen])}" for name, shares in accuracies.items())
+    here = ", ".join(f"{USES[name][0].split(' (')[0]} {percent(shares[chosen])}" for name, shares in accuracies.items())
     ends = [(USES[name][0], percent(shares[0]), percent(shares[-1])) for name, shares in accuracies.items()]
     ends = "; ".join(f"{words} {first} at the left end, {last} at the right" for words, first, last in ends)
     rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
@@ -54,8 +54,8 @@ def damping(sweep: DampingSweep, rule: str, chosen: int, client: int | None = No
 
 def choice(damping: float, share: float, tested: float | None) -> str:
     """Which λ_damp the validation images choose, and what it has on the test images."""
-    text = f"FedLPA is best there with λ_damp = {power(damping)} ({percent(share)})"
-    return f"{text}." if tested is None else f"{text}; on the test images this choice has {percent(tested)}."
+    tests = "" if tested is None else f"; on test images {percent(tested)}"
+    return f"Best for FedLPA: {power(damping)} ({percent(share)}{tests})."
 
 
 def curves(ax: Axes, dampings: Sequence[float], accuracies: Mapping[str, Sequence[float]], chosen: int) -> None:

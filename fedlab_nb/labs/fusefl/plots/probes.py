@@ -86,8 +86,8 @@ def sentence(data: Probed, client: int | None) -> str:
         )
     else:
         text = (
-            f"At the top fusing changes one client's features by {change(*ones)}, and the mean over the clients by "
-            f"{change(*means)}. The mean alone, without fusing, changes them by {change(means[1], ones[1])}."
+            f"At the top fusing changes one client's features by {change(*ones)}, and the mean over clients by "
+            f"{change(*means)}. The mean alone changes them by {change(means[1], ones[1])}."
         )
     if client is not None and client < len(data.isolated[0][0]):
         own = (points[-1][0][client] for points in (data.isolated, data.fused))
