@@ -16,14 +16,15 @@ import ipywidgets as widgets
 
 from .. import study
 from ..data import plain
-from ..errors import choose, demand, several
+from ..errors import choose, demand
 from ..plots import Picture
 from . import export, saved, theme
 from .controls import Controls, put
 from .figures import COMMON, summary
 from .frame import Chores
 from .lab_view import READY, LabSpec
-from .panel_data import PanelData, facts, federate, named_clients, partition_of, samples
+from .panel_data import PanelData, facts
+from .reading import Reading
 from .redraw import Redraw
 from .runs_panel import RunsPanel
 from .state import PanelState, heard, next_state
@@ -49,7 +50,7 @@ class Panel(saved.Saved):
         job: Callable[..., Generator] | None = None,
         **settings: Any,
     ) -> None:
-        self._guard, self._job, self._adjusting = RLock(), job or study.job, False
+        self._guard, self._job = RLock(), job or study.job
         inline = "google.colab" in sys.modules if inline is None else inline
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec = spec
@@ -73,14 +74,8 @@ class Panel(saved.Saved):
         self._redraw = Redraw(
             self.views, self._worker, prepared=self._prepared, failed=self._status.fail, mapping=self._mapping
         )
-        beside = spec.companions if methods is None else several("methods", methods)
-        self.controls.methods.value = [name for name in beside if name != spec.method]
-        settings, fixed = {**spec.settings, **plain(settings)}, plain(fixed or {})
-        self._extra = {name: value for name, value in settings.items() if not self.controls.takes(name)}
-        for name, value in {**settings, **fixed}.items():
-            if name not in self._extra or name in fixed:
-                (self.controls.fix if name in fixed else self.controls.put)(name, value)
-        self.controls.methods.ticked_first()
+        self._reading = Reading(spec, self.controls, self.views)
+        self._reading.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
         self._status.phase("Ready.")
@@ -96,7 +91,7 @@ class Panel(saved.Saved):
                 widget.observe(lambda _: call(*arguments), "value")
 
         on((c.dataset, c.path), self._data.changed)
-        on((c.epochs,), lambda: c.note_epochs(None if self._adjusting else self._state.samples))
+        on((c.epochs,), lambda: c.note_epochs(None if self._reading.adjusting else self._state.samples))
         on(c.choices, self._changed)
         on((self.views.client, self.views.klass), self._looked)
         self.views.on_choice(self._looked)
@@ -189,7 +184,7 @@ class Panel(saved.Saved):
     @property
     def methods(self) -> tuple[str, ...]:
         """What Run runs: the lab's method first, then those that are ticked."""
-        return tuple(filter(None, (self.spec.method, *self.controls.methods.value)))
+        return self._reading.methods
 
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
@@ -231,46 +226,12 @@ class Panel(saved.Saved):
     def _draw(self) -> None:
         self._redraw.draw()
 
-    def _read(self, fresh: bool = False) -> dict[str, Any]:
-        """What the controls say now, as changes of the state. The data are dealt out anew where that is asked for in
-        another way, or with `fresh`; as long as there are none, they are not.
-        """
-        c, old = self.controls, self._state
-        self._adjust(c.guess.offer, self.methods)
-        runs = {self.spec.method, *self.methods}  # a setting of a method that does not run is none
-        extra = {name: value for name, value in self._extra.items() if "." not in name or name.split(".")[0] in runs}
-        settings = {**c.settings(), **extra}
-        federation, partition = old.federation, old.partition
-        if fresh or federation is not None:
-            partition = partition_of(settings)
-            if fresh or partition != old.partition:
-                federation = federate(**partition)
-                self._adjust(self.views.offer, federation.clients, federation.dataset.class_names)
-        return {
-            "settings": settings,
-            "knobs": c.knobs.value if c.knobs else {},
-            "methods": self.methods,
-            "epochs": c.epochs.value,
-            "guess": c.guess.committed,
-            "federation": federation,
-            "partition": partition,
-            **self.views.look,
-        }
-
-    def _adjust(self, call: Callable, *arguments: Any) -> None:
-        """Fit controls to the state: no change of its own."""
-        self._adjusting = True
-        try:
-            call(*arguments)
-        finally:
-            self._adjusting = False
-
     @guarded
     def _changed(self) -> None:
         """A control says something else."""
-        if self._adjusting:
+        if self._reading.adjusting:
             return
-        changes = self._read()
+        changes = self._reading.changes(self._state)
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
             self._status.clear()
         self._go(**changes)
@@ -278,7 +239,7 @@ class Panel(saved.Saved):
     @guarded
     def _looked(self) -> None:
         """Another view, client or class is looked at."""
-        if not self._adjusting:
+        if not self._reading.adjusting:
             self._go(**self.views.look)
 
     @guarded
@@ -288,16 +249,11 @@ class Panel(saved.Saved):
             moved = self._state.own[view].moved + 1 if view in self._state.own else 1
             self._go(own=self._state.with_own(view, moved=moved))
 
-    def _adapt(self) -> None:
-        """Fit the controls to the chosen data set, which is loaded."""
-        name, asked = self.controls.data, "partition" in self._extra
-        self._adjust(self.controls.adapt, samples(name), 0 if asked else named_clients(name))
-
     @guarded
     def _use(self) -> None:
         """Go over to the chosen data set, which is loaded."""
-        self._adapt()
-        self._go(**self._read(fresh=True))
+        self._reading.adapt()
+        self._go(**self._reading.changes(self._state, fresh=True))
 
     def _without_data(self, failed: bool) -> None:
         """There are no data, or with `failed` False, not yet: what is drawn stays until then."""
@@ -327,8 +283,8 @@ class Panel(saved.Saved):
         demand(self.methods, "panel.no_method")
         without = self._state.federation is None
         if without:  # tells again what is wrong with the data, or finds them there at last
-            self._adapt()
-        self._go(**self._read(fresh=without))
+            self._reading.adapt()
+        self._go(**self._reading.changes(self._state, fresh=without))
         state = self._state
         steps = self._job(list(state.methods), **state.settings)
         self._status.run_started(len(state.methods) * state.settings["seeds"])

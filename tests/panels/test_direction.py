@@ -8,7 +8,7 @@ import pytest
 
 import fedlab_nb
 from fedlab_nb.labs import lab
-from fedlab_nb.panels import panel as panel_module
+from fedlab_nb.panels import reading
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
 from fedlab_nb.panels.redraw import DEPENDS, LAB
@@ -55,7 +55,7 @@ def test_the_rule_is_about_many_files_and_sees_a_panel():
 def counted(monkeypatch):
     """{what: how often it was done since}, of reading the settings, dealing out data and drawing."""
     counts = {"settings": 0, "federate": 0, "drawn": []}
-    settings, federate = Controls.settings, panel_module.federate
+    settings, federate = Controls.settings, reading.federate
 
     def read(self):
         counts["settings"] += 1
@@ -66,7 +66,7 @@ def counted(monkeypatch):
         return federate(**options)
 
     monkeypatch.setattr(Controls, "settings", read)
-    monkeypatch.setattr(panel_module, "federate", deal)
+    monkeypatch.setattr(reading, "federate", deal)
     for kind in COMMON:
 
         def draw(self, state, kind=kind, draw=kind.draw):
