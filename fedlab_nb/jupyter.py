@@ -156,7 +156,7 @@ def free_port(first: int = 8888) -> int:
     raise RunError(f"No free port from {first} to {first + 99}: stop another notebook server first.")
 
 
-def wait_for(port: int, server: subprocess.Popen, seconds: float = 60) -> None:
+def wait_for(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
     """Return once something answers at `port`, the server has ended, or the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:

@@ -113,13 +113,13 @@ def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
         line = process.stdout.readline()
         match = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
         address, token = match.groups()
-        with urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=30) as answer:
+        with urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=120) as answer:
             assert answer.status == 200
         with pytest.raises(HTTPError, match="403"):
-            urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0", timeout=30)
+            urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0", timeout=120)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     with pytest.raises(OSError):
         urlopen(address, timeout=5)
 

@@ -90,7 +90,7 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     wait_for(port, server)
     address = f"http://127.0.0.1:{port}"
     try:
-        urlopen(f"{address}/api/status?token={TOKEN}", timeout=30).close()
+        urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
     except URLError as error:
         pytest.fail(f"JupyterLab did not start ({error}): {log.read_text()[-2000:]}")
     yield address
