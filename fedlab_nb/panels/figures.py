@@ -42,7 +42,8 @@ class WhoHoldsWhat(LabView):
         if state.federation is None:
             return ""
         beside = self._stored.label(*state.stored) if state.stored else ""
-        return f"{where(state)}. Smaller α is more skewed." + (f" At the right {beside}." if beside else "")
+        skewed = " Smaller α is more skewed." if "α" in where(state) else ""
+        return f"{where(state)}.{skewed}" + (f" At the right {beside}." if beside else "")
 
 
 class ResultView(LabView):

@@ -78,7 +78,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     in grey.
     """
     many = any(len(s.curves) > 1 for s in series)
-    x = "progress of the run; bold: mean over seeds" if many else "progress of the run"
+    x = "progress; bold: mean over seeds" if many else "progress of the run"
     dress(ax, title="While it trains", x=x, grid="y", size=9)
     local = False
     for s in series:

@@ -43,7 +43,7 @@ def calibration(series: Sequence[Series]) -> Picture:
             right.text(error(s), i, f"  {percent(error(s))}", va="center", fontsize=small, color=INK)
         rows_axis(right, [s.lines for s in done], least=3, size=small)
         percent_axis(right, "x", None)
-        right.margins(x=0.2)
+        right.margins(x=0.4)  # room for the number of the longest bar, also in a narrow window
         right.set_xlim(left=0)
     return Picture(figure, alt_text(series, done), sentence(done, without), table(done, without))
 

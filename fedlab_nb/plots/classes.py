@@ -113,8 +113,8 @@ def each(series: Sequence[Series], values: np.ndarray) -> str:
 
 
 def ends(values: np.ndarray) -> str:
-    """'12 % to 80 %'."""
-    return f"{percent(np.nanmin(values))} to {percent(np.nanmax(values))}"
+    """'12 % to 80 %', or '80 %' where both are the same."""
+    return " to ".join(dict.fromkeys([percent(np.nanmin(values)), percent(np.nanmax(values))]))
 
 
 def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray) -> str:

@@ -131,13 +131,17 @@ def sentence(series: Sequence[Series]) -> str:
     if not series:
         return "No result yet."
     real = [s for s in series if s.total and not s.bound] or list(series)
-    cheap, dear = min(real, key=lambda s: s.total), max(real, key=lambda s: s.total)
+    cheap, dear = min(real, key=lambda s: (s.total, -s.mean)), max(real, key=lambda s: (s.total, s.mean))
+    several = sum(s.total == cheap.total for s in real) > 1
     if cheap.total == dear.total:
-        return f"{cheap.name} moves {data_size(cheap.up)} up and {data_size(cheap.down)} down, all clients together."
+        who = "Each method" if several else cheap.name
+        return f"{who} moves {data_size(cheap.up)} up and {data_size(cheap.down)} down, all clients together."
     points = 100 * (dear.mean - cheap.mean)
     better = f"{plural(round(abs(points)), 'point')} {'better' if points >= 0 else 'worse'}"
-    times = f"{dear.name} costs {dear.total / max(cheap.total, 1):.1f} times as much and is {better}"
-    return f"{cheap.name} costs least, {data_size(cheap.total)} up and down for all clients; {times}."
+    how = better if round(points) else "as accurate"
+    times = f"{dear.name} costs {dear.total / max(cheap.total, 1):.1f} times as much and is {how}"
+    least = "is the best of those that cost least" if several else "costs least"
+    return f"{cheap.name} {least}, {data_size(cheap.total)} up and down for all clients; {times}."
 
 
 def alt_text(series: Sequence[Series]) -> str:

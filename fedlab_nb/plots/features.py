@@ -82,7 +82,8 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
     if not maps:
         return "No features yet."
     best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
-    least = f" (least: {worst.name}, {percent(worst.score)})" if best is not worst else ""
+    low = percent(worst.score)
+    least = f" (least: {worst.name}, {low})" if low != percent(best.score) else ""
     parts = [
         f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
         f"in its features{least}. Distances between islands mean little.",

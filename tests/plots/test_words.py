@@ -103,6 +103,13 @@ def test_communication_compares_the_cheapest_with_the_dearest():
     assert plots.communication(rows).sentence == (
         "A costs least, 2 kB up and down for all clients; B costs 2.5 times as much and is 30 points better."
     )
+    alike = [*rows, Series("E", accuracies={0: 0.7}, up=1000, down=1000)]
+    assert plots.communication(alike).sentence == (
+        "E is the best of those that cost least, 2 kB up and down for all clients; "
+        "B costs 2.5 times as much and is 10 points better."
+    )
+    level = [rows[0], Series("B", accuracies={0: 0.5}, up=4000, down=1000)]
+    assert plots.communication(level).sentence.endswith("B costs 2.5 times as much and is as accurate.")
 
 
 def neighbours_by_hand(x, y, k):

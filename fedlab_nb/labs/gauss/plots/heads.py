@@ -39,7 +39,12 @@ def heads(tried: list[Tried], *, setting: str) -> Picture:
             ax.annotate(one.name, (one.up, mean), beside, textcoords="offset points", fontsize=9, color=INK)
     if not tried:
         ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color=QUIET)
-        return Picture(figure, f"Empty axes: accuracy against bytes ({setting}).", "Nothing has been run yet.", [])
+        return Picture(
+            figure,
+            f"Empty axes: accuracy against bytes ({setting}).",
+            "Nothing has been run yet; press “Run all heads”.",
+            [],
+        )
     order = sorted(tried, key=lambda one: sum(one.accuracies.values()))
     words = listed([f"{one.name} ({mean_percent(one.accuracies)}, {data_size(one.up)})" for one in order])
     rows = [(one.name, seed_words(one.accuracies), data_size(one.up)) for one in tried]
