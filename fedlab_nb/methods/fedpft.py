@@ -26,14 +26,13 @@ from ..errors import demand
 from ..models import parameter_count
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
-from .base import GlobalModel, Method, Progress, Report, Steps, knob, register, reported
+from .base import GlobalModel, Progress, Report, Steps, knob, register, reported
 from .context import Context
 from .parts.class_statistics import by_class
 from .parts.frozen import (
     Frozen,
+    FrozenMethod,
     HeadModel,
-    check_features,
-    feature_passes,
     features_knob,
     features_seed_knob,
     frozen_features,
@@ -72,11 +71,9 @@ class FedPftReport(Report):
     leaks="each client's class counts, and a mixture of Gaussians of each of its classes: means of few samples, "
     "and of one sample its features",
 )
-class FedPFT(Method):
+class FedPFT(FrozenMethod):
     """Send a mixture of Gaussians for each class. The server draws features from all of them and trains a head."""
 
-    trains_locally = False
-    sends_models = False
     report = FedPftReport
 
     components: int = knob(1, "Components", low=1, high=50)
@@ -88,13 +85,6 @@ class FedPFT(Method):
     features: str = features_knob()
     size: int = size_knob()
     features_seed: int = features_seed_knob()
-
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
-        check_features(ctx, self.features, self.info.title)
-
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        return feature_passes(self.features, recipe, sizes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         frozen = yield from frozen_features(ctx, self.features, self.size, self.features_seed)

@@ -29,14 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..training import Recipe
-from .base import GlobalModel, Method, Progress, Report, Steps, knob, register
+from .base import GlobalModel, Progress, Report, Steps, knob, register
 from .context import Context
 from .parts.class_statistics import ClassSums, class_sums, message, received
 from .parts.frozen import (
+    FrozenMethod,
     HeadModel,
-    check_features,
-    feature_passes,
     features_knob,
     features_seed_knob,
     frozen_features,
@@ -72,11 +70,9 @@ class GaussReport(Report):
     leaks="each client's class counts and class means (a class of one sample: that sample's features), "
     "and second moments",
 )
-class Gauss(Method):
+class Gauss(FrozenMethod):
     """Add up counts, sums and second moments of frozen features. Classify by Bayes' rule."""
 
-    trains_locally = False
-    sends_models = False
     report = GaussReport
 
     head: str = knob("qda", "Classifier", options=HEADS)
@@ -84,13 +80,6 @@ class Gauss(Method):
     features: str = features_knob()
     size: int = size_knob()
     features_seed: int = features_seed_knob()
-
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
-        check_features(ctx, self.features, self.info.title)
-
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        return feature_passes(self.features, recipe, sizes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS[self.head]

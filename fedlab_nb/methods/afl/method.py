@@ -32,13 +32,11 @@ from torch import Tensor
 
 from ...comm import from_upper_triangle, upper_triangle
 from ...errors import demand
-from ...training import Recipe
-from ..base import Method, Progress, Steps, knob, register
+from ..base import Progress, Steps, knob, register
 from ..context import Context
 from ..parts.frozen import (
+    FrozenMethod,
     HeadModel,
-    check_features,
-    feature_passes,
     features_knob,
     features_seed_knob,
     frozen_features,
@@ -59,11 +57,8 @@ from .sums import SENSITIVITY, Sums, head
     leaks="the second moments of each client's features, and each of its classes' sum: of a class with one image, that "
     "image",
 )
-class AFL(Method):
+class AFL(FrozenMethod):
     """The clients' sums for least squares are added up. The fit is that of all samples in one place."""
-
-    trains_locally = False
-    sends_models = False
 
     features: str = features_knob()
     size: int = size_knob()
@@ -79,11 +74,7 @@ class AFL(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        check_features(ctx, self.features, self.info.title)
         demand(not self.private or self.features != "client", "frozen.private", title=self.info.title)
-
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        return feature_passes(self.features, recipe, sizes)
 
     @property
     def private(self) -> bool:

@@ -26,7 +26,7 @@ from ...errors import demand
 from ...models import load_state, model_state, parameter_count
 from ...rng import generator
 from ...training import Recipe, in_chunks, train_clients
-from ..base import GlobalModel, Report, Steps, knob, reported
+from ..base import GlobalModel, Method, Report, Steps, knob, reported
 from ..context import Context, check_finite
 
 KINDS = ("pixels", "relu", "conv", "client")
@@ -67,7 +67,24 @@ class HeadModel(GlobalModel):
         return self.head(self.frozen(x))
 
 
-# ------------------------------------------------------------------------------------------------ the knobs
+# --------------------------------------------------------------------------------- the methods and their knobs
+class FrozenMethod(Method):
+    """Base of the methods that train no network, but a head on frozen features; `features`: one of KINDS."""
+
+    trains_locally = False
+    sends_models = False
+
+    features: str
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        demand(self.features != "conv" or ctx.has("images"), "frozen.rows", title=self.info.title)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        """With `client` one client trains a network."""
+        return recipe.epochs / len(sizes) if self.features == "client" else 0.0
+
+
 def features_knob(default: str = "pixels") -> Any:
     """The field `features` of the methods that read frozen features."""
     text = (
@@ -92,16 +109,6 @@ def features_seed_knob() -> Any:
 
 
 # ------------------------------------------------------------------------------------------------ making them
-def check_features(ctx: Context, kind: str, title: str) -> None:
-    """UsageError, in one sentence, if these samples cannot have features of this `kind`."""
-    demand(kind != "conv" or ctx.has("images"), "frozen.rows", title=title)
-
-
-def feature_passes(kind: str, recipe: Recipe, sizes: Sequence[float]) -> float:
-    """Passes of local training, the mean over clients: for `client` one of them trains."""
-    return recipe.epochs / len(sizes) if kind == "client" else 0.0
-
-
 def frozen_features(ctx: Context, kind: str, size: int, seed: int) -> Steps[Frozen]:
     """The features of this run, the same at every client and at the server; what they cost is on `ctx.link`.
 

@@ -6,8 +6,9 @@ import torch.nn.functional as F
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.parts.frozen import HeadModel, check_features, drawn, feature_passes, frozen_features
+from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
 from fedlab_nb.models import model_state
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
@@ -81,8 +82,8 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     down = 4 * whole if init == "same" else 0
     expected = {k: (4 * body, down) if k == largest else (0, 4 * body) for k in range(3)}
     assert ctx.link.ledger.by_client() == expected and frozen.size == 32
-    assert feature_passes("client", Recipe(epochs=2), [1, 1, 1]) == pytest.approx(2 / 3)
-    assert feature_passes("relu", Recipe(epochs=2), [1, 1, 1]) == 0
+    assert AFL(features="client").local_passes(Recipe(epochs=2), [1, 1, 1]) == pytest.approx(2 / 3)
+    assert AFL(features="relu").local_passes(Recipe(epochs=2), [1, 1, 1]) == 0
 
 
 def test_one_client_keeps_its_network_to_itself():
@@ -101,8 +102,8 @@ def test_a_head_reads_the_features():
 
 def test_rows_have_no_convolutions():
     ctx = context()
-    check_features(ctx, "conv", "AFL")
+    AFL(features="conv").validate(ctx)
     ctx.input_shape = (5,)
-    check_features(ctx, "relu", "AFL")
+    AFL(features="relu").validate(ctx)
     with pytest.raises(UsageError, match="AFL has convolutions only for images"):
-        check_features(ctx, "conv", "AFL")
+        AFL(features="conv").validate(ctx)
