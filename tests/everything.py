@@ -3,6 +3,9 @@
 First the checks of `checks.py` (lint, format, import rules, types). Then two calls of pytest. The first takes unit
 tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core. The second
 takes the browser scenarios alone, because they watch the clock.
+
+The first call leaves the assertions as they are (`--assert=plain`): to rewrite 4,900 of them takes each of its
+processes ten seconds. If a test fails, those that failed run once more, rewritten, to show the values they compare.
 """
 
 import subprocess
@@ -11,18 +14,27 @@ from pathlib import Path
 
 import checks
 
+UNITS = "@tests/everything.txt"
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
-    ["@tests/everything.txt", "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"],
+    [UNITS, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--assert=plain"],
     ["tests/browser", "-m", "browser", "--durations=5"],
 )
+AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]
+
+
+def pytest(call: list[str]) -> int:
+    """The exit code of pytest, called so in the root of the checkout."""
+    return subprocess.call([sys.executable, "-m", "pytest", *call], cwd=Path(__file__).resolve().parents[1])
 
 
 def main() -> int:
     """Run all of it, also after a failure; the exit code is the first that is not 0."""
-    root = Path(__file__).resolve().parents[1]
     codes = [checks.main()]
-    codes += [subprocess.call([sys.executable, "-m", "pytest", *call], cwd=root) for call in CALLS]
+    for call in CALLS:
+        codes.append(pytest(call))
+        if codes[-1] == 1 and "--assert=plain" in call:
+            pytest(AGAIN)
     return next((code for code in codes if code), 0)
 
 

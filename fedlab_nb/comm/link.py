@@ -71,10 +71,13 @@ class Ledger:
 
     def add(self, client: int, direction: str, phase: str, count: int, messages: int = 1) -> None:
         """Record `count` bytes; UsageError for a client or direction that does not exist, or a phase without a name."""
-        client = self._checked(client)
-        named = direction in DIRECTIONS and isinstance(phase, str) and phase
-        demand(named, "comm.message", direction=direction, phase=phase)
-        entry = self._entries.setdefault((client, direction, phase), [0, 0])
+        plain = type(client) is int and type(direction) is type(phase) is str
+        entry = self._entries.get((client, direction, phase)) if plain else None
+        if entry is None:  # what has an entry was checked with its first message
+            client = self._checked(client)
+            named = direction in DIRECTIONS and isinstance(phase, str) and phase
+            demand(named, "comm.message", direction=direction, phase=phase)
+            entry = self._entries.setdefault((client, direction, phase), [0, 0])
         entry[0] += count
         entry[1] += messages
         if direction == "up":

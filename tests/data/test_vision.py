@@ -14,13 +14,13 @@ import torch
 from fedlab_nb.data import describe, load, vision
 from fedlab_nb.errors import RunError, UsageError
 
-datasets = pytest.importorskip("torchvision.datasets")
 N_TRAIN, N_TEST = 40, 10
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty data folder, and no way out of this machine."""
+    datasets()
     monkeypatch.setenv("FEDLAB_NB_DATA", str(tmp_path))
 
     def offline(*args, **kwargs):
@@ -28,6 +28,11 @@ def folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", offline)
     return tmp_path
+
+
+def datasets():
+    """`torchvision.datasets`: its import takes two seconds, which the collection of tests does without."""
+    return pytest.importorskip("torchvision.datasets")
 
 
 def images(n, seed=0):
@@ -76,7 +81,7 @@ def write_svhn(folder, monkeypatch):
         path = folder / f"{part}_32x32.mat"
         scipy_io.savemat(path, {"X": images(n).transpose(1, 2, 3, 0), "y": (np.arange(n) % 10 + 1)[:, None]})
         split_list[part] = ["", path.name, hashlib.md5(path.read_bytes()).hexdigest()]
-    monkeypatch.setattr(datasets.SVHN, "split_list", split_list)
+    monkeypatch.setattr(datasets().SVHN, "split_list", split_list)
 
 
 def check(name, pixels, labels):
@@ -99,14 +104,14 @@ def test_mnist_files(folder, name, sub):
 
 
 def test_cifar10_files(folder, monkeypatch):
-    write_cifar(folder / "cifar-10-batches-py", datasets.CIFAR10, monkeypatch)
+    write_cifar(folder / "cifar-10-batches-py", datasets().CIFAR10, monkeypatch)
     pixels = torch.from_numpy(np.concatenate([images(8)] * 5)).permute(0, 3, 1, 2).float() / 255
     data = check("cifar10", pixels, np.tile(np.arange(8), 5))
     assert data.input_shape == (3, 32, 32) and data.class_names[3] == "class 3"
 
 
 def test_cifar100_files(folder, monkeypatch):
-    write_cifar(folder / "cifar-100-python", datasets.CIFAR100, monkeypatch)
+    write_cifar(folder / "cifar-100-python", datasets().CIFAR100, monkeypatch)
     assert (
         check(
             "cifar100", torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255, np.arange(N_TRAIN)
