@@ -64,6 +64,7 @@ def run_command(options: argparse.Namespace) -> int:
     from .study import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)
+    warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"  # a sentence, and no line of the source
     settings = given(options, "alpha", "clients", "backend")
     failed: list[Exception] = []
     silent = "partition" in settings
@@ -121,6 +122,9 @@ def grid_command(
 
     choose("form of a table", table, FORM)
     study = engine.declared(methods, settings.pop("seeds", 1), settings)
+    for axis in plot.split(" x ") if plot else ():  # now: a wrong name would be noticed only after the runs
+        own = [name for name in study.axes if "." not in name]
+        choose("axis to draw against", axis, own if " x " in str(plot) else [*own, "bytes", "differences"])
     if options.dry_run:
         print(engine.estimate(study))
         return 0

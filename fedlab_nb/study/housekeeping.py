@@ -114,7 +114,10 @@ def bound() -> None:
 
 def limit() -> float:
     """The store's bound in bytes; 0: none."""
-    return bytes_of(os.environ.get("FEDLAB_NB_STORE_LIMIT", LIMIT))
+    try:
+        return bytes_of(os.environ.get("FEDLAB_NB_STORE_LIMIT", LIMIT))
+    except UsageError as error:
+        raise UsageError(f"FEDLAB_NB_STORE_LIMIT is set wrongly: {error}") from None
 
 
 def bytes_of(size: str | float) -> float:

@@ -100,5 +100,6 @@ class Store:
         except OSError as error:
             if part is not None:
                 shutil.rmtree(part, ignore_errors=True)
-            warnings.warn(sentence("study.not_kept", folder=self.folder, error=error), StoreWarning, stacklevel=2)
+            why = error.strerror or error
+            warnings.warn(sentence("study.not_kept", folder=self.folder, error=why), StoreWarning, stacklevel=2)
             return False

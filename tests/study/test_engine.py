@@ -124,6 +124,8 @@ def test_the_command_line(tmp_path, capsys):
     file.write_text('methods = ["fedavg", "fens"]\nseeds = 2\nalpha = [0.1, 1]\nepochs = 1\nclients = 3\n')
     assert main(["study", str(file), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("8 cells, 0 remembered, 8 to compute: about ")
+    assert main(["study", str(file), "--out", str(out), "--plot", "alfa"]) == 2
+    assert "'alfa': did you mean 'alpha'?" in capsys.readouterr().err and not out.exists()  # before anything is run
     assert main(["study", str(file), "--out", str(out), "--table", "latex", "--plot", "alpha"]) == 0
     assert "\\begin{tabular}{lrr}" in capsys.readouterr().out
     assert {p.name for p in out.iterdir()} == {"results.csv", "results.json", "results.parquet", "results.svg"}
@@ -145,6 +147,9 @@ def test_the_store_in_order(capsys, monkeypatch):
     assert main(["store", "verify"]) == 1 and "5 of 6 entries are not damaged" in capsys.readouterr().out
     assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
     assert main(["store", "prune", "--size", "much"]) == 2 and "is not a size" in capsys.readouterr().err
+    monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
+    assert main(["store", "size"]) == 2 and "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'" in capsys.readouterr().err
+    monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
     head = housekeeping.entries()[0].path / "entry.json"

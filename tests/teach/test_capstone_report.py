@@ -141,7 +141,7 @@ def test_the_command_prints_the_table(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "Line 1 of .* is not from a report"),
+        ("{", "Line 1 of .* is not from a report: it is not JSON"),
         ('{"a": 1}', "does not begin with the format"),
         ("[1]", "does not begin with the format"),
         ('{"format": "fedlab_nb capstone 1"}', "no 'test'"),

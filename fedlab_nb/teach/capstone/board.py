@@ -66,16 +66,22 @@ def read(file: Path) -> list[Entry]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(sentence("capstone.unread", file=file, why=error)) from None
+        raise UsageError(sentence("capstone.unread", file=file, why=why_not(error))) from None
     entries = []
     for place, line in enumerate(lines, 1):
         if line.strip():
             try:
                 entries.append(entry(json.loads(line)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                why = f"no {error}" if isinstance(error, KeyError) else error
-                raise UsageError(sentence("capstone.line", file=file, line=place, why=why)) from None
+                raise UsageError(sentence("capstone.line", file=file, line=place, why=why_not(error))) from None
     return entries
+
+
+def why_not(error: Exception) -> object:
+    """Why a file or a line cannot be read, in words for a reader."""
+    if isinstance(error, json.JSONDecodeError):
+        return "it is not JSON"
+    return f"no {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
 
 
 def entry(row: Any) -> Entry:
