@@ -113,5 +113,10 @@ def test_noise_is_symmetric_has_its_spread_and_goes_to_nothing():
     plain = head(sums, 1, 0.0, 0.1)
     faint = head(sums.noisy(1e-12, torch.Generator().manual_seed(0)), 1, 0.0, 0.1, sigma=1e-12)
     torch.testing.assert_close(faint, plain, rtol=0, atol=1e-9)
-    loud = head(sums.noisy(50.0, torch.Generator().manual_seed(0)), 1, 0.0, 0.1, sigma=50.0)
+    noisy = sums.noisy(50.0, torch.Generator().manual_seed(0))
+    loud = head(noisy, 1, 0.0, 0.1, sigma=50.0)
     assert loud.isfinite().all()  # though the moments have negative eigenvalues
+    values, vectors = np.linalg.eigh(noisy.moments.numpy())
+    assert values.min() < 0
+    whole = vectors @ np.diag(np.maximum(values, 0) + 0.1 + 50 * 81**0.5) @ vectors.T  # the ridge grows by σ√d
+    np.testing.assert_allclose(loud, np.linalg.solve(whole, noisy.classes.numpy()), rtol=1e-9, atol=1e-12)
