@@ -7,6 +7,7 @@ import numpy as np
 from ....plots.axes import no_spines
 from ....plots.characters import client_name
 from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, heading, shorten
+from ....plots.tile import show_tile
 from ....plots.words import listed, marked_words, plural, tabled
 from ..numbers import ClassMeans
 
@@ -20,9 +21,7 @@ def class_means(of: ClassMeans, class_names: Sequence[str], *, setting: str, kla
         for column, i in enumerate(order):
             leaks = bool(of.leaked[i])
             for row, values in ((0, of.means[i]), (1, of.nearest[i])):
-                top = 1.45 * row
-                extent = (column + 0.06, column + 0.94, top + 0.94, top + 0.06)
-                ax.imshow(tile(values), cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest")
+                show_tile(ax, values, column, 1.45 * row)
             word = "the same" if leaks else f"{of.distance[i]:.2f}"
             ax.text(column + 0.5, 1.22, word, ha="center", va="center", fontsize=9, color=SECOND if leaks else QUIET)
             name = shorten([class_names[of.classes[i]]], 7)[0]
@@ -55,12 +54,3 @@ def class_means(of: ClassMeans, class_names: Sequence[str], *, setting: str, kla
         f"{marked_words(of.client, klass)}"
     )
     return Picture(figure, alt, text, table)
-
-
-def tile(values: np.ndarray) -> np.ndarray:
-    """An image `[C, H, W]` as `[H, W]` or `[H, W, 3]`; feature rows `[D]` as a strip."""
-    if values.ndim == 1:
-        low, span = float(values.min()), float(np.ptp(values)) or 1.0
-        return ((values - low) / span)[:, None]
-    image = np.clip(values, 0, 1)
-    return image[0] if len(image) != 3 else np.moveaxis(image, 0, -1)

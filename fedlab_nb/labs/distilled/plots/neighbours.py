@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from ....plots.axes import no_spines
 from ....plots.characters import client_name
 from ....plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, heading, shorten
+from ....plots.tile import show_tile
 from ....plots.words import capital, listed, plural, tabled
 from ..numbers import Neighbours
 
@@ -59,8 +60,7 @@ def page(ax: Axes, of: Neighbours, shown: np.ndarray, names: Sequence[str]) -> N
         band, column = divmod(place, columns)
         top = band * 2.5
         for row, values in ((0, of.sent[s]), (1, of.nearest[s])):
-            extent = (column + 0.06, column + 0.94, top + row + 0.94 + 0.2 * row, top + row + 0.06 + 0.2 * row)
-            ax.imshow(tile(values), cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest")
+            show_tile(ax, values, column, top + 1.2 * row)
         near = of.copies[s]
         words = "the same" if near else f"{of.distance[s]:.3f}"
         ax.text(column + 0.5, top + 1.1, words, ha="center", va="center", fontsize=9, color=SECOND if near else QUIET)
@@ -72,12 +72,3 @@ def page(ax: Axes, of: Neighbours, shown: np.ndarray, names: Sequence[str]) -> N
     ax.set(xlim=(0, columns), ylim=(bands * 2.5 - 0.2, 0), xticks=[], aspect="equal", anchor="W")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     no_spines(ax)
-
-
-def tile(values: np.ndarray) -> np.ndarray:
-    """An image `[C, H, W]` as `[H, W]` or `[H, W, 3]`; feature rows `[D]` as a strip."""
-    if values.ndim == 1:
-        low, span = float(values.min()), float(np.ptp(values)) or 1.0
-        return ((values - low) / span)[:, None]
-    image = np.clip(values, 0, 1)
-    return image[0] if len(image) != 3 else np.moveaxis(image, 0, -1)
