@@ -2,9 +2,8 @@
 
 import pytest
 
-from fedlab_nb.plots import png
+from fedlab_nb.plots import against_poison, png
 from fedlab_nb.plots.identity import look
-from fedlab_nb.plots.poison import against_poison
 
 RUNS = {
     "FedAvg": {0: {0: 0.3, 1: 0.5}, 2: {0: 0.1, 1: 0.3}},
