@@ -44,10 +44,13 @@ def log_posterior(vectors, precision, spread, mass, members):
     return total
 
 
-@pytest.mark.parametrize(("spread", "mass"), [(1.0, 1.0), (2.0, 5.0), (0.5, 0.2), (3.0, 30.0)])
-def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass):
-    """The first ones' matching is taken as it is; for the last one all choices of old and new neurons are tried."""
-    vectors = [0.5 * v for v in draws()]
+@pytest.mark.parametrize(
+    ("spread", "mass", "seed"), [(1.0, 1.0, 0), (2.0, 5.0, 0), (0.5, 0.2, 0), (3.0, 30.0, 0), (2.0, 5.0, 25)]
+)
+def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass, seed):
+    """The first ones' matching is taken as it is; for the last one all choices of old and new neurons are tried. In the
+    last case another factor of log m/(M - m) gives another matching."""
+    vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
     grown = grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
     before = sorted({int(i) for own in grown.members[:2] for i in own})
