@@ -39,7 +39,7 @@ def temperature(
         percent_axis(left, top=min(1.03, high + 0.08), low=max(0.0, low - 0.28))
         ax.set_ylim(0, clients * 1.06)
         ax.axhline(clients, color=QUIET, lw=1)
-        ax.text(t[-1], clients, f"all {clients} ", ha="right", va="top", fontsize=9, color=QUIET)
+        ax.text(t[-1], 0.98 * clients, f"all {clients} ", ha="right", va="top", fontsize=9, color=QUIET)
         legend(left, loc="best")
     best = int(right.argmax())
     words = ", ".join(f"{name} {percent(value)}" for name, value in others.items())
