@@ -18,6 +18,7 @@ from ..plots.against_alpha import against_alpha
 from ..plots.words import points, significance
 from ..study import Outcome, Outcomes, compare
 from ..study.statistics import difference
+from .claims import Gap
 
 DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
@@ -88,6 +89,17 @@ def alike(
         if at is not None and share is not None:
             groups[at[0]][at[1]][o.settings.seed] = share
     return groups
+
+
+def chosen_gaps(
+    outcomes: Sequence[Outcome], place: Callable[[Outcome], tuple[Any, Hashable] | None], a: str, b: str, name: Callable
+) -> list[Gap]:
+    """Variant a − b on validation images, a gap for each group of `alike`, with that on the test images as `tested`.
+
+    name: gives what a gap is called, from what its group shares
+    """
+    test, validation = (alike(outcomes, place, validation=judged) for judged in (False, True))
+    return [Gap(name(at), of[a], of[b], Gap(name(at), test[at][a], test[at][b])) for at, of in validation.items()]
 
 
 def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: Any) -> Picture:

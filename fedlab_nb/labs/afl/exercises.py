@@ -9,10 +9,10 @@ import numpy as np
 
 from ...study import Outcome, Outcomes
 from ...teach.build import Build
-from ...teach.claims import BELOW, Gap, two_kinds
+from ...teach.claims import BELOW, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
-from ...teach.runs import MANY, SEEDS, alike, runs
+from ...teach.runs import MANY, SEEDS, chosen_gaps, runs
 
 
 # ------------------------------------------------------------------------------------------------ to build
@@ -86,12 +86,7 @@ def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
 def two_sides(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 4: in one setting AFL is clearly better than the ensemble, in another the ensemble is. The
     settings are found on validation images; the test images are looked at for these two alone."""
-    test, validation = (alike(outcomes, by_method, validation=judged) for judged in (False, True))
-    gaps = []
-    for (settings, recipe), methods in validation.items():
-        own = test[settings, recipe]
-        name = f"{settings.dataset}, α = {settings.alpha:g}"
-        gaps.append(Gap(name, methods["afl"], methods["ensemble"], Gap(name, own["afl"], own["ensemble"])))
+    gaps = chosen_gaps(outcomes, by_method, "afl", "ensemble", lambda at: f"{at[0].dataset}, α = {at[0].alpha:g}")
     return two_kinds(gaps, others=(BELOW,), **words)
 
 

@@ -11,10 +11,10 @@ import torch
 from ...methods.distilled.kernel import tangent_kernel
 from ...study import Outcome, Outcomes
 from ...teach.build import Build, by_name
-from ...teach.claims import Gap, two_kinds
+from ...teach.claims import two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
-from ...teach.runs import MANY, alike, runs
+from ...teach.runs import MANY, chosen_gaps, runs
 
 DEPTH = 2  # of the kernel in the exercise
 
@@ -31,13 +31,11 @@ def by_images(outcome: Outcome) -> tuple[Hashable, str] | None:
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 3: in one setting k-means is clearly better than random images, in another not. Both are
     found on validation images; the test images are looked at for these two alone."""
-    test, validation = (alike(outcomes, by_images, validation=judged) for judged in (False, True))
-    gaps = []
-    for (conditions, others), ways in validation.items():
-        options, own = dict(others), test[conditions, others]
-        name = f"{options['per_class']} per class and the {options['server']}"
-        gaps.append(Gap(name, ways["kmeans"], ways["random"], Gap(name, own["kmeans"], own["random"])))
-    return two_kinds(gaps, **words)
+
+    def name(at: tuple) -> str:
+        return "{per_class} per class and the {server}".format(**dict(at[1]))
+
+    return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name), **words)
 
 
 def both_settings() -> Outcomes:

@@ -10,7 +10,7 @@ from ...study import Outcome, Outcomes
 from ...teach.claims import ENOUGH, Gap, still, two_kinds
 from ...teach.exercises import exercises
 from ...teach.problem import Verdict
-from ...teach.runs import MANY, alike, runs
+from ...teach.runs import MANY, alike, chosen_gaps, runs
 from .build import PRODUCT
 
 
@@ -26,11 +26,7 @@ def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
 def two_dampings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 3: at one λ_damp the exact solution clearly beats the shortcut, at another not. Both are
     found on validation images; the test images are looked at for these two alone."""
-    test, validation = (alike(outcomes, by_solver, validation=judged) for judged in (False, True))
-    gaps = []
-    for (conditions, options), solvers in validation.items():
-        name, own = f"λ_damp = {dict(options)['damping']:g}", test[conditions, options]
-        gaps.append(Gap(name, solvers["cg"], solvers["ea"], Gap(name, own["cg"], own["ea"])))
+    gaps = chosen_gaps(outcomes, by_solver, "cg", "ea", lambda at: f"λ_damp = {dict(at[1])['damping']:g}")
     return two_kinds(gaps, **words)
 
 
