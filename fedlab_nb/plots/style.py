@@ -35,6 +35,7 @@ LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and 
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
+TITLE = (8, 11)  # points: the smallest letters of a title, and the usual ones
 OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
@@ -178,6 +179,22 @@ def settle(figure: Figure) -> None:
             engine.execute(figure)  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
         go_on()
+    fit_titles(figure)
+
+
+def fit_titles(figure: Figure) -> None:
+    """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it: layouts
+    do not look at the width of titles.
+    """
+    titles = [one for ax, one in getattr(figure, "fedlab_titles", {}).items() if ax in figure.axes]
+    for title, size in titles:
+        title.set_fontsize(size)
+    boxes = [(title, title.get_window_extent()) for title, _ in titles]
+    for title, box in boxes:
+        beside = (b.x0 for _, b in boxes if b.x0 > box.x0 and b.y0 < box.y1 and b.y1 > box.y0)
+        room = min((figure.bbox.x1, *beside)) - figure.dpi / 12 - box.x0
+        if box.width > room > 0:
+            title.set_fontsize(max(TITLE[0], title.get_fontsize() * room / box.width))
 
 
 def lighten(figure: Figure) -> None:
@@ -231,9 +248,12 @@ def drawing(
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
 
 
-def heading(ax: Axes, text: str, pad: float = 7, size: float = 11) -> Text:
+def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE[1]) -> Text:
     """The bold title over the left end of the axes."""
-    return ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
+    title = ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
+    figure: Any = ax.get_figure(root=True)
+    figure.__dict__.setdefault("fedlab_titles", {})[ax] = title, size
+    return title
 
 
 def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10) -> Axes:
