@@ -35,7 +35,7 @@ LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and 
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
-TITLE = (8, 11)  # points: the smallest letters of a title, and the usual ones
+TITLE, LEAST = 11, 7.5  # points: letters of a title; the smallest ones that words shrink to
 OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
@@ -179,22 +179,32 @@ def settle(figure: Figure) -> None:
             engine.execute(figure)  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
         go_on()
-    fit_titles(figure)
+    fit_words(figure)
 
 
-def fit_titles(figure: Figure) -> None:
-    """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it: layouts
-    do not look at the width of titles.
+def fit_words(figure: Figure) -> None:
+    """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it, and of a
+    name of an x axis that would reach over the edge: layouts do not look at the width of these.
     """
-    titles = [one for ax, one in getattr(figure, "fedlab_titles", {}).items() if ax in figure.axes]
-    for title, size in titles:
-        title.set_fontsize(size)
+    usual, edge, gap = figure.__dict__.setdefault("fedlab_words", {}), figure.bbox.x1, figure.dpi / 12
+    titles = [usual[ax] for ax in figure.axes if ax in usual]
+    names = [usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize())) for ax in figure.axes]
+    for text, size in (*titles, *names):
+        text.set_fontsize(size)
     boxes = [(title, title.get_window_extent()) for title, _ in titles]
     for title, box in boxes:
         beside = (b.x0 for _, b in boxes if b.x0 > box.x0 and b.y0 < box.y1 and b.y1 > box.y0)
-        room = min((figure.bbox.x1, *beside)) - figure.dpi / 12 - box.x0
-        if box.width > room > 0:
-            title.set_fontsize(max(TITLE[0], title.get_fontsize() * room / box.width))
+        shrink(title, box.width, min((edge, *beside)) - gap - box.x0)
+    for name, _ in names:
+        box = name.get_window_extent()
+        middle = (box.x0 + box.x1) / 2
+        shrink(name, box.width, 2 * min(middle, edge - middle))
+
+
+def shrink(text: Text, width: float, room: float) -> None:
+    """Let a text of this width fit into `room`, with letters that can still be read."""
+    if width > room > 0:
+        text.set_fontsize(max(LEAST, text.get_fontsize() * room / width))
 
 
 def lighten(figure: Figure) -> None:
@@ -248,11 +258,11 @@ def drawing(
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
 
 
-def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE[1]) -> Text:
+def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE) -> Text:
     """The bold title over the left end of the axes."""
     title = ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
     figure: Any = ax.get_figure(root=True)
-    figure.__dict__.setdefault("fedlab_titles", {})[ax] = title, size
+    figure.__dict__.setdefault("fedlab_words", {})[ax] = title, size
     return title
 
 

@@ -7,6 +7,7 @@ import re
 import nbformat
 import pytest
 from accessible import barriers
+from collisions import collisions
 from lab_steps import choose_tab, open_notebook, run_all
 from playwright.sync_api import expect
 
@@ -65,6 +66,7 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             expect(shown.locator(".fl-sentence"), f"{name}, {view}").to_have_text(re.compile(r"\S"))
             assert panel.evaluate(CUT_OFF) == [], (name, view)
             assert shown.locator(".fl-sentence").evaluate("e => e.scrollHeight - e.clientHeight") <= 1, (name, view)
+            assert collisions(shown) == [], (name, view)
             assert barriers(page, f".fl-live.fl-{name}") == [], (name, view)
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0
