@@ -13,7 +13,7 @@ def test_words_stay_within_the_figure_and_titles_off_each_other(fixed):
                 figure.set_layout_engine("none")
             first = style.heading(left, "Right answers, by thirds of the dissent")
             last = style.heading(right, "Bytes spent")
-            right.set_xlabel("bytes, both ways, of all clients", fontsize=10)
+            right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
         style.settle(figure)
         ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
         assert ends[0] < last.get_window_extent().x0 and max(ends) <= figure.bbox.x1 + 1
