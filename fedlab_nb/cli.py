@@ -61,12 +61,17 @@ def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 
 def run_command(options: argparse.Namespace) -> int:
+    from .data import load
+    from .data.tabular import is_table
     from .study import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"  # a sentence, and no line of the source
     settings = given(options, "alpha", "clients", "backend")
     failed: list[Exception] = []
+    if is_table(str(settings.get("dataset"))):  # which column was taken for what: a reader has to be able to object
+        table = load(str(settings["dataset"]))
+        print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
     silent = "partition" in settings
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:

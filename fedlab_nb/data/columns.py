@@ -61,9 +61,10 @@ def words(kinds: dict[str, list[str]], numeric: int, owner: np.ndarray | None) -
     if numeric:
         each, back = sums_bytes(numeric)
         whose = "of its rows" if owner is not None else "of its rows, whichever rows it gets,"
+        what = "columns of numbers are" if numeric > 1 else "column of numbers is"
         notes.append(
-            f"{numeric} columns of numbers are standardised by sums over the clients. Each client sends count, sum and "
-            f"sum of squares {whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
+            f"{numeric} {what} standardised by sums over the clients. Each client sends count, sum and sum of squares "
+            f"{whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
         )
     if kinds["values"]:
         notes.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")

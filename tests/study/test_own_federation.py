@@ -161,6 +161,17 @@ def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
     assert json.loads(capsys.readouterr().out)["clients"] == 3
 
 
+def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_path):
+    table = tmp_path / "wards.csv"
+    table.write_text("age,ward,ill\n" + "".join(f"{30 + i % 7},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(40)))
+    assert main(["run", "gauss", "--json", "--clients", "2", "--dataset", str(table)]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert err.startswith(
+        "fedlab-nb: wards.csv: The label is column 'ill'. 1 column of numbers is standardised by sums "
+    )
+
+
 def test_partition_options_of_the_command_line(capsys, tmp_path):
     words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
     assert main([*words, "--partition", "client_dirichlet", "--size-sigma", "0.4", "--share", "0.5"]) == 0
