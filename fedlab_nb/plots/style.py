@@ -204,7 +204,7 @@ def fit_words(figure: Figure) -> None:
 def shrink(text: Text, width: float, room: float) -> None:
     """Let a text of this width fit into `room`, with letters that can still be read."""
     if width > room > 0:
-        text.set_fontsize(max(LEAST, text.get_fontsize() * room / width))
+        text.set_fontsize(max(LEAST, 0.98 * text.get_fontsize() * room / width))  # widths come in whole pixels
 
 
 def lighten(figure: Figure) -> None:
