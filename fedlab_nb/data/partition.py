@@ -100,7 +100,7 @@ def cut(
         asked = {"partition": partition, "alpha": alpha, "clients": clients, "minimum": minimum}
         raise RunError(sentence("dataset.redraw", draws=max_draws, samples=n, **asked))
     shards, moved = top_up(group(owner, clients), minimum, rng)
-    note += f" {moved} of {n} samples were moved so that every client has at least {minimum}."
+    note += f" {moved} of {n} samples were moved: each client has at least {minimum}."
     return Cut(shards, minimum, moved, 1, note.strip())
 
 

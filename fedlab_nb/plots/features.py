@@ -63,7 +63,7 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
             bright = {"alpha": 0.9, "zorder": 2} if held is None or held[c] else {"alpha": 0.15, "zorder": 1}
             look = {"color": colours[c], "marker": MARKERS[c % len(MARKERS)], "linewidths": 0, **bright}
             ax.scatter(*m.points[m.labels == c].T, s=size, **look)
-        room = int(current_size()[0] / columns * 7.2)  # letters over one map
+        room = int(current_size()[0] / columns * 9.5)  # letters over one map
         heading(ax, "\n".join(shorten(m.label.split("\n"), room)), 4, 10.5 if columns < 4 else 9.5)
         words = f"{m.how} · neighbours {percent(m.score)}" if columns < 4 else f"{m.how} · {percent(m.score)}"
         ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
