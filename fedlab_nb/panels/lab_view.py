@@ -94,7 +94,8 @@ class LabSpec:
 
     method:     whose knobs are shown; empty for a panel of many methods
     companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More settings"
-    first:      the view that is seen first;   settings: starting values;   last: own views stand after the common ones
+    first:      the view that is seen first;   ran: the one that Run turns to, if no own view is drawn while it runs
+    settings:   starting values;   last: own views stand after the common ones
     """
 
     method: str = ""
@@ -104,5 +105,6 @@ class LabSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     views: tuple[type[LabView], ...] = ()
     first: str = "partition"
+    ran: str = "accuracy"
     name: str = "playground"
     last: bool = False

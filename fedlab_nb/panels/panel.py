@@ -292,7 +292,7 @@ class Panel(saved.Saved):
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
         self._work(lambda: steps, self._heard, lambda how, error: self._ended(how, error, by_hand))
         if self.views.visible == "partition":
-            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
+            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), self.spec.ran))
         else:
             self._go()
 

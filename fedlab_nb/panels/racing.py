@@ -43,6 +43,6 @@ class Track(LabView):
 
 
 RACE = LabSpec(
-    name="race", views=(Track,), settings={"seeds": 1},
+    name="race", views=(Track,), settings={"seeds": 1}, ran=Track.name,
     companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
 )  # fmt: skip

@@ -48,7 +48,9 @@ def test_what_leaks_follows_the_settings(own):
 def test_the_race_is_run_once_and_played_by_steps(made):
     panel = made(fl.race)
     assert panel.show("race") is None and "Press Run" in panel.views["race"].frame.value
+    panel.views.choose("partition")
     panel.run(wait=True)
+    assert panel.views.visible == "race"  # where Play is
     end = panel.show("race")
     assert "leads with" in end.sentence and not panel.error
     track = panel.lab_views["race"]
