@@ -1,7 +1,9 @@
-"""Drawing ahead: while another process makes a slow picture, the views that nobody looks at yet are drawn, so that each
-is there when it is chosen. The panel's lock stays free meanwhile: a hand that changes something does not wait.
+"""Drawing ahead: before and while another process makes a slow picture, the views that nobody looks at yet are drawn.
+So each is there when it is chosen. The panel's lock stays free meanwhile: a hand that changes something does not wait.
 """
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -25,9 +27,12 @@ class Ahead:
         self._views, self._lock, self._dirty, self._due = views, lock, dirty, due
         self._underway: dict[str, tuple[PanelState, Future]] = {}
 
-    def draw(self) -> Iterator[None]:
-        """Draw one view after the other, without the lock."""
+    def draw(self, seconds: float = math.inf) -> Iterator[None]:
+        """Draw one view after the other, without the lock; after so many seconds no other is begun."""
+        end = time.monotonic() + seconds
         for name, view in self._views.views.items():
+            if time.monotonic() > end:
+                return
             with self._lock:
                 state = self._due(name)
                 if state is None:

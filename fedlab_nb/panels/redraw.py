@@ -19,6 +19,7 @@ from .views import View, Views
 from .worker import Worker
 
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
+BEFORE = 1.0  # seconds that slow work waits for views to be drawn ahead
 
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
@@ -130,9 +131,11 @@ class Redraw:
         if self._worker.busy or state.running:
             return
         results: list[Any] = []
-        self._mapping(True)
 
-        def steps() -> Generator[None, None, None]:
+        def steps() -> Generator[bool | None, None, None]:
+            if view.kind.preview:  # there is something to look at, and a drawing takes longer beside the slow work
+                yield from self._ahead.draw(BEFORE)
+            yield True
             made = view.kind.prepare(state)
             results.append((yield from self._beside(made)) if inspect.isgenerator(made) else made)
             yield
@@ -147,7 +150,7 @@ class Redraw:
             elif how == "done":
                 self._prepared(view.kind.name, state.anchor, results[0])
 
-        self._worker.start(steps, lambda event: None, ended)
+        self._worker.start(steps, lambda begins: begins and self._mapping(True), ended)
 
     def _beside(self, made: Generator[Any, None, Any]) -> Generator[None, None, Any]:
         """Go on with a view's slow work; while another process does it (the work yields ELSEWHERE), draw ahead."""
