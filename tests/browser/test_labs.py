@@ -28,6 +28,7 @@ CALLS = {
     "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'ensemble', 'fens'])",
     "race": f"fl.race({SMALL}, methods=['fens', 'fedavg_multi'], **{{'fedavg_multi.rounds': 3}})",
 }
+SHARED = [view.name for view in COMMON]
 CUT_OFF = """panel => [...panel.querySelectorAll('.widget-label')]
   .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"""
 
@@ -67,7 +68,10 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             assert panel.evaluate(CUT_OFF) == [], (name, view)
             assert shown.locator(".fl-sentence").evaluate("e => e.scrollHeight - e.clientHeight") <= 1, (name, view)
             assert collisions(shown) == [], (name, view)
-            assert barriers(page, f".fl-live.fl-{name}") == [], (name, view)
+            if (
+                name == "playground" or view not in SHARED
+            ):  # axe-core takes a second or two; elsewhere these are the same
+                assert barriers(page, f".fl-live.fl-{name}") == [], (name, view)
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
