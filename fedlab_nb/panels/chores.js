@@ -130,12 +130,14 @@ function render({ model, el }) {
   let watch = null;
   let sizes = null;
   let due = false;
+  let later = 0;
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
     due = false;
     name(root);
     tabs(root);
-    sentences(root);
+    clearTimeout(later);
+    later = setTimeout(() => sentences(root), 300); // at rest: it makes the browser compute its layout
     if (last?.disabled && (document.activeElement === document.body || document.activeElement === last)) {
       root.querySelector(last.matches(".fl-run") ? ".fl-stop:not(:disabled)" : ".fl-run:not(:disabled)")?.focus();
     }
@@ -159,6 +161,7 @@ function render({ model, el }) {
   const unfollow = follow(model.widget_manager?.kernel, (name, on) => root?.classList.toggle(name, on));
   return () => {
     unfollow();
+    clearTimeout(later);
     watch?.disconnect();
     sizes?.disconnect();
     root?.removeEventListener("keydown", arrows, true);
