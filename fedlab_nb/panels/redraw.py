@@ -72,10 +72,10 @@ class Redraw:
         name = self.state.view
         self._ahead.take(name)
         if name in self._dirty:
-            start = time.monotonic()
+            start, late = time.monotonic(), self._worker.stopping  # what is chosen after Stop is wanted
             self._dirty.discard(name)
             try:
-                with wanted(lambda: not self._worker.stopping):
+                with wanted(lambda: late or not self._worker.stopping):
                     self._paint(self._views[name])
             except UnwantedError:
                 self._dirty.add(name)
@@ -114,14 +114,12 @@ class Redraw:
             self.adapting = False
 
     def _unseen(self, name: str) -> PanelState | None:
-        """The state of a view that nobody looks at and that can be drawn at once, but is out of date."""
+        """The state of a view that nobody looks at and that can be drawn at once, but is out of date. None where the
+        work is inline: there nobody can look at anything else meanwhile.
+        """
         view, state = self._views[name], self.state.of(name)
-        if (
-            name not in self._dirty
-            or name == self.state.view
-            or not view.kind.is_ready(state)
-            or view.kind.lacks(state)
-        ):
+        unseen = name in self._dirty and name != self.state.view and not self._worker.inline
+        if not unseen or not view.kind.is_ready(state) or view.kind.lacks(state):
             return None
         self._adapt(view, state)
         return state
