@@ -12,7 +12,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["FEDLAB_NB_STORE"] = _store.name  # workers, notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-pytest_plugins = ["panel_fixtures", "measured_outputs"]  # panels on a stand-in for `study.job`; what nbval compares
+# panels on a stand-in for `study.job`; what nbval compares, and how it starts kernels
+pytest_plugins = ["panel_fixtures", "measured_outputs", "kernel_start"]
 collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them
 
 
