@@ -117,12 +117,12 @@ def svg(picture: Picture) -> bytes:
 
 def written(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
-    out, canvas, dpi, colour = io.StringIO(), figure.canvas, figure.dpi, figure.get_facecolor()
+    out, dpi, colour = io.StringIO(), figure.dpi, figure.get_facecolor()
     try:
         figure.set_facecolor(facecolor)
         FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
     finally:
-        figure.set_canvas(canvas)
+        FigureCanvasAgg(figure)  # new: the layout's has a bitmap, which would stay until the next garbage collection
         figure.set_dpi(dpi)
         figure.set_facecolor(colour)
     return out.getvalue()

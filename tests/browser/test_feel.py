@@ -165,4 +165,4 @@ def test_memory_stays(page, lab, course):
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory, MB", {"runs": (middle - before) / 2**20, "runs and drags": grown})
     say("α after runs, ms", got)
-    assert grown < (60 if EXACT else 40)
+    assert grown < (50 if EXACT else 40)

@@ -1,5 +1,10 @@
 """What every picture has in common."""
 
+import gc
+import weakref
+
+import pytest
+
 from fedlab_nb.plots import style
 
 
@@ -18,3 +23,19 @@ def test_words_stay_within_the_figure_and_titles_off_each_other():
     assert sizes(10) == [style.TITLE, style.TITLE, 10]
     title, usual, name = sizes(5.5)
     assert style.LEAST < title < style.TITLE == usual and style.LEAST < name < 10
+
+
+@pytest.fixture
+def no_collection():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
+    with style.drawing() as (figure, axes):
+        axes.set_title("accuracy")
+    style.settle(figure)
+    bitmap = weakref.ref(figure.canvas.get_renderer())  # 4 bytes a pixel, in a figure that only a collection frees
+    style.written(figure, "white")
+    assert bitmap() is None
