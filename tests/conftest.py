@@ -30,9 +30,11 @@ def forget_names(monkeypatch):
 
 
 def pytest_collection_finish(session):
-    """What the imports and the collection have made stays: the garbage collector need not look at it in every test."""
+    """What the imports and the collection have made stays: the garbage collector need not look at it in every test, and
+    a test makes so much that it need not look after every 700 objects."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_sessionfinish(session):

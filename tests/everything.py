@@ -5,7 +5,8 @@ tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a
 takes the browser scenarios alone, because they watch the clock.
 
 The first call leaves the assertions as they are (`--assert=plain`): to rewrite 4,900 of them takes each of its
-processes ten seconds. If a test fails, those that failed run once more, rewritten, to show the values they compare.
+processes ten seconds. It also goes without Hypothesis' plugin, which takes a millisecond a test and only adds to what a
+failure prints. If a test fails, those that failed run once more, with both, to show the values they compare.
 """
 
 import subprocess
@@ -15,9 +16,10 @@ from pathlib import Path
 import checks
 
 UNITS = "@tests/everything.txt"
+QUICK = ["--assert=plain", "-p", "no:hypothesispytest"]
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
-    [UNITS, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--assert=plain"],
+    [UNITS, *QUICK, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"],
     ["tests/browser", "-m", "browser", "--durations=5"],
 )
 AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]

@@ -118,6 +118,7 @@ def test_no_network_reads_the_test_images_twice(method, monkeypatch):
         return evaluating(self, model)
 
     monkeypatch.setattr(Run, "evaluate", watched)
-    outcome = run(method, epochs=2, clients=3, model="cnn", cache=False)
+    short = {"generator_steps": 2, "passes": 2} if method == "coboosting" else {}
+    outcome = run(method, epochs=2, clients=3, model="cnn", cache=False, **short)
     assert set(passes.values()) <= {1}
     assert 0 < outcome.seconds[EVALUATION] and 0 < outcome.seconds[CURVE]
