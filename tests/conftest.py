@@ -12,6 +12,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["FEDLAB_NB_STORE"] = _store.name  # workers, notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+gc.set_threshold(10_000)  # imports and tests make so many objects that it need not look after every 700
 # panels on a stand-in for `study.job`; what nbval compares, and how it starts kernels
 pytest_plugins = ["panel_fixtures", "measured_outputs", "kernel_start"]
 collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them
@@ -30,11 +31,9 @@ def forget_names(monkeypatch):
 
 
 def pytest_collection_finish(session):
-    """What the imports and the collection have made stays: the garbage collector need not look at it in every test, and
-    a test makes so much that it need not look after every 700 objects."""
+    """What the imports and the collection have made stays: the garbage collector need not look at it in every test."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)
 
 
 def pytest_sessionfinish(session):

@@ -4,9 +4,9 @@ First the checks of `checks.py` (lint, format, import rules, types). Then two ca
 tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core. The second
 takes the browser scenarios alone, because they watch the clock.
 
-The first call leaves the assertions as they are (`--assert=plain`): to rewrite 4,900 of them takes each of its
-processes ten seconds. It also goes without Hypothesis' plugin, which takes a millisecond a test and only adds to what a
-failure prints. If a test fails, those that failed run once more, with both, to show the values they compare.
+The first call does without what costs each of its processes seconds: assertions stay as they are (`--assert=plain`, to
+rewrite 4,900 of them takes ten), Hypothesis' plugin, which only adds to what a failure prints, is off, and see
+`quick.py`. If a test fails, those that failed run once more with all that, to show the values they compare.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from pathlib import Path
 import checks
 
 UNITS = "@tests/everything.txt"
-QUICK = ["--assert=plain", "-p", "no:hypothesispytest"]
+QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
     [UNITS, *QUICK, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"],
