@@ -26,6 +26,7 @@ HEAVY = {
         "sklearn",
     ),
     "from fedlab_nb.study import run, Outcome": ("matplotlib", "ipywidgets", "IPython", "torchvision"),
+    "from fedlab_nb.data import load; load('digits')": ("sklearn", "scipy"),
     "import fedlab_nb.plots": ("ipywidgets", "matplotlib.pyplot", "sklearn.manifold"),
 }
 PANELS = "import fedlab_nb.panels"
@@ -40,7 +41,7 @@ def loaded():
     return dict(zip(codes, map(set, map(str.split, done.stdout.splitlines())), strict=True))
 
 
-@pytest.mark.parametrize("code", HEAVY, ids=["training", "methods", "study", "plots"])
+@pytest.mark.parametrize("code", HEAVY, ids=["training", "methods", "study", "digits", "plots"])
 def test_an_import_stays_in_its_room(loaded, code):
     assert "fedlab_nb" in loaded[code] and not loaded[code] & set(HEAVY[code])
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,15 @@ def test_digits_split_is_fixed_stratified_and_complete():
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
     assert digest_of(*(t.numpy().tobytes() for t in contents)) == digits.DIGEST
     assert data.x_train.max() == 1 and torch.equal(data.x_train * 16, (data.x_train * 16).round())
+
+
+def test_digits_are_read_where_scikit_learn_has_them_and_else_asked_of_it(monkeypatch, tmp_path):
+    with monkeypatch.context() as patched:
+        patched.setattr("sklearn.datasets.load_digits", None)
+        here = digits.read()
+    for elsewhere in (None, SimpleNamespace(origin=None), SimpleNamespace(origin=str(tmp_path / "__init__.py"))):
+        monkeypatch.setattr(digits, "find_spec", lambda name, found=elsewhere: found)
+        assert np.array_equal(digits.read(), here)
 
 
 def test_shares_keep_the_total():
