@@ -30,6 +30,7 @@ aten = torch.ops.aten
 NO_LAUNCH = ("empty", "_unsafe_view", "_local_scalar_dense", "is_same_size", "new_empty", "lift")
 INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default)
 JOINED = (aten.cat.default, aten.stack.default)
+PLAIN = {int, float, bool, str, type(None), torch.dtype, torch.device}  # arguments that hold no tensor
 # Answers whose size, or whether there is one, only the numbers tell: a GPU's host waits for them.
 WAITING = {aten.equal.default, aten.bincount.default, aten.linalg_eigh.default, aten._linalg_eigh.default}
 _current: EmulatedDevice | None = None
@@ -163,7 +164,7 @@ class EmulatedDevice(TorchDispatchMode):
         ours: list[Emulated] = []
         others: list[torch.Tensor] = []
         raw = _unwrapped(args, ours, others)
-        named = {name: _unwrapped(value, ours, others) for name, value in kwargs.items()}
+        named = {name: _unwrapped(value, ours, others) for name, value in kwargs.items()} if kwargs else {}
         target = kwargs.get("device")
         here = bool(ours) if target is None else target.type == NAME
         if not ours and not here:
@@ -222,13 +223,14 @@ class EmulatedDevice(TorchDispatchMode):
 
 def _unwrapped(value: Any, ours: list[Emulated], others: list[torch.Tensor]) -> Any:
     """`value` with the numbers of the device's tensors; which tensors of either device there were is noted."""
-    if isinstance(value, Emulated):
+    kind = type(value)
+    if kind is Emulated:
         ours.append(value)
         return value.raw
-    if isinstance(value, torch.Tensor):
+    if kind is list or kind is tuple:
+        return kind([_unwrapped(part, ours, others) for part in value])
+    if kind not in PLAIN and isinstance(value, torch.Tensor):
         others.append(value)
-    elif isinstance(value, (list, tuple)):
-        return type(value)(_unwrapped(part, ours, others) for part in value)
     return value
 
 
