@@ -59,7 +59,11 @@ def image_gradient(gradient: Tensor, weight: Tensor, x: Tensor, padding: tuple[i
     """The gradient `[N, C, H, W]` of images like `x`, from that of the maps, `[N, O, H', W']`."""
     _, channels, tall, wide = weight.shape
     n, _, high, broad = gradient.shape
-    taps = (weight.flatten(1).t() @ gradient.flatten(2)).view(n, channels, tall, wide, high, broad)
+    if gradient.is_contiguous(memory_format=torch.channels_last):
+        product = weight.flatten(1).t() @ gradient.permute(0, 2, 3, 1).flatten(0, 2).t()
+        taps = product.view(channels, tall, wide, n, high, broad).permute(3, 0, 1, 2, 4, 5)
+    else:
+        taps = (weight.flatten(1).t() @ gradient.flatten(2)).view(n, channels, tall, wide, high, broad)
     (above, beside), (height, width) = padding, x.shape[-2:]
     image = x.new_zeros(n, channels, height + 2 * above, width + 2 * beside)
     for i in range(tall):

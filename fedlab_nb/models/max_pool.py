@@ -19,6 +19,8 @@ class MaxPool2x2(nn.MaxPool2d):
         if x.device.type != "cpu" or x.numel() < WORTHWHILE:
             return super().forward(x)
         if torch.is_grad_enabled() and x.requires_grad:
+            if x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous():
+                return super().forward(x)
             return _LargestOfWindow.apply(x)
         return _halved(_halved(x, -1), -2)
 

@@ -68,7 +68,7 @@ def searching(seed: int, rounds: int) -> Iterator[Row]:
     def step(own: bool) -> Callable[[], object]:
         models = [student, *clients] if own else [plain(copy.deepcopy(m)) for m in (student, *clients)]
         first = models[0].requires_grad_(False) if own else models[0]
-        ensemble = FrozenEnsemble(ClientModels(models[1:]), backend="loop")
+        ensemble = FrozenEnsemble(ClientModels(models[1:]), backend="auto" if own else "loop")
         made = build_generator(shape, width=8, latent=32, generator=generator(seed, "generator"))
         if not own:
             made = made.to(memory_format=torch.contiguous_format)
@@ -98,32 +98,43 @@ def plain(model: nn.Module) -> nn.Module:
 
 
 def floor(seed: int) -> float:
-    """Seconds of that step's convolutions and products: forward, and the gradients that it needs."""
-    stream, last = generator(seed, "floor"), torch.channels_last
-    total = 0.0
-    # images, channels in and out, kernel, side, padding, how often; weights: whether their gradient is needed
-    for n, inputs, outputs, k, side, pad, times, weights in (
-        (64, 1, 60, 5, 28, 0, 1, False), (64, 1, 6, 5, 28, 0, 1, False), (64, 6, 16, 5, 12, 0, 11, False),
-        (64, 16, 16, 3, 14, 1, 1, True), (64, 16, 8, 3, 28, 1, 1, True), (64, 8, 1, 3, 28, 1, 1, True),
-    ):  # fmt: skip
-        x, w = torch.rand(n, inputs, side, side, generator=stream), torch.rand(outputs, inputs, k, k, generator=stream)
-        if weights:
-            x, w = x.to(memory_format=last), w.to(memory_format=last)
-        y = F.conv2d(x, w, padding=pad)
-        total += times * fastest(lambda x=x, w=w, pad=pad: F.conv2d(x, w, padding=pad))
-        if inputs > 1:
-            total += times * fastest(lambda y=y, x=x, w=w, pad=pad, weights=weights: gradients(y, x, w, pad, weights))
-        else:  # the product alone, without adding its rows up
-            total += times * fastest(lambda y=y, w=w: w.flatten(1).t() @ y.flatten(2))
-    for inputs, outputs in ((256, 120), (120, 84), (84, 10)):
-        x, w = torch.rand(64, inputs, generator=stream), torch.rand(inputs, outputs, generator=stream)
-        total += 22 * fastest(lambda x=x, w=w: x @ w)
+    """Seconds of that step's convolutions and products: forward, and the gradients that it needs, each the fastest of
+    both layouts, and of one call for ten clients and ten calls."""
+    stream = generator(seed, "floor")
+
+    def convolution(n, inputs, outputs, k, side, pad, groups=1, weights=False) -> float:
+        x = torch.rand(n, inputs * groups, side, side, generator=stream)
+        w = torch.rand(outputs * groups, inputs, k, k, generator=stream)
+        return min(way(x, w, pad, groups, weights, last) for last in (False, True))
+
+    def product(inputs, outputs, clients) -> float:
+        x, w = torch.rand(clients, 64, inputs, generator=stream), torch.rand(clients, inputs, outputs, generator=stream)
+        return fastest(lambda: x @ w) if clients > 1 else fastest(lambda: x[0] @ w[0])
+
+    total = convolution(64, 1, 60, 5, 28, 0) + convolution(64, 1, 6, 5, 28, 0)  # clients, student
+    one = convolution(64, 6, 16, 5, 12, 0)
+    total += one + min(10 * one, convolution(64, 6, 16, 5, 12, 0, groups=10))
+    for size in ((64, 16, 16, 3, 14, 1), (64, 16, 8, 3, 28, 1), (64, 8, 1, 3, 28, 1)):  # the generator learns
+        total += convolution(*size, weights=True)
+    for inputs, outputs in ((256, 120), (120, 84), (84, 10)):  # the gradient is a product of the same size
+        one = product(inputs, outputs, 1)
+        total += 2 * (one + min(10 * one, product(inputs, outputs, 10)))
     return total
 
 
-def gradients(y, x, w, pad, weights):
-    mask = [True, weights, False]
-    return torch.ops.aten.convolution_backward(y, x, w, None, (1, 1), (pad, pad), (1, 1), False, (0, 0), 1, mask)
+def way(x, w, pad, groups, weights, last) -> float:
+    """One convolution and its gradients, in channels_last or not."""
+    if last:
+        x, w = x.clone(memory_format=torch.channels_last), w.clone(memory_format=torch.channels_last)
+    y = F.conv2d(x, w, padding=pad, groups=groups)
+    forward = fastest(lambda: F.conv2d(x, w, padding=pad, groups=groups))
+    if x.shape[1] > 1:
+        mask = [True, weights, False]
+        layout = None, (1, 1), (pad, pad), (1, 1), False, (0, 0), groups, mask
+        return forward + fastest(lambda: torch.ops.aten.convolution_backward(y, x, w, *layout))
+    # images: the product alone, without adding its rows up
+    maps = y.permute(0, 2, 3, 1).flatten(0, 2).t() if last else y.flatten(2)
+    return forward + fastest(lambda: w.flatten(1).t() @ maps)
 
 
 def fastest(action: Callable[[], object]) -> float:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, joined_first
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
+from fedlab_nb.methods.parts.frozen_groups import joined_first
 from fedlab_nb.models import build
 from fedlab_nb.models.image_conv import ImageConv2d, suits
 from fedlab_nb.rng import generator

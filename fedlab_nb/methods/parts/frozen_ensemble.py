@@ -14,23 +14,19 @@ architecture run as one stack where the rule of `training.backend` says that it 
 architectures may be mixed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...errors import choose
-from ...models import Network
-from ...models.image_conv import LARGE, ImageConv2d
-from ...models.state import copied
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.evaluate import rows_at_once
-from ...training.kernels.stack import Stack
 from ..context import Context
+from . import frozen_wide
+from .frozen_groups import Group, Loop, Stacked
 
 WEIGHTS = ("uniform", "samples")
 
@@ -87,12 +83,15 @@ class FrozenEnsemble:
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
         self._kinds = [clients.module(members[0]) for members in clients.groups.values()]
-        self.groups: list[tuple[list[int], _Loop | _Stacked]] = []
+        self.groups: list[tuple[list[int], Group]] = []
         for architecture, members in clients.groups.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
             way = choose_backend(backend, device, modules[0], architecture[1], len(members))
-            self.groups.append((members, (_Stacked if way == "stacked" else _Loop)(modules)))
+            made: type[Group] = Stacked if way == "stacked" else Loop
+            if backend == "auto" and way == "loop" and frozen_wide.suits(modules):
+                made = frozen_wide.Wide
+            self.groups.append((members, made(modules)))
 
     def look(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
@@ -124,72 +123,3 @@ class FrozenEnsemble:
         """`[M, N, C]` without gradients, in chunks."""
         chunk = min(rows_at_once(network, x) for network in self._kinds)
         return in_chunks(self.logits, x, dim=1, chunk=chunk)
-
-
-class _Group:
-    """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
-
-    def __init__(self, norms: Iterable[nn.Module]) -> None:
-        self.distances: list[Tensor] | None = None
-        for layer in norms:
-            layer.register_forward_pre_hook(self._watch)
-
-    def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
-        if self.distances is not None:
-            var, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)  # [channels] or [M, channels]
-            distances = (mean - layer.running_mean).norm(dim=-1) + (var - layer.running_var).norm(dim=-1)
-            self.distances.append(distances.sum())
-
-
-class _Loop(_Group):
-    """One after the other; all first convolutions as one where they read the images themselves."""
-
-    def __init__(self, modules: Sequence[Network]) -> None:
-        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
-        self.first, self.rest = joined_first(self.modules)
-        norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
-        super().__init__(norms)
-
-    def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        if self.first is None:
-            features = [module.features(x) for module in self.modules]
-        else:
-            read = self.first(x).chunk(len(self.modules), 1)
-            features = [rest(own) for rest, own in zip(self.rest, read, strict=True)]
-        return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
-
-
-def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.Module]]:
-    """One convolution that makes the first maps of all `modules`, and each one's layers above it.
-
-    The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and nothing
-    where a first block begins otherwise, where features are more than the body's, where images are small, and where M
-    is 1.
-    """
-    blocks: list[Any] = [module.body[0] for module in modules]
-    first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
-    large = prod(modules[0].architecture[1][-2:]) > LARGE
-    plain = all(type(module).features is Network.features for module in modules)
-    if len(modules) == 1 or not large or not plain or not all(isinstance(layer, ImageConv2d) for layer in first):
-        return None, []
-    one = first[0]
-    size = (one.in_channels, len(first) * one.out_channels, one.kernel_size, one.stride, one.padding)
-    joined = ImageConv2d(*size, bias=one.bias is not None, device="meta")
-    for name in ("weight",) if one.bias is None else ("weight", "bias"):
-        setattr(joined, name, nn.Parameter(torch.cat([getattr(own, name) for own in first]), requires_grad=False))
-    return joined, [nn.Sequential(*block[1:], *own.body[1:]) for block, own in zip(blocks, modules, strict=True)]
-
-
-class _Stacked(_Group):
-    """As one."""
-
-    def __init__(self, modules: Sequence[Network]) -> None:
-        self.count, stack = len(modules), Stack(modules)
-        for leaf in stack.use(self.count).values():
-            leaf.requires_grad_(False)
-        self.net: Any = stack.net.eval()
-        super().__init__(stack.norms)
-
-    def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.net.features(x.expand(self.count, *x.shape))
-        return features, self.net.classifier(features)
