@@ -56,7 +56,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def image_gradient(gradient: Tensor, weight: Tensor, x: Tensor, padding: tuple[int, int]) -> Tensor:
-    """The gradient `[N, C, H, W]` of images like `x`, from that of the maps, `[N, O, H', W']`."""
+    """The gradient `[N, C, H, W]` of images like `x`, from that of the maps, `[N, O, H', W']`, channels_last or not."""
     _, channels, tall, wide = weight.shape
     n, _, high, broad = gradient.shape
     if gradient.is_contiguous(memory_format=torch.channels_last):

@@ -64,7 +64,7 @@ def test_one_first_convolution_for_all_clients_says_what_each_one_says(name, nor
     made, plain = (torch.autograd.grad(out, x, slope)[0] for out in (y, expected))
     torch.testing.assert_close(made, plain, rtol=1e-9, atol=1e-9)
     joined = joined_first(models)[0] is not None
-    assert joined == (not normalised and name != "wrn16")
+    assert joined == (name != "wrn16")
 
 
 def test_small_images_and_single_clients_are_left_alone():

@@ -10,8 +10,8 @@ In short:
   C counts a client.
 
 The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
-architecture run as one stack where the rule of `training.backend` says that it is faster, else one by one; several
-architectures may be mixed.
+architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
+`frozen_wide.suits` says so, or one by one. Several architectures may be mixed.
 """
 
 from collections.abc import Sequence

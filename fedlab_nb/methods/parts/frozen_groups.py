@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...models import Network
+from ...models import Network, Normalise
 from ...models.image_conv import LARGE, ImageConv2d
 from ...models.state import copied
 from ...training.kernels.stack import Stack
@@ -60,9 +60,13 @@ def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.
 
     The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and nothing
     where a first block begins otherwise, where features are more than the body's, where images are small, and where M
-    is 1.
+    is 1. Before it stays a `Normalise` that all of them have.
     """
     blocks: list[Any] = [module.body[0] for module in modules]
+    scales: list[Any] = [block[0] if type(block) is nn.Sequential and len(block) == 2 else None for block in blocks]
+    front = scales[:1] if scaled_alike(scales) else []
+    if front:
+        blocks = [block[1] for block in blocks]
     first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
     large = prod(modules[0].architecture[1][-2:]) > LARGE
     plain = all(type(module).features is Network.features for module in modules)
@@ -73,7 +77,20 @@ def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.
     joined = ImageConv2d(*size, bias=one.bias is not None, device="meta")
     for name in ("weight",) if one.bias is None else ("weight", "bias"):
         setattr(joined, name, nn.Parameter(torch.cat([getattr(own, name) for own in first]), requires_grad=False))
-    return joined, [nn.Sequential(*block[1:], *own.body[1:]) for block, own in zip(blocks, modules, strict=True)]
+    above: list[Any] = [nn.Sequential(*block[1:], *own.body[1:]) for block, own in zip(blocks, modules, strict=True)]
+    return nn.Sequential(*front, joined), above
+
+
+def leaves(body: nn.Module) -> list[Any]:
+    """The layers of nested Sequentials, in order; anything else counts as a layer."""
+    return [leaf for child in body for leaf in leaves(child)] if type(body) is nn.Sequential else [body]
+
+
+def scaled_alike(first: Sequence[Any]) -> bool:
+    """Whether the layers `first` are one and the same `Normalise`."""
+    if not all(isinstance(layer, Normalise) for layer in first):
+        return False
+    return all(torch.equal(own.mean, first[0].mean) and torch.equal(own.std, first[0].std) for own in first)
 
 
 class Stacked(Group):

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...models import Network
+from ...models import Network, Normalise
 from ...models.image_conv import LARGE, ImageConv2d
 from ...models.max_pool import MaxPool2x2
 from ...models.state import copied
 from ...training.kernels.stacked_layers import StackedLinear
-from .frozen_groups import Group
+from .frozen_groups import Group, leaves, scaled_alike
 
 MAPS = nn.Conv2d, ImageConv2d, nn.BatchNorm2d, nn.MaxPool2d, MaxPool2x2, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
 ROWS = nn.Linear, nn.ReLU, nn.Identity  # layers after `Flatten`
@@ -33,9 +33,11 @@ class Wide(Group):
         clients = [copied(module).eval().requires_grad_(False) for module in modules]
         layers = list(zip(*(leaves(client.body) for client in clients), strict=True))
         cut = flattening(layer for layer, *_ in layers)
-        self.maps = nn.Sequential(*(beside(own, shared=not i) for i, own in enumerate(layers[:cut]))).eval()
+        start = int(isinstance(layers[0][0], Normalise))
+        self.maps = nn.Sequential(*(beside(own, shared=i == start) for i, own in enumerate(layers[:cut]))).eval()
         self.rows = nn.Sequential(*(beside(own) for own in layers[cut + 1 :]))
         self.classifier = beside([client.classifier for client in clients])
+        self.width = self.count * layers[start][0].out_channels
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
@@ -49,20 +51,21 @@ class Wide(Group):
         """How many images are read at once: all where L_BN wants statistics of the whole batch."""
         if self.distances is not None and self.norms:
             return len(x)
-        return max(8, PIECE // (self.maps[0].out_channels * prod(x.shape[-2:])))
+        return max(8, PIECE // (self.width * prod(x.shape[-2:])))
 
 
 def suits(modules: Sequence[Network]) -> bool:
     """Whether `modules`, of one architecture, can run side by side, and are faster so.
 
-    They can if they are Sequentials of the layers of MAPS, from a convolution to `Flatten`, and then of ROWS. It is
-    faster on large images with few convolutions: 1.2-2 times for `cnn`, `lenet5`, `cnn2`, `cnn3`. Small maps of many
-    channels are slow when grouped: 1.0-1.1 times for `vgg9`, 0.5 for `vgg11`.
+    They can if they are Sequentials of the layers of MAPS, from a convolution to `Flatten`, and then of ROWS; before
+    them, one `Normalise` for all. It is faster on large images with few convolutions: 1.2-2 times for `cnn`, `lenet5`,
+    `cnn2`, `cnn3`. Small maps of many channels are slow when grouped: 1.0-1.1 times for `vgg9`, 0.5 for `vgg11`.
     """
-    one = modules[0]
-    layers = leaves(one.body)
+    one, alike = modules[0], scaled_alike([leaves(module.body)[0] for module in modules])
+    layers = leaves(one.body)[int(alike) :]
     cut = flattening(layers)
-    if len(modules) == 1 or type(one).features is not Network.features or not 0 < cut < len(layers):
+    same = len({tuple(map(type, leaves(module.body))) for module in modules}) == 1
+    if len(modules) == 1 or not same or type(one).features is not Network.features or not 0 < cut < len(layers):
         return False
     convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
     few = len(convolutions) <= CONVOLUTIONS and all(layer.out_channels <= CHANNELS for layer in convolutions)
@@ -70,11 +73,6 @@ def suits(modules: Sequence[Network]) -> bool:
     known = all(type(layer) in MAPS and plain(layer) for layer in layers[:cut])
     linear = all(type(layer) in ROWS for layer in (*layers[cut + 1 :], one.classifier))
     return known and linear and few and large and isinstance(layers[0], nn.Conv2d)
-
-
-def leaves(body: nn.Module) -> list[Any]:
-    """The layers of nested Sequentials, in order; anything else counts as a layer."""
-    return [leaf for child in body for leaf in leaves(child)] if type(body) is nn.Sequential else [body]
 
 
 def flattening(layers: Iterable[nn.Module]) -> int:
@@ -101,8 +99,8 @@ def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
         return made
     if isinstance(one, nn.Conv2d):
         kind, inputs = (ImageConv2d, one.in_channels) if shared else (nn.Conv2d, count * one.in_channels)
-        size = (inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation)
-        made = kind(*size, groups=1 if shared else count, bias=one.bias is not None, device="meta")
+        size = inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation
+        made = kind(*size, 1 if shared else count, one.bias is not None, device="meta")  # type: ignore[arg-type]
     elif isinstance(one, nn.BatchNorm2d):
         made = nn.BatchNorm2d(count * one.num_features, one.eps, device="meta")
         for name in ("running_mean", "running_var"):

@@ -59,6 +59,14 @@ def test_each_architecture(name, width, shape, monkeypatch):
     agree([client(k, name, shape, width) for k in range(3)], x, [Wide])
 
 
+@pytest.mark.parametrize("name,width,kind", [("cnn2", 3, Wide), ("resnet8", 2, Loop)])
+def test_as_a_run_scales_its_images(name, width, kind):
+    shape, mean, std = (3, 20, 20), torch.tensor([0.3, 0.4, 0.5]), torch.tensor([0.5, 0.2, 0.1])
+    models = [normalise_inputs(client(k, name, shape, width), mean, std) for k in range(3)]
+    x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    agree(models, x, [kind])
+
+
 def test_mixed_architectures():
     shape = (1, 18, 19)
     models = [client(k, *kind[:1], shape, kind[1]) for k, kind in enumerate(
@@ -94,8 +102,9 @@ def test_everything_else_goes_one_after_the_other():
     assert not suits([client(k, "vgg9", shape, 2) for k in range(2)])  # six convolutions
     assert not suits([client(k, "cnn3", shape, 129) for k in range(2)])
     assert not suits([client(k, "resnet8", shape, 2) for k in range(2)])
-    scaled = [normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3]), torch.tensor([0.5])) for k in range(2)]
-    assert not suits(scaled)
+    apart = [normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5])) for k in range(2)]
+    assert not suits(apart)
+    assert not suits([client(0, "cnn", shape), apart[1]]) and not suits([apart[0], client(1, "cnn", shape)])
     assert suits([own(k) for k in range(2)])
     for changed in (
         {"rest": [nn.GELU()]},
