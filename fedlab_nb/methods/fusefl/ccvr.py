@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from ...comm import from_upper_triangle, upper_triangle
 from ...training import Recipe
 from ...training.optim import optimizer_for
+from ...training.stacked import cross_entropy_slope
 
 
 def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
@@ -122,19 +123,19 @@ def calibrate(
 def _descent(
     head: nn.Linear, features: Tensor, labels: Tensor, recipe: Recipe, generator: torch.Generator
 ) -> Iterator[tuple[int, bool]]:
-    """SGD on the mean cross-entropy of `head`; yields (finished epochs, whether one has just finished).
+    """SGD on the mean cross-entropy of `head`, with its slope in closed form: three times as quick as autograd.
 
-    The gradient with respect to the scores of n samples is (softmax - one-hot) / n: three times as quick as autograd.
+    Yields (finished epochs, whether one has just finished).
     """
     weight, bias = head.weight.detach(), head.bias.detach()  # they share its memory
     optimizer = optimizer_for([weight, bias], recipe)
-    targets = F.one_hot(labels, len(weight)).to(weight.dtype)
     for epoch in range(recipe.epochs):
         optimizer.lr = recipe.lr_at(epoch)
         order = torch.randperm(len(features), generator=generator).to(features.device)
         for rows in order.split(recipe.batch_size):
             x = features.index_select(0, rows)
-            slope = (F.linear(x, weight, bias).softmax(1) - targets.index_select(0, rows)).div_(len(rows))
+            mean = weight.new_full((len(rows),), 1 / len(rows))
+            slope = cross_entropy_slope(F.linear(x, weight, bias), labels.index_select(0, rows), mean)
             optimizer.step([slope.t() @ x, slope.sum(0)])
             yield epoch, False
         yield epoch + 1, True

@@ -21,14 +21,14 @@ class Group:
 
     channels: tuple[int, ...] = (-1,)  # into what a batch norm's channels are split before a norm is taken of each
 
-    def run(self, x: Tensor) -> tuple[Any, Any]:
-        """Features and logits of `x [N, ...]`."""
-        raise NotImplementedError
-
     def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
         for layer in norms:
             layer.register_forward_pre_hook(self._watch)
+
+    def run(self, x: Tensor) -> tuple[Any, Any]:
+        """Features and logits of `x [N, ...]`."""
+        raise NotImplementedError
 
     def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
         if self.distances is not None:

@@ -1,5 +1,7 @@
 """FuseFL's parts: adaptors, CCVR's statistics and calibration."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from fedlab_nb.methods.fusefl.blocks import Client
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe
+from fedlab_nb.training.loop import train_loop
 
 EXACT = torch.float64
 
@@ -141,6 +144,18 @@ def test_calibration_is_plain_sgd_and_leaves_the_head_alone():
     torch.testing.assert_close(after.weight, head.weight - 0.3 * weight)
     torch.testing.assert_close(after.bias, head.bias - 0.3 * bias)
     assert torch.equal(head.weight, before)
+
+
+@pytest.mark.parametrize("samples, batch_size", [(40, 10), (37, 16)])
+def test_calibration_is_the_training_of_any_network(samples, batch_size):
+    z, y = torch.randn(samples, 6, generator=seeded(), dtype=EXACT), torch.arange(samples) % 4
+    recipe = Recipe(epochs=4, batch_size=batch_size, lr=0.2, momentum=0.9, weight_decay=0.01)
+    network = build("mlp", (6,), 4, dtype=EXACT)
+    network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
+    own = calibrated(copy.deepcopy(network.classifier), z, y, recipe, rescale=False)[-1]
+    assert set(train_loop([network], [(z, y)], recipe, [seeded()])) == set(range(5))
+    torch.testing.assert_close(own.weight, network.classifier.weight)
+    torch.testing.assert_close(own.bias, network.classifier.bias)
 
 
 def test_rescaled_calibration_starts_from_the_head_and_does_not_know_the_units():
