@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from ..errors import whole
 from .state import materialise
+from .up_conv import UpConv2d
 
-CHANNELS_FIRST = 16 * 16  # pixels above which, on a CPU, channels_last is the faster layout
+LARGE = 16 * 16  # more pixels than this: on a CPU channels_last is the faster layout, and up-sampling is folded
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
 
@@ -42,17 +43,16 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
     """
     channels, *sides = input_shape
     quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
+    large = prod(sides) > LARGE
     return Generator(
         latent,
         nn.Linear(latent, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
         nn.BatchNorm2d(2 * width),
-        nn.Upsample(size=half),
-        nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
+        UpConv2d(2 * width, 2 * width, half, folded=large),
         nn.BatchNorm2d(2 * width),
         nn.LeakyReLU(SLOPE),
-        nn.Upsample(size=tuple(sides)),
-        nn.Conv2d(2 * width, width, 3, padding=1, bias=False),
+        UpConv2d(2 * width, width, tuple(sides), folded=large),
         nn.BatchNorm2d(width),
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
@@ -101,7 +101,7 @@ def build_generator(
     materialise(made)
     initialise_generator(made, generator)
     made = made.to(device, dtype)
-    if images and prod(input_shape[1:]) > CHANNELS_FIRST and torch.device(device).type == "cpu":
+    if images and prod(input_shape[1:]) > LARGE and torch.device(device).type == "cpu":
         made = made.to(memory_format=torch.channels_last)
     return made
 

@@ -5,6 +5,7 @@ channels. Local training never asks for it, but who searches for images does in 
 product, `[C k k', O] x [O, H' W']`, of whose rows each is added at its place of the image.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -59,14 +60,24 @@ def image_gradient(gradient: Tensor, weight: Tensor, x: Tensor, padding: tuple[i
     """The gradient `[N, C, H, W]` of images like `x`, from that of the maps, `[N, O, H', W']`, channels_last or not."""
     _, channels, tall, wide = weight.shape
     n, _, high, broad = gradient.shape
-    if gradient.is_contiguous(memory_format=torch.channels_last):
+    last = gradient.is_contiguous(memory_format=torch.channels_last)
+    if last:
         product = weight.flatten(1).t() @ gradient.permute(0, 2, 3, 1).flatten(0, 2).t()
-        taps = product.view(channels, tall, wide, n, high, broad).permute(3, 0, 1, 2, 4, 5)
+        taps = product.view(channels, tall, wide, n, high, broad)
     else:
         taps = (weight.flatten(1).t() @ gradient.flatten(2)).view(n, channels, tall, wide, high, broad)
     (above, beside), (height, width) = padding, x.shape[-2:]
-    image = x.new_zeros(n, channels, height + 2 * above, width + 2 * beside)
-    for i in range(tall):
-        for j in range(wide):
-            image[..., i : i + high, j : j + broad] += taps[:, :, i, j]
-    return image[..., above : above + height, beside : beside + width]
+    strips = _added(taps.unbind(1 if last else 2), height + 2 * above, -2)  # whole rows first: these lie together
+    image = _added(strips.unbind(1 if last else 2), width + 2 * beside, -1)
+    image = image[..., above : above + height, beside : beside + width]
+    return image.transpose(0, 1) if last else image
+
+
+def _added(parts: Sequence[Tensor], length: int, dim: int) -> Tensor:
+    """The sum of `parts`, each a place further along `dim`, which gets `length` places."""
+    sizes = list(parts[0].shape)
+    extent, sizes[dim] = sizes[dim], length
+    total = parts[0].new_zeros(sizes)
+    for place, part in enumerate(parts):
+        total.narrow(dim, place, extent).add_(part)
+    return total
