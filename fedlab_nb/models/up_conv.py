@@ -22,7 +22,7 @@ class UpConv2d(nn.Conv2d):
     `folded`: as one convolution, where the size is twice the side and on a CPU.
     """
 
-    def __init__(self, inputs: int, outputs: int, size: tuple[int, int], *, folded: bool = False) -> None:
+    def __init__(self, inputs: int, outputs: int, size: tuple[int, ...], *, folded: bool = False) -> None:
         super().__init__(inputs, outputs, 3, padding=1, bias=False)
         self.size, self.folded = size, folded
 

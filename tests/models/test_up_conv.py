@@ -34,7 +34,7 @@ def test_values_and_gradients_are_those_of_one_after_the_other(n, channels, outp
 
 
 def test_one_pixel_by_hand():
-    """A single 1 becomes four; each of them is the middle of the kernel once, and every output sums what falls on it."""
+    """A single 1 becomes four. Each output sums the weights that fall on one of them."""
     answer = folded_convolution(torch.ones(1, 1, 1, 1), torch.arange(9.0).view(1, 1, 3, 3))
     assert answer.flatten().tolist() == [4 + 5 + 7 + 8, 3 + 4 + 6 + 7, 1 + 2 + 4 + 5, 0 + 1 + 3 + 4]
 
