@@ -60,9 +60,7 @@ def parts(seed: int, rounds: int) -> Iterator[Row]:
 
 def searching(seed: int, rounds: int) -> Iterator[Row]:
     """One generator step of DENSE: M = 10, 5-layer CNN, 64 images of 28x28."""
-    torch.empty(
-        30 * 2**18
-    )  # 30 MB, freed at once, as data are in a run: from then on glibc keeps what a step frees
+    torch.empty(30 * 2**18)  # 30 MB, freed at once, as data are in a run: from then on glibc keeps what a step frees
     shape, stream = (1, 28, 28), generator(seed, "benchmark")
     clients = [build("cnn", shape, 10, generator=generator(seed, k)).eval() for k in range(10)]
     student = build("cnn", shape, 10, generator=generator(seed, "student")).eval()
