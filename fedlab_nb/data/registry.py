@@ -115,6 +115,18 @@ def name_of(dataset: Dataset) -> str:
     return name if name in _added else add_dataset(name, dataset)
 
 
+def names_of_clients(called: str, clients: int) -> tuple[str, ...]:
+    """The names of the clients of a data set that is in memory, has so many clients of its own and is called so (a
+    file: without its folder); none if there is no such data set, or if its clients are only numbered."""
+    files = {key[0]: own for key, own in [*_loaded.items()]}
+    added = {name: own if isinstance(own, Dataset) else files.get(own) for name, own in _added.items()}
+    own = {dataset.name: dataset for dataset in files.values()} | added
+    dataset = own.get(called.partition("?")[0])
+    names = dataset.client_names if dataset else ()
+    numbered = all(name.isdecimal() for name in names)
+    return () if numbered or len(names) != clients else names
+
+
 def in_memory(name: str) -> Dataset | None:
     """The dataset of that name if it is in this process alone."""
     own = _added.get(name)

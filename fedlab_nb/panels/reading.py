@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import several
+from ..plots.characters import own_name
+from ..plots.words import setting_of
 from .controls import Controls
 from .lab_view import LabSpec
 from .panel_data import federate, named_clients, partition_of, samples
@@ -52,7 +54,9 @@ class Reading:
             partition = partition_of(settings)
             if fresh or partition != old.partition:
                 federation = federate(**partition)
-                self._adjust(self._views.offer, federation.clients, federation.dataset.class_names)
+                setting = setting_of({**partition, "clients": federation.clients})
+                called = [own_name(k, setting) for k in range(federation.clients)]
+                self._adjust(self._views.offer, called, federation.dataset.class_names)
         return {
             "settings": settings,
             "knobs": c.knobs.value if c.knobs else {},

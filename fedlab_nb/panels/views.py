@@ -157,9 +157,9 @@ class Views:
 
         self.tabs.observe(changed, "value")
 
-    def offer(self, clients: int, class_names: Sequence[str]) -> None:
-        """Offer clients 0 … clients − 1, and the classes by name; each choice stays where it can."""
-        for menu, texts in ((self.client, map(str, range(clients))), (self.klass, map(str, class_names))):
+    def offer(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
+        """Offer the clients, as they are called, and the classes; each choice stays where it can."""
+        for menu, texts in ((self.client, clients), (self.klass, map(str, class_names))):
             offer(menu, (NONE, *((text, k) for k, text in enumerate(texts))))
 
     @property

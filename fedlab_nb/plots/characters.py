@@ -1,11 +1,12 @@
-"""Who is who in the course's one federation, and the names that pictures give to clients.
+"""Who is who: the characters of the course's one federation, the clients that a file names, and how pictures say it.
 
 client_axis(ax, M, setting)      ticks 0, 1, 2, '3✦', …, and a label that says who 3 is; elsewhere plain numbers
-client_name(3, setting)          'client 3 ✦ sixes'; in another federation 'client 3'
-short_name(3, setting)           '3 ✦ sixes', or '3';   row_name(3, setting): the same, or 'client 3'
-known_words(setting)             ' Marked with ✦: 3 sixes, …', for an alt text
+client_name(3, setting)          'client 3 ✦ sixes'; of a file's own clients 'client 3 (north)'; else 'client 3'
+short_name(3, setting)           '3 ✦ sixes', '3 (north)', or '3';   row_name(3, setting): the same, or 'client 3'
+known_words(setting)             ' Marked with ✦: 3 sixes, …' or ' Clients: 0 east, …', for an alt text
 
-The characters stand in `characters.json`, which `python -m fedlab_nb.teach.story` makes from the federation itself.
+The characters stand in `characters.json`, which `python -m fedlab_nb.teach.story` makes from the federation itself. The
+names of a file's own clients are known as long as its data are in memory; without them a client is its number.
 """
 
 import json
@@ -16,14 +17,17 @@ from functools import cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_ticks
-from .style import QUIET
+from .style import QUIET, shorten
 
 SYMBOL = "✦"
 # The federation in words, as `setting_of` says it; of several seeds the first one's clients are shown.
 FEDERATION = "digits, α = 0.1, 10 clients"
 OURS = re.compile(rf"{re.escape(FEDERATION)}, seeds? 0(?!\d)")
+OWN = re.compile(r"(.+), its own (\d+) clients?(?!\w)")  # how `setting_of` says that a file's own clients hold it
+LONGEST, LINE = 16, 60  # letters of a client's own name, and of all names below an axis
 ROW = re.compile(rf"{re.escape(FEDERATION)}, \d+ local epochs")  # how a row of results says it, without its seed
 
 
@@ -39,40 +43,68 @@ def characters(setting: str) -> dict[int, str]:
     return stored() if OURS.match(setting) else {}
 
 
+def own_names(setting: str) -> dict[int, str]:
+    """The names that a file gives to its own clients, if `setting` is of such a file; long ones are cut."""
+    own = OWN.match(setting)
+    names = names_of_clients(own[1], int(own[2])) if own else ()
+    return dict(enumerate(shorten(names, LONGEST)))
+
+
+def own_name(client: int, setting: str) -> str:
+    """A client in a sentence or a table: '3 (north)', or '3'; characters stay numbers there."""
+    name = own_names(setting).get(client)
+    return f"{client} ({name})" if name else str(client)
+
+
 def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
-    """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several."""
+    """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several.
+
+    A file's own clients are the same for every seed.
+    """
     words, numbers = set(settings), set(seeds)
+    if len(words) == 1 and OWN.match(own := next(iter(words))):
+        return own
     if numbers == {0} and words and all(map(ROW.match, words)):
         return f"{FEDERATION}, seed 0"
     return ""
 
 
 def short_name(client: int, setting: str) -> str:
-    """A client in a row or a list: '3 ✦ sixes', or '4'."""
-    name = characters(setting).get(client)
-    return f"{client} {SYMBOL} {name}" if name else str(client)
+    """A client in a row or a list: '3 ✦ sixes', '3 (north)', or '4'."""
+    if name := characters(setting).get(client):
+        return f"{client} {SYMBOL} {name}"
+    return own_name(client, setting)
 
 
 def client_name(client: int, setting: str) -> str:
-    """A client in a title: 'client 3 ✦ sixes', or 'client 4'."""
+    """A client in a title: 'client 3 ✦ sixes', 'client 3 (north)', or 'client 4'."""
     return f"client {short_name(client, setting)}"
 
 
 def row_name(client: int, setting: str) -> str:
-    """A client at the left of its row, where there is little room: '3 ✦ sixes', or 'client 4'."""
-    return (short_name if client in characters(setting) else client_name)(client, setting)
+    """A client at the left of its row, where there is little room: '3 ✦ sixes', '3 (north)', or 'client 4'."""
+    named = client in characters(setting) or client in own_names(setting)
+    return (short_name if named else client_name)(client, setting)
 
 
 def known_words(setting: str) -> str:
-    """What an alt text adds: who the marked clients are."""
-    names = ", ".join(f"{k} {name}" for k, name in characters(setting).items())
-    return f" Marked with {SYMBOL}: {names}." if names else ""
+    """What an alt text adds: who the clients are that have a name."""
+    if known := characters(setting):
+        return f" Marked with {SYMBOL}: {_listed(known)}."
+    own = own_names(setting)
+    return f" Clients: {_listed(own)}." if own else ""
 
 
 def axis_label(setting: str) -> str:
-    """'client (✦ 3 sixes, 5 tiny)', or 'client'."""
-    names = ", ".join(f"{k} {name}" for k, name in characters(setting).items())
-    return f"client ({SYMBOL} {names})" if names else "client"
+    """'client (✦ 3 sixes, 5 tiny)', 'client (0 east, 1 north)' if there is room for all names, or 'client'."""
+    if known := characters(setting):
+        return f"client ({SYMBOL} {_listed(known)})"
+    names = _listed(own_names(setting))
+    return f"client ({names})" if 0 < len(names) <= LINE else "client"
+
+
+def _listed(names: dict[int, str]) -> str:
+    return ", ".join(f"{k} {name}" for k, name in names.items())
 
 
 def client_axis(
@@ -81,10 +113,10 @@ def client_axis(
     """Ticks of `clients`, the characters with a ✦, and with `label` the axis' label in letters of `size`. It may be
     called again for another setting: the axes keep their place.
     """
-    known = characters(setting)
+    known, words = characters(setting), axis_label(setting)
     client_ticks(ax, clients, axis, few=few)
     form = FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}")
     getattr(ax, f"{axis}axis").set_major_formatter(form)
     if label:
         put = getattr(ax, f"set_{axis}label")
-        put(axis_label(setting), fontsize=min(size, 9) if known else size, color=QUIET)
+        put(words, fontsize=size if words == "client" else min(size, 9), color=QUIET)

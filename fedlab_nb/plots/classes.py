@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .axes import PERCENT, class_ticks, colour_bar, mark
-from .characters import client_axis, client_name, known_words, setting_of_rows
+from .characters import client_axis, client_name, known_words, own_name, setting_of_rows
 from .heat import heat_map, mark_cells
 from .series import Series, finished, settings_of
 from .style import QUIET, Picture, drawing, heading
@@ -100,7 +100,9 @@ def sentence(
     if klass is not None and klass < per_class.shape[1]:
         text = f"Class {names[klass]}: {each(series, per_class[:, klass])}"
     if client is not None and client < per_client.shape[1]:
-        return f"{text}. Client {client} on its own mix: {each(series, per_client[:, client])}."
+        return (
+            f"{text}. Client {own_name(client, where(series))} on its own mix: {each(series, per_client[:, client])}."
+        )
     row = per_client[best]
     if not np.isnan(row).all():
         text += f"; its clients see {ends(row)} on their own mix"
@@ -130,5 +132,5 @@ def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarra
     for s, *values in zip(series, per_class, per_client, strict=True):
         by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
         row = {"method": s.name, **{f"class {n}": v for n, v in zip(names, by_class, strict=False)}}
-        rows.append(row | {f"client {k}": v for k, v in enumerate(by_client)})
+        rows.append(row | {f"client {own_name(k, where(series))}": v for k, v in enumerate(by_client)})
     return rows

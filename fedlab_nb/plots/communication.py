@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from ..study.statistics import difference
 from .axes import SIZES, log_axis, percent_axis, rows_axis
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, legend
 from .vector import mark
-from .words import data_size, percent, plural, tabled
+from .words import data_size, percent, plural, significance, tabled
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 # Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
@@ -136,12 +137,23 @@ def sentence(series: Sequence[Series]) -> str:
     if cheap.total == dear.total:
         who = "Each method" if several else cheap.name
         return f"{who} moves {data_size(cheap.up)} up and {data_size(cheap.down)} down, all clients together."
-    points = 100 * (dear.mean - cheap.mean)
-    better = f"{plural(round(abs(points)), 'point')} {'better' if points >= 0 else 'worse'}"
-    how = better if round(points) else "as accurate"
-    times = f"{dear.name} costs {dear.total / max(cheap.total, 1):.1f} times as much and is {how}"
+    times = (
+        f"{dear.name} costs {dear.total / max(cheap.total, 1):.1f} times as much and is {how_much_better(dear, cheap)}"
+    )
     least = "is the best of those that cost least" if several else "costs least"
     return f"{cheap.name} {least}, {data_size(cheap.total)} up and down for all clients; {times}."
+
+
+def how_much_better(one: Series, other: Series) -> str:
+    """'30 ± 4 points better', and whether that is more than noise."""
+    ahead = difference(one.accuracies, other.accuracies, paired=one.setting == other.setting)
+    if not round(100 * ahead.mean):
+        return "as accurate"
+    word = "better" if ahead.mean > 0 else "worse"
+    banded = f"{abs(100 * ahead.mean):.0f} ± {100 * ahead.half_width:.0f} points {word}"
+    bare = f"{plural(round(abs(100 * ahead.mean)), 'point')} {word}"
+    alone = f"{bare}; with one seed nobody can tell whether that is noise"
+    return significance(ahead, noise=f"{banded}, which is within the noise", clear=banded, one_seed=alone)
 
 
 def alt_text(series: Sequence[Series]) -> str:

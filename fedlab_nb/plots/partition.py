@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from ..data import Federation
 from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
-from .characters import client_axis, client_name, known_words
+from .characters import client_axis, client_name, known_words, own_name, own_names
 from .moving import moves
 from .series import Series, finished
 from .style import (
@@ -76,7 +76,7 @@ class Partition:
         if rows:
             values = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
             alt += f" Beside it, {title[0].lower()}{title[1:]}: {values}."
-        return Picture(self.figure, alt, sentence(federation, client, klass), table(federation))
+        return Picture(self.figure, alt, sentence(federation, client, klass, setting), table(federation, setting))
 
     def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
@@ -195,15 +195,15 @@ def alt_text(federation: Federation, setting: str, client: int | None = None, kl
     )
 
 
-def sentence(federation: Federation, client: int | None, klass: int | None) -> str:
+def sentence(federation: Federation, client: int | None, klass: int | None, setting: str = "") -> str:
     counts, names, skew = np.asarray(federation.label_counts), federation.dataset.class_names, federation.skew
     sizes = counts.sum(1)
     if klass is not None and klass < len(names):
         column = counts[:, klass]
         most = int(column.argmax())
-        who = f"client {most} holds {column[most]} of its {column.sum()} samples"
+        who = f"client {own_name(most, setting)} holds {column[most]} of its {column.sum()} samples"
         another = client is not None and client < len(counts) and client != most
-        mine = f"; client {client} holds {column[client]}" if another else ""
+        mine = f"; client {own_name(client, setting)} holds {column[client]}" if another and client is not None else ""
         return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
     if client is not None and client < len(counts):
         row = counts[client]
@@ -212,7 +212,7 @@ def sentence(federation: Federation, client: int | None, klass: int | None) -> s
         words += [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"] if len(order) > 4 else []
         never = f"; it has never seen the other {plural(len(names) - len(order), 'class')}"
         lacking = never if len(order) < len(names) else ""
-        return f"Client {client} holds {sizes[client]} samples: {listed(words)}{lacking}."
+        return f"Client {own_name(client, setting)} holds {sizes[client]} samples: {listed(words)}{lacking}."
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes. Knowing who holds a sample "
         f"gives {percent(skew.jensen_shannon)} of the information about its label (skew "
@@ -229,10 +229,11 @@ def sizes_of(counts: np.ndarray) -> str:
     )
 
 
-def table(federation: Federation) -> list[dict[str, int]]:
+def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
     columns = ["client", "samples", *(f"class {n}" for n in federation.dataset.class_names)]
     rows = enumerate(np.asarray(federation.label_counts).tolist())
-    return tabled(columns, ((k, sum(row), *row) for k, row in rows))
+    known = own_names(setting)
+    return tabled(columns, ((own_name(k, setting) if known else k, sum(row), *row) for k, row in rows))
 
 
 def partition(federation: Federation, *, setting: str) -> Picture:

@@ -1,0 +1,91 @@
+"""A file's own clients keep their names in pictures: axis, hover, sentence, table, menu and alt text."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.data.registry import add_dataset, names_of_clients
+from fedlab_nb.plots.characters import (
+    axis_label,
+    client_axis,
+    client_name,
+    known_words,
+    own_name,
+    row_name,
+    setting_of_rows,
+)
+from fedlab_nb.plots.partition import partition, sentence
+from fedlab_nb.plots.style import new_figure
+from fedlab_nb.plots.vector import marks_of
+
+WARDS = ["east", "Saint Mary's General Hospital", "north"]
+
+
+def rows(owners, seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.random((len(owners), 4)), np.arange(len(owners)) % 3
+    return {"x_train": x, "y_train": y, "x_test": x[:9], "y_test": y[:9], "client_train": list(owners)}
+
+
+@pytest.fixture
+def wards(forget_names):
+    add_dataset("wards", rows([WARDS[k % 3] for k in range(60)]))
+    return "wards, its own 3 clients"
+
+
+def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
+    names = names_of_clients("wards", 3)
+    assert sorted(names) == sorted(WARDS)
+    assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
+    assert client_name(names.index("north"), wards) == f"client {names.index('north')} (north)"
+    assert row_name(names.index("east"), f"{wards}, seed 1") == f"{names.index('east')} (east)"
+    assert row_name(0, "others, its own 3 clients") == "client 0" == client_name(0, "wards, α = 0.1, 3 clients")
+
+
+def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards, forget_names):
+    at = names_of_clients("wards", 3).index(WARDS[1])
+    assert client_name(at, wards) == f"client {at} (Saint Mary's Ge…)"
+    ax = new_figure().add_subplot()
+    client_axis(ax, 3, wards)
+    assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
+    assert "north" in known_words(wards)
+    add_dataset("many", rows([f"hospital {k % 12}" for k in range(60)]))
+    assert axis_label("many, its own 12 clients") == "client"
+    assert client_name(3, "many, its own 12 clients").startswith("client 3 (hospital")
+
+
+def test_numbers_are_no_names(forget_names):
+    add_dataset("numbered", rows([k % 3 for k in range(60)]))
+    assert names_of_clients("numbered", 3) == () and axis_label("numbered, its own 3 clients") == "client"
+
+
+def test_who_holds_what_says_the_names(wards):
+    held = federate("wards", partition="natural")
+    picture = partition(held, setting=wards)
+    at = held.dataset.client_names.index("north")
+    assert picture.table[at]["client"] == f"{at} (north)" and "north" in picture.alt
+    assert any(f"Client {at} (north)" in text for text in said(picture))
+    assert sentence(held, at, None, wards).startswith(f"Client {at} (north) holds 20 samples")
+    most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
+    assert f"client {own_name(most, wards)} holds" in sentence(held, None, 0, wards)
+
+
+def said(picture):
+    """What hovering over the picture says."""
+    texts = [about["says"] for about in marks_of(picture.figure).values()]
+    return [one for text in texts for one in (text if isinstance(text, list) else [text])]
+
+
+def test_clients_of_a_file_are_the_same_for_every_seed():
+    row = "wards, its own 3 clients, 40 local epochs"
+    assert setting_of_rows([row] * 3, range(3)) == row
+    assert setting_of_rows([row, "wards, its own 4 clients, 40 local epochs"], [0]) == ""
+
+
+def test_a_file_is_known_by_its_name_and_by_the_one_that_it_was_given(forget_names, tmp_path):
+    lines = [f"{k},{k % 3},{WARDS[k % 3]}" for k in range(60)]
+    (tmp_path / "stay.csv").write_text("age,label,site\n" + "\n".join(lines), encoding="utf-8")
+    add_dataset("stays", tmp_path / "stay.csv")
+    assert names_of_clients("stays", 3) == ()  # not in memory yet
+    load("stays")
+    assert sorted(names_of_clients("stays", 3)) == sorted(names_of_clients("stay.csv?label=label", 3)) == sorted(WARDS)
