@@ -42,6 +42,9 @@ class FakeOutcome:
     def about(self):
         return self.setting
 
+    def without_model(self):
+        return self
+
     def to_json(self):
         return {**self.setting, "method": self.method, "accuracy": self.accuracy, "bytes_up": self.bytes_up}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -60,12 +60,15 @@ class Report:
 
 
 def typed(report: Report, declared: type[Report]) -> Report:
-    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one."""
+    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one.
+
+    Its arrays are copies, since a part of a larger array would keep the whole in memory.
+    """
     if type(report) is Report:
         return declared()
     if type(report) is not declared:
         raise TypeError(f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}.")
-    return report
+    return replace(report, **{name: array.copy() for name, array in report.arrays().items()})
 
 
 @dataclass(frozen=True)

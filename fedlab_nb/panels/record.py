@@ -55,6 +55,10 @@ class Row:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
         return mean(getattr(outcome, number) for outcome in self.outcomes.values())
 
+    def without_models(self) -> Row:
+        """The row; the models of its outcomes are computed again when somebody asks for them."""
+        return replace(self, outcomes={seed: outcome.without_model() for seed, outcome in self.outcomes.items()})
+
     def heard(self, event: Any) -> Row:
         """The row after an event of the running job."""
         live = dict(self.live)
@@ -75,12 +79,13 @@ class Runs:
     number: int = 0
 
     def begin(self, state: Any) -> Runs:
-        """With the rows of the run that a `PanelState` asks for, still without results."""
+        """With the rows of the run that a `PanelState` asks for, still without results. Models of earlier runs go: they
+        would take megabytes a run, and are computed again if somebody asks for one."""
         number = self.number + 1
         names, guesses = tuple(state.federation.dataset.class_names), dict([state.guess] if state.guess else [])
         same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
         fresh = [Row(number, m, guess=guesses.get(m), **same) for m in state.methods]
-        return Runs((*self._with_results, *fresh), number)
+        return Runs((*(row.without_models() for row in self._with_results), *fresh), number)
 
     def changed(self, row: Row, new: Row) -> Runs:
         """With `new` in the place of `row`."""

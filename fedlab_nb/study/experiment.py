@@ -255,6 +255,7 @@ class Run:
             report=report,
             clients_cached=self.clients_cached,
             _model=lambda: model,
+            _again=functools.partial(rerun, self.plan),
         )
 
 
@@ -276,7 +277,7 @@ def one(
     key = work.run_key()
     stored = runs.get(key) if runs else None
     if stored is not None:
-        outcome = Outcome.from_entry(*stored, plan=work, model=lambda: rerun(work))
+        outcome = Outcome.from_entry(*stored, plan=work, model=functools.partial(rerun, work))
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
         return
     if not whole:

@@ -64,6 +64,7 @@ class Outcome:
     cached: bool = False
     clients_cached: bool = False
     _model: Callable[[], Any] = field(default=lambda: None, repr=False)
+    _again: Callable[[], Any] = field(default=lambda: None, repr=False)  # computes the model
 
     # ------------------------------------------------------------------------------------------- what was run
     method = property(attrgetter("plan.name"))
@@ -126,6 +127,10 @@ class Outcome:
         self._model = lambda: model
         return model
 
+    def without_model(self) -> Outcome:
+        """The same outcome, whose model (megabytes) is computed again when somebody asks for it."""
+        return dataclasses.replace(self, _model=self._again)
+
     def _samples(self, x: Any) -> Any:
         import torch
 
@@ -180,4 +185,4 @@ class Outcome:
         fields["calibration"] = Calibration.restored(values.get("calibration", {}))
         fields["ledger"] = Ledger.from_json(values["ledger"])
         fields["report"] = plan.method.report.restored(values["report"], own)
-        return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model)
+        return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model, _again=model)

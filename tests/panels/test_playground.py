@@ -2,13 +2,16 @@
 
 import base64
 import csv
+import gc
 import json
 import runpy
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
+from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels import export, playground, saved
@@ -89,6 +92,24 @@ def test_a_run_fills_every_view_and_the_table(make):
     assert panel.runs_panel.runs.children[1].children[1].value.count("<span") >= 6
     assert "4 results" in panel.controls.phase.value and panel.controls.progress.value == 1
     assert not panel.error and panel.controls.stop.disabled and not panel.controls.run.disabled
+
+
+def test_models_of_earlier_runs_do_not_stay_in_memory():
+    panel = playground(methods=["fedavg"], seeds=1, clients=3, epochs=1)
+    try:
+        panel.run(wait=True)
+        (before,) = panel.outcomes
+        model = weakref.ref(before.model)
+        before = before.accuracy
+        panel.controls.alpha.value = 1.0
+        panel.run(wait=True)
+        gc.collect()
+        first, second = panel.outcomes
+        assert model() is None and first.accuracy == before != second.accuracy
+        x, y = load("digits").x_test, load("digits").y_test.numpy()
+        assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
+    finally:
+        panel.close()
 
 
 def test_features_show_pca_first_and_tsne_when_it_is_ready(make):

@@ -1,5 +1,8 @@
 """Runs, comparisons and jobs on digits: same digits alone or in company, nothing lost, nothing computed twice."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +46,21 @@ def test_a_remembered_run_can_still_predict():
     assert stored.cached
     assert np.array_equal(fresh.predict(x), stored.predict(x))
     assert np.allclose(fresh.features(x), stored.features(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fens", "afl", "coboosting"])
+def test_an_outcome_without_its_model_computes_it_again(name):
+    settings = {"coboosting.epochs": 2} if name == "coboosting" else {}
+    fresh = run(name, **QUICK, **settings)
+    model = weakref.ref(fresh.model)
+    slim = fresh.without_model()
+    assert slim.accuracy == fresh.accuracy and fresh.model is model()
+    x = load("digits").x_test
+    expected = fresh.predict(x)
+    del fresh
+    gc.collect()
+    assert model() is None  # nobody else holds it
+    assert np.array_equal(slim.predict(x), expected)
 
 
 def test_json_contract():
