@@ -3,11 +3,12 @@
 A job that was replaced by a newer one drops what it still yields. Errors and warnings are handed on, never printed.
 """
 
+import ctypes
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
@@ -115,11 +116,18 @@ class Worker:
                 if self._job is job:
                     self._job = None
                     job.on_end(how, error)
+            _give_back()
 
     def _pass_on(self, warned: list[str]) -> None:
         for text in warned:
             self.on_warning(text)
         warned.clear()
+
+
+def _give_back() -> None:
+    """Give the memory that a job has freed back to the system, where the C library (glibc) can be told to."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _catch_warnings() -> None:

@@ -141,12 +141,15 @@ def test_stop_answers(page, lab, course):
 
 
 def test_memory_stays(page, lab, course):
-    kernel = opened(page, lab, course, "fl.playground(methods=['fedavg', 'fens'], seeds=1, epochs=2)")
+    """Every run has another α, so that none is only remembered."""
+    quick = "methods=['fedavg', 'fens'], seeds=1, epochs=2"
+    kernel = opened(page, lab, course, f"fl.playground({'' if EXACT else quick})")
     runs, drags = (20, 500) if EXACT else (2, 20)
 
     numbers = count(1)
 
     def run():
+        page.locator(".fl-alpha [role=slider]").press("ArrowRight")
         page.locator(".fl-run:not([disabled])").click()
         page.locator(".fl-phase", has_text=f"in run {next(numbers)}.").wait_for()
 
