@@ -177,8 +177,9 @@ def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
 GRID = {"methods": ["fedavg", "ensemble", "local", "regmean"], "alpha": [0.05, 0.1, 0.5, 1, 10], **QUICK}
 MANY, FEW = {"seeds": 10, **GRID}, {"seeds": 3, **GRID}  # 200 and 60 cells
 SCRIPT = """
-import itertools, json, sys, time
+import itertools, json, signal, sys, time
 from fedlab_nb.study.engine import study
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored, and so its children
 count = itertools.count(1)
 def watch(event):  # after these cells each one takes longer, so that a signal comes before the last on any machine
     if event.outcome is not None and next(count) > int(sys.argv[3]):
