@@ -28,6 +28,7 @@ FEDERATION = "digits, α = 0.1, 10 clients"
 OURS = re.compile(rf"{re.escape(FEDERATION)}, seeds? 0(?!\d)")
 OWN = re.compile(r"(.+), its own (\d+) clients?(?!\w)")  # how `setting_of` says that a file's own clients hold it
 LONGEST, LINE = 16, 60  # letters of a client's own name, and of all names below an axis
+LETTER = 0.066  # inches that a letter of a small label takes, about
 ROW = re.compile(rf"{re.escape(FEDERATION)}, \d+ local epochs")  # how a row of results says it, without its seed
 
 
@@ -114,6 +115,12 @@ def client_axis(
     called again for another setting: the axes keep their place.
     """
     known, words = characters(setting), axis_label(setting)
+    long = {
+        "x": ax.get_position().width * ax.figure.get_figwidth(),
+        "y": ax.get_position().height * ax.figure.get_figheight(),
+    }
+    if not known and LETTER * len(words) > 1.15 * long[axis]:
+        words = "client"  # the names would become too small to read; hover and menu have them
     client_ticks(ax, clients, axis, few=few)
     form = FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}")
     getattr(ax, f"{axis}axis").set_major_formatter(form)

@@ -48,6 +48,9 @@ def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards,
     ax = new_figure().add_subplot()
     client_axis(ax, 3, wards)
     assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
+    narrow = new_figure().add_subplot(1, 4, 1)
+    client_axis(narrow, 3, wards)
+    assert narrow.get_xlabel() == "client"
     assert "north" in known_words(wards)
     add_dataset("many", rows([f"hospital {k % 12}" for k in range(60)]))
     assert axis_label("many, its own 12 clients") == "client"
