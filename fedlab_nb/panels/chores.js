@@ -73,7 +73,7 @@ function fold(row, list, buttons) {
   const zoom = row.getBoundingClientRect().width / row.clientWidth || 1; // rectangles are zoomed, clientWidth is not
   const widths = buttons.map((one) => width(one) / zoom);
   const sum = (some) => some.reduce((total, one) => total + one, 0);
-  if (sum(widths) <= row.clientWidth + 8) return;
+  if (sum(widths) <= row.clientWidth) return;
   menu.hidden = false;
   const chosen = Math.max(0, buttons.findIndex((one) => one.classList.contains("mod-active")));
   let room = row.clientWidth - menu.offsetWidth - 8 - widths[chosen];

@@ -261,6 +261,26 @@ def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
     assert not nameless, nameless
 
 
+# Whether the tabs of the first panel's views, and the menu of those that have no room, stand in one line.
+ONE_LINE = """() => {
+  const row = document.querySelector('.fl-root.fl-live .fl-main > .fl-tabs');
+  const tops = [...row.querySelectorAll('button')].filter((one) => !one.hidden).map((one) => one.offsetTop);
+  const menu = row.querySelector('.fl-more-tabs'); // made when they are fitted into the line
+  return menu && tops.length && Math.max(...tops) === Math.min(...tops) && row.scrollWidth <= row.clientWidth + 1;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("code", "width"), [("playground()", 1280), ("playground()", 820), ("lab('fedlpa')", 1920), ("lab('fedlpa')", 640)]
+)
+def test_the_tabs_of_a_fresh_panel_are_one_line(page, lab, course, code, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    open_notebook(page, lab, small(course, "tabs", f"import fedlab_nb as fl\nfl.{code}"))
+    run_all(page)
+    page.locator(".fl-root.fl-live .fl-frame svg").first.wait_for()
+    page.wait_for_function(ONE_LINE, timeout=10_000)
+
+
 def test_run_with_the_keyboard_alone(page, lab, course):
     open_notebook(page, lab, small(course, "keyboard", f"import fedlab_nb as fl\n{LONG}"))
     run_all(page)
