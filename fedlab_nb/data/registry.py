@@ -120,8 +120,8 @@ def names_of_clients(called: str, clients: int) -> tuple[str, ...]:
     file: without its folder); none if there is no such data set, or if its clients are only numbered."""
     files = {key[0]: own for key, own in [*_loaded.items()]}
     added = {name: own if isinstance(own, Dataset) else files.get(own) for name, own in _added.items()}
-    own = {dataset.name: dataset for dataset in files.values()} | added
-    dataset = own.get(called.partition("?")[0])
+    known = {dataset.name: dataset for dataset in files.values()} | added
+    dataset = known.get(called.partition("?")[0])
     names = dataset.client_names if dataset else ()
     numbered = all(name.isdecimal() for name in names)
     return () if numbered or len(names) != clients else names

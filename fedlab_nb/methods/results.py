@@ -60,10 +60,8 @@ class Report:
 
 
 def typed(report: Report, declared: type[Report]) -> Report:
-    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one.
-
-    Its arrays are copies, since a part of a larger array would keep the whole in memory.
-    """
+    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one. Its
+    arrays are copied: a part of a larger one would keep the whole in memory."""
     if type(report) is Report:
         return declared()
     if type(report) is not declared:

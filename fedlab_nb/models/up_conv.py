@@ -3,8 +3,8 @@
 Twice the side means that each pixel stands four times. Of the nine pixels that an output pixel reads only four differ,
 and which weights fall on the same one depends on whether row and column are even or odd. So the pair is one convolution
 of the small map with four 2x2 kernels for every output channel, whose results are put in turns: half of the
-multiplications, and nothing to copy. On a CPU this makes a generator of 28x28 images 1.5 times as fast; on maps of 8x8
-it gains nothing.
+multiplications. On a CPU this makes a generator of 28x28 images 1.4-1.6 times as fast; on maps of 8x8 it gains nothing
+(tests/benchmarks/RESULTS.md).
 """
 
 from typing import Any

@@ -115,11 +115,9 @@ def client_axis(
     called again for another setting: the axes keep their place.
     """
     known, words = characters(setting), axis_label(setting)
-    long = {
-        "x": ax.get_position().width * ax.figure.get_figwidth(),
-        "y": ax.get_position().height * ax.figure.get_figheight(),
-    }
-    if not known and LETTER * len(words) > 1.15 * long[axis]:
+    place, (wide, high) = ax.get_position(), ax.figure.get_size_inches()
+    room = place.width * wide if axis == "x" else place.height * high
+    if not known and LETTER * len(words) > 1.15 * room:
         words = "client"  # the names would become too small to read; hover and menu have them
     client_ticks(ax, clients, axis, few=few)
     form = FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}")

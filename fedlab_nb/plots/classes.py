@@ -100,9 +100,8 @@ def sentence(
     if klass is not None and klass < per_class.shape[1]:
         text = f"Class {names[klass]}: {each(series, per_class[:, klass])}"
     if client is not None and client < per_client.shape[1]:
-        return (
-            f"{text}. Client {own_name(client, where(series))} on its own mix: {each(series, per_client[:, client])}."
-        )
+        who = own_name(client, where(series))
+        return f"{text}. Client {who} on its own mix: {each(series, per_client[:, client])}."
     row = per_client[best]
     if not np.isnan(row).all():
         text += f"; its clients see {ends(row)} on their own mix"
@@ -128,9 +127,9 @@ def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.nda
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:
-    rows = []
+    rows, place = [], where(series)
     for s, *values in zip(series, per_class, per_client, strict=True):
         by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
         row = {"method": s.name, **{f"class {n}": v for n, v in zip(names, by_class, strict=False)}}
-        rows.append(row | {f"client {own_name(k, where(series))}": v for k, v in enumerate(by_client)})
+        rows.append(row | {f"client {own_name(k, place)}": v for k, v in enumerate(by_client)})
     return rows

@@ -145,15 +145,16 @@ def sentence(series: Sequence[Series]) -> str:
 
 
 def how_much_better(one: Series, other: Series) -> str:
-    """'30 ± 4 points better', and whether that is more than noise."""
+    """'30 ± 4 points better' or 'as accurate', and whether that is more than noise."""
     ahead = difference(one.accuracies, other.accuracies, paired=one.setting == other.setting)
-    if not round(100 * ahead.mean):
-        return "as accurate"
+    apart, wide = round(abs(100 * ahead.mean)), f"{100 * ahead.half_width:.0f}"
     word = "better" if ahead.mean > 0 else "worse"
-    banded = f"{abs(100 * ahead.mean):.0f} ± {100 * ahead.half_width:.0f} points {word}"
-    bare = f"{plural(round(abs(100 * ahead.mean)), 'point')} {word}"
+    bare, banded = f"{plural(apart, 'point')} {word}", f"{apart} ± {wide} points {word}"
+    if not apart:
+        bare, banded = "as accurate", f"as accurate (0 ± {wide} points)"
     alone = f"{bare}; with one seed nobody can tell whether that is noise"
-    return significance(ahead, noise=f"{banded}, which is within the noise", clear=banded, one_seed=alone)
+    noise = f"{banded}, which is within the noise" if apart else banded
+    return significance(ahead, noise=noise, clear=banded, one_seed=alone)
 
 
 def alt_text(series: Sequence[Series]) -> str:

@@ -202,8 +202,9 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
         column = counts[:, klass]
         most = int(column.argmax())
         who = f"client {own_name(most, setting)} holds {column[most]} of its {column.sum()} samples"
-        another = client is not None and client < len(counts) and client != most
-        mine = f"; client {own_name(client, setting)} holds {column[client]}" if another and client is not None else ""
+        mine = ""
+        if client is not None and client < len(counts) and client != most:
+            mine = f"; client {own_name(client, setting)} holds {column[client]}"
         return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
     if client is not None and client < len(counts):
         row = counts[client]

@@ -110,7 +110,9 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         "B costs 2.5 times as much and is 10 points better; with one seed nobody can tell whether that is noise."
     )
     level = [rows[0], Series("B", accuracies={0: 0.5}, up=4000, down=1000)]
-    assert plots.communication(level).sentence.endswith("B costs 2.5 times as much and is as accurate.")
+    assert plots.communication(level).sentence.endswith(
+        "B costs 2.5 times as much and is as accurate; with one seed nobody can tell whether that is noise."
+    )
 
 
 def test_communication_says_whether_the_dearest_is_clearly_better():
@@ -119,6 +121,8 @@ def test_communication_says_whether_the_dearest_is_clearly_better():
     clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)  # paired: 9, 10 and 10 points below
     assert plots.communication([cheap, noisy]).sentence.endswith("5 ± 37 points better, which is within the noise.")
     assert plots.communication([cheap, clear]).sentence.endswith("and is 10 ± 1 points worse.")
+    level = Series("B", accuracies={0: 0.6, 1: 0.5, 2: 0.4}, up=4000, down=1000)
+    assert plots.communication([cheap, level]).sentence.endswith("and is as accurate (0 ± 25 points).")
 
 
 def neighbours_by_hand(x, y, k):
