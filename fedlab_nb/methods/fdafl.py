@@ -39,7 +39,7 @@ def entropy_loss(teacher: Tensor) -> Tensor:
     return (mean.exp() * mean).sum()
 
 
-def activation_loss(features: list[Tensor]) -> Tensor:
+def activation_loss(features: Tensor | list[Tensor]) -> Tensor:
     """L_a = -(1/M) Σ_k (1/b) Σ_i ‖h_k(x_i)‖₁ / d_k, from each client's features `[b, d_k]`."""
     return -torch.stack([own.abs().mean() for own in features]).mean()
 
@@ -70,7 +70,7 @@ class FDafl(GeneratorKnobs):
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
             parameters = list(server.generator.parameters())
-            optimizer = Adam(parameters, self.generator_lr, betas=BETAS)
+            optimizer = Adam(parameters, self.generator_lr, betas=BETAS, fused=True)
             for t in range(self.epochs):
                 # (a) The generator.
                 for z in server.noises(self.generator_steps, self.images):

@@ -5,8 +5,8 @@ In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` 
 channels.
 
 The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice
-"double the side, convolve", batch norm throughout. It is used in train mode (batch statistics of the synthetic
-batch). Weights come from the `torch.Generator` passed in, never from global state. Nothing is trained here.
+"double the side, convolve", batch norm throughout, by the statistics of the synthetic batch. Weights come from the
+`torch.Generator` passed in, never from global state. Nothing is trained here.
 """
 
 from math import prod
@@ -15,22 +15,29 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import whole
+from . import batch_last
 from .state import materialise
 from .up_conv import UpConv2d
 
-LARGE = 16 * 16  # more pixels than this: on a CPU channels_last is the faster layout, and up-sampling is folded
+LARGE = 16 * 16  # more pixels than this: on a CPU channels_last is the faster layout, and up-sampling is folded;
+# up to it the batch goes last
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
 
 class Generator(nn.Module):
-    """`layers`, one after the other, that make samples of z `[N, latent]`."""
+    """`layers`, one after the other, that make samples of z `[N, latent]`. `batch_last`: so where that is faster."""
 
-    def __init__(self, latent: int, *layers: nn.Module) -> None:
+    def __init__(self, latent: int, *layers: nn.Module, batch_last: bool = False) -> None:
         super().__init__()
-        self.latent, self.net = latent, nn.Sequential(*layers)
+        self.latent, self.net, self.batch_last = latent, nn.Sequential(*layers), batch_last
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.net(z)
+        return batch_last.forward(self.net, z) if self.batch_last and z.device.type == "cpu" else self.net(z)
+
+
+def batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
+    """By the statistics of the batch at hand, always: no running ones are kept."""
+    return kind(channels, track_running_stats=False, **options)
 
 
 def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
@@ -48,15 +55,16 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
         latent,
         nn.Linear(latent, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
-        nn.BatchNorm2d(2 * width),
+        batch_norm(2 * width),
         UpConv2d(2 * width, 2 * width, half, folded=large),
-        nn.BatchNorm2d(2 * width),
+        batch_norm(2 * width),
         nn.LeakyReLU(SLOPE),
         UpConv2d(2 * width, width, tuple(sides), folded=large),
-        nn.BatchNorm2d(width),
+        batch_norm(width),
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
+        batch_last=not large and batch_last.suits(sides),
     )
 
 
@@ -68,13 +76,13 @@ def row_generator(features: int, width: int, latent: int) -> Generator:
     return Generator(
         latent,
         nn.Linear(latent, hidden),
-        nn.BatchNorm1d(hidden),
+        batch_norm(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, hidden, bias=False),
-        nn.BatchNorm1d(hidden),
+        batch_norm(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, features),
-        nn.BatchNorm1d(features, affine=False),
+        batch_norm(features, nn.BatchNorm1d, affine=False),
     )
 
 
@@ -113,8 +121,6 @@ def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
     Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.
     """
     for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
-            layer.reset_running_stats()
         if not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d) or layer.weight is None:
             continue
         centre = float(isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d))

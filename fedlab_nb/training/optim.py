@@ -18,13 +18,20 @@ from torch import Tensor
 
 from .recipe import Recipe
 
-# One pass over memory instead of four (CPU: torch >= 2.4). It reads raw storage, so layouts have to agree.
+# One pass over memory instead of four or eight (CPU: torch >= 2.4). They read raw storage, so layouts have to agree.
 _FUSED_SGD: Any = getattr(torch, "_fused_sgd_", None)
+_FUSED_ADAM: Any = getattr(torch, "_fused_adam_", None)
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
     """The numbers of a dense tensor in the order in which they lie in memory, as one row."""
     return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def _as_they_lie(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> list[Tensor]:
+    """The numbers of each of `tensors` in the order in which those of `like` lie in memory."""
+    pairs = zip(tensors, like, strict=True)
+    return [_in_memory(t if t.stride() == p.stride() else torch.empty_like(p).copy_(t)) for t, p in pairs]
 
 
 def _rows(tensors: Sequence[Tensor], active: int) -> list[Tensor]:
@@ -67,10 +74,7 @@ class Sgd:
         if self.fused:
             _FUSED_SGD(
                 self._flat[0],
-                [
-                    _in_memory(g if g.stride() == p.stride() else torch.empty_like(p).copy_(g))
-                    for p, g in zip(self.parameters, gradients, strict=True)
-                ],
+                _as_they_lie(gradients, self.parameters),
                 self._flat[1],
                 lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, dampening=0.0, nesterov=False,
                 maximize=False, is_first_step=False,
@@ -93,7 +97,7 @@ class Adam:
     """torch.optim.Adam: bias-corrected first and second moments, coupled weight decay.
 
     `rows`: the first axis of every parameter is the client's, and each row counts its own steps, so that rows may
-    stop at different times (None: one count for all).
+    stop at different times (None: one count for all). `fused`: as in `Sgd`, where there are no rows.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Adam:
         betas: tuple[float, float] = (0.9, 0.999),
         weight_decay: float = 0.0,
         rows: int | None = None,
+        fused: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
@@ -112,6 +117,9 @@ class Adam:
         device = self.parameters[0].device
         self.steps: Any = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
         self.count = 0
+        self.fused = fused and _FUSED_ADAM is not None and rows is None and device.type == "cpu"
+        kinds = self.parameters, self.mean, self.square
+        self._flat = [[_in_memory(own.detach()) for own in kind] for kind in kinds] if self.fused else []
 
     def first(self, active: int) -> Adam:
         part = copy.copy(self)
@@ -123,6 +131,15 @@ class Adam:
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step."""
         first, second = self.betas
+        if self.fused:
+            self.count += 1
+            numbers, means, squares = self._flat
+            _FUSED_ADAM(
+                numbers, _as_they_lie(gradients, self.parameters), means, squares, [],
+                [torch.tensor(float(self.count))] * len(numbers), lr=self.lr, beta1=first, beta2=second,
+                weight_decay=self.weight_decay, eps=EPSILON, amsgrad=False, maximize=False,
+            )  # fmt: skip
+            return
         gradients = list(gradients)
         if self.weight_decay:
             gradients = torch._foreach_add(gradients, self.parameters, alpha=self.weight_decay)

@@ -39,12 +39,13 @@ def test_sgd_is_torchs(momentum, decay, fused):
     assert close(*both(mine, torch.optim.SGD(parameters, 0.1, momentum=momentum, weight_decay=decay), parameters))
 
 
-@pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("options", [{}, {"rows": 5}, {"fused": True}, {"rows": 5, "fused": True}])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
-def test_adam_is_torchs(betas, decay, rows):
+def test_adam_is_torchs(betas, decay, options):
     parameters = draw(0)
-    mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, rows=rows)
+    mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, **options)
+    assert mine.fused is (options == {"fused": True})
     assert close(*both(mine, torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay), parameters))
 
 
@@ -62,11 +63,12 @@ def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     assert close([p[:2] for p in whole], few) and close([p[2:] for p in whole], once)
 
 
-def test_a_gradient_may_lie_otherwise_in_memory():
+@pytest.mark.parametrize("made", [lambda p: Sgd(p, 0.1, momentum=0.9, fused=True), lambda p: Adam(p, 0.1, fused=True)])
+def test_a_gradient_may_lie_otherwise_in_memory(made):
     parameters, gradients = draw(0), draw(1)
     turned = [g.transpose(0, 1).contiguous().transpose(0, 1) for g in gradients]
     assert turned[0].stride() != gradients[0].stride()
-    one, other = Sgd(draw(0), 0.1, momentum=0.9, fused=True), Sgd(draw(0), 0.1, momentum=0.9, fused=True)
+    one, other = made(draw(0)), made(draw(0))
     one.step(turned), other.step(gradients)
     assert close(one.parameters, other.parameters, 0) and not close(one.parameters, parameters)
 

@@ -73,7 +73,7 @@ class View:
     """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`: L_BN, a scalar."""
 
     logits: Tensor
-    features: list[Tensor]
+    features: Tensor | list[Tensor]
     batch_norm: Tensor
 
 
@@ -106,14 +106,14 @@ class FrozenEnsemble:
         for members, group in self.groups:
             group.distances = [] if statistics else None
             seen, answers = group.run(x)
-            for k, own, answer in zip(members, seen, answers, strict=True):
-                features[k], logits[k] = own, answer
             if statistics:
                 distance = distance + sum(group.distances or ())
             group.distances = None
-        # One architecture: the answers are in order already, and stacking them again would only cost time.
-        joined = answers if len(self.groups) == 1 and isinstance(answers, Tensor) else torch.stack(logits)
-        return View(joined, features, distance / self.count)
+            if len(self.groups) == 1 and isinstance(answers, Tensor):  # in order already: not taken apart, not joined
+                return View(answers, seen, distance / self.count)
+            for k, own, answer in zip(members, seen, answers, strict=True):
+                features[k], logits[k] = own, answer
+        return View(torch.stack(logits), features, distance / self.count)
 
     def logits(self, x: Tensor) -> Tensor:
         """`[M, N, C]` of `x [N, ...]`."""

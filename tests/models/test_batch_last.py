@@ -1,0 +1,89 @@
+"""Generators of small images with the batch last: the same values and gradients as their layers one after the other."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlab_nb.models.batch_last import Convolution, UpConvolution, suits
+from fedlab_nb.models.generators import build_generator
+
+EXACT = torch.float64
+few = st.integers(1, 4)
+
+
+def last(x):
+    """`[N, C, H, W]` as `[1, C, H, W, N]`."""
+    return x.permute(1, 2, 3, 0).contiguous()[None]
+
+
+def first(x):
+    return x[0].permute(3, 0, 1, 2)
+
+
+def drawn(stream, *shape):
+    return torch.randn(shape, generator=stream, dtype=EXACT).requires_grad_()
+
+
+def assert_same(ours, theirs, leaves, stream):
+    """Values `[N, O, H, W]`, and their gradients with respect to `leaves`."""
+    torch.testing.assert_close(ours, theirs)
+    slope = torch.randn(theirs.shape, generator=stream, dtype=EXACT)
+    gradients = (torch.autograd.grad(answer, leaves, slope) for answer in (ours, theirs))
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+@given(n=few, channels=few, outputs=few, height=few, width=few, seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, seed):
+    stream = torch.Generator().manual_seed(seed)
+    x, weight = drawn(stream, n, channels, height, width), drawn(stream, outputs, channels, 3, 3)
+    bias = drawn(stream, outputs)
+    larger = torch.nn.functional.interpolate(x, scale_factor=2)
+    theirs = torch.nn.functional.conv2d(larger, weight, padding=1)
+    assert_same(first(UpConvolution.apply(last(x), weight)), theirs, (x, weight), stream)
+    theirs = torch.nn.functional.conv2d(x, weight, bias, padding=1)
+    assert_same(first(Convolution.apply(last(x), weight, bias)), theirs, (x, weight, bias), stream)
+
+
+def test_one_pixel_by_hand():
+    """A single 1 becomes four. Each output sums the weights that fall on one of them."""
+    taps = torch.arange(9.0).view(1, 1, 3, 3)
+    answer = UpConvolution.apply(torch.ones(1, 1, 1, 1, 1), taps)
+    assert answer.flatten().tolist() == [4 + 5 + 7 + 8, 3 + 4 + 6 + 7, 1 + 2 + 4 + 5, 0 + 1 + 3 + 4]
+    assert Convolution.apply(torch.ones(1, 1, 1, 1, 1), taps, torch.tensor([0.5])).item() == 4.5
+
+
+def test_a_row_of_two_pixels_by_hand():
+    """Pixels 1 and 10 lie side by side. The middle row of weights reads 1 to the left, 2 above it, 3 to the right."""
+    taps = torch.zeros(1, 1, 3, 3)
+    taps[0, 0, 1] = torch.tensor([1.0, 2.0, 3.0])
+    row = torch.tensor([1.0, 10.0]).view(1, 1, 1, 2, 1)
+    up = UpConvolution.apply(row, taps)  # of 1 1 10 10, twice
+    assert up.flatten().tolist() == 2 * [2 + 3, 1 + 2 + 30, 1 + 20 + 30, 10 + 20]
+    assert Convolution.apply(row, taps, torch.zeros(1)).flatten().tolist() == [2 + 30, 1 + 20]
+
+
+@pytest.mark.parametrize(
+    "shape, so",
+    [((1, 8, 8), True), ((3, 16, 16), True), ((2, 4, 12), True), ((3, 9, 14), False), ((1, 6, 8), False),
+     ((1, 28, 28), False)],
+)  # fmt: skip
+def test_a_generator_of_small_images_makes_the_same_ones_so(shape, so):
+    made = build_generator(shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT)
+    assert made.batch_last is so and (suits(shape[1:]) or not so)
+    stream = torch.Generator().manual_seed(1)
+    z = drawn(stream, 6, 5)
+    leaves = [*made.parameters(), z]
+    ours = made(z)
+    made.batch_last = False
+    assert ours.is_contiguous() or not so
+    assert_same(ours, made(z), leaves, stream)
+
+
+def test_off_the_cpu_the_layers_run_one_after_the_other():
+    made = build_generator((1, 8, 8), width=3, latent=5, generator=torch.Generator()).to("meta")
+    seen = []
+    made.net.register_forward_hook(lambda *_: seen.append(1))
+    assert made.batch_last and made(torch.empty(6, 5, device="meta")).shape == (6, 1, 8, 8) and seen
