@@ -30,7 +30,8 @@ DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/dataset
 BUILT_IN = tuple(DATASETS)
 MOST = 4  # datasets that are remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
-_lock = threading.RLock()
+_lock = threading.Lock()  # of the two beside it
+_turns: dict[tuple, threading.Lock] = {}
 _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
@@ -52,12 +53,18 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
         return name
     key = key_of(name, options)
     with _lock:
-        if key not in _loaded:
-            _loaded[key] = module.load(*arguments, **options)
+        turn = _turns.setdefault(key, threading.Lock())
+    with turn:  # who wants the same data waits for them; who wants others does not wait for a download
+        with _lock:
+            dataset = _loaded.get(key)
+        if dataset is None:
+            dataset = module.load(*arguments, **options)
+        with _lock:
+            _loaded[key] = dataset
+            _loaded.move_to_end(key)
             while len(_loaded) > MOST:
                 _loaded.popitem(last=False)
-        _loaded.move_to_end(key)
-        return _loaded[key]
+    return dataset
 
 
 def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
