@@ -1,12 +1,12 @@
 """What can safely be claimed of Co-Boosting on small data: means over ten partitions of the digits, ten clients.
 
-Measured there (seeds 0-9, alpha 0.1): ensemble 0.37 with equal weights, 0.60 with Co-Boosting's, 0.67 with weights from
-real images; server model 0.45, at worst 0.23. DENSE's student has 0.34: the server model is above it by 0.12 ± 0.08
-(95 %, Student's t of the paired differences), on no seed more than two points below. Of five clients that difference was
-0.09 ± 0.16, within the noise. Not claimed: that it beats every baseline, any effect of DHS, pretty images; nor that
-better weights help wherever there is headroom. With more than 10 points of it the weighted ensemble was better on 26 of
-28 partitions (seeds 0-29), by 0.7 of the headroom on average, and at worst two points worse. Rounding alone, other sums
-in the generator, moved a partition from one side to the other.
+Measured there (seeds 0-9, alpha 0.1): ensemble 0.37 with equal weights, 0.60 with Co-Boosting's, 0.67 with weights
+from real images; server model 0.45, at worst 0.23. DENSE's student has 0.34: the server model is above it by 0.12 ±
+0.08 (95 %, Student's t of the paired differences), on no seed more than two points below. Of five clients that
+difference was 0.09 ± 0.16, within the noise. Not claimed: that it beats every baseline, any effect of DHS, pretty
+images; nor that better weights help wherever there is headroom. With more than 10 points of it the weighted ensemble
+was better on 26 of 28 partitions (seeds 0-29), by 0.7 of the headroom on average, and at worst two points worse.
+Rounding alone, other sums in the generator, moved a partition from one side to the other.
 """
 
 import functools
