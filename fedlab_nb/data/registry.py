@@ -30,8 +30,8 @@ DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/dataset
 BUILT_IN = tuple(DATASETS)
 MOST = 4  # datasets that are remembered; a large one takes gigabytes
 _loaded: OrderedDict[tuple, Dataset] = OrderedDict()
-_lock = threading.Lock()  # of the two beside it
-_turns: dict[tuple, threading.Lock] = {}
+_turns: dict[tuple, threading.Lock] = {}  # one loads a data set, who else wants it waits
+_lock = threading.Lock()  # of both
 _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
@@ -54,7 +54,7 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     key = key_of(name, options)
     with _lock:
         turn = _turns.setdefault(key, threading.Lock())
-    with turn:  # who wants the same data waits for them; who wants others does not wait for a download
+    with turn:
         with _lock:
             dataset = _loaded.get(key)
         if dataset is None:
@@ -114,7 +114,7 @@ def name_of(dataset: Dataset) -> str:
     for name, own in _added.items():
         if own is dataset:
             return name
-    for key, own in _loaded.items():
+    for key, own in [*_loaded.items()]:
         if own is dataset and key == key_of(key[0], {}):
             return str(key[0])
     stem = re.sub(r"[^\w.-]+", "-", dataset.name.removesuffix(".npz"))[:40]

@@ -19,13 +19,13 @@ from . import batch_last
 from .state import materialise
 from .up_conv import UpConv2d
 
-LARGE = 16 * 16  # more pixels than this: on a CPU channels_last is the faster layout, and up-sampling is folded;
-# up to it the batch goes last
+# On a CPU: above so many pixels channels_last is faster, and up-sampling is folded; up to it the batch is last.
+LARGE = 16 * 16
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
 
 class Generator(nn.Module):
-    """`layers`, one after the other, that make samples of z `[N, latent]`. `batch_last`: so where that is faster."""
+    """`layers`, one after the other, that make samples of z `[N, latent]`. `batch_last`: on a CPU as there."""
 
     def __init__(self, latent: int, *layers: nn.Module, batch_last: bool = False) -> None:
         super().__init__()

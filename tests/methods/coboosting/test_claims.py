@@ -69,8 +69,8 @@ def test_the_reweighted_ensemble_is_above_fedens():
     gain, headroom = s["boosted ensemble"] - s["ensemble"], s["real weights"] - s["ensemble"]
     assert gain.mean() >= 0.02
     large = headroom > 0.1
-    assert large.any() and gain[large].sum() >= 0.4 * headroom[large].sum()
-    assert (gain[large] > -0.05).all() and (gain[large] > 0).mean() >= 0.7
+    assert large.any() and gain[large].sum() >= 0.5 * headroom[large].sum()
+    assert (gain[large] > -0.05).all() and (gain[large] > 0).mean() >= 0.8
 
 
 def test_weights_from_real_images_are_better_still():
@@ -91,7 +91,7 @@ def test_the_server_model_is_nowhere_near_chance():
 def test_the_server_model_is_above_denses():
     s = scores(0.1)
     gains = s["coboosting"][:BESIDE_DENSE] - s["dense"]
-    assert gains.mean() >= 0.04 and (gains > -0.05).all()
+    assert gains.mean() >= 0.04 and (gains > -0.02).all()
 
 
 def test_headroom_falls_as_the_skew_does():
