@@ -1,7 +1,7 @@
-"""A generator of small images on a CPU: its maps lie as `[1, C, H, W, N]`, the batch last.
+"""A generator of images on a CPU: its maps lie as `[1, C, H, W, N]`, the batch last.
 
-On maps of 2x2 to 16x16 PyTorch's convolutions spend more time on putting numbers in order than on multiplying. With the
-batch last everything that is shifted or added lies together in runs of N numbers, and each layer is a matrix product
+PyTorch's convolutions spend more time on putting the numbers of these maps in order than on multiplying. With the batch
+last everything that is shifted or added lies together in runs of N numbers, and each layer is a matrix product
 `[taps O, C] x [C, H W N]` whose rows are then added where they belong. The weights and what is computed are those of
 the layers as they stand, but for rounding. A generator of width 8 is 1.3-1.9 times as fast, the more so the fewer
 channels an image has (tests/benchmarks/RESULTS.md).
@@ -15,10 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .product import product
 from .up_conv import UpConv2d
 
 # [place, tap]: a small pixel reaches four places of a row of the larger map, one before its own two and one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
+PIECE = 2**21  # numbers of a product's answer, above which it is made in pieces
 
 
 def suits(sides: Iterable[int]) -> bool:
@@ -38,12 +40,22 @@ def forward(layers: Iterable[nn.Module], z: Tensor) -> Tensor:
             # Each channel's statistics are over its pixels, and these hold the whole batch.
             x = F.group_norm(x, layer.num_features, layer.weight, layer.bias, layer.eps)
         elif isinstance(layer, UpConv2d):
-            x = UpConvolution.apply(x, layer.weight)
+            x = up_convolution(x, layer.weight)
         elif isinstance(layer, nn.Conv2d):
             x = Convolution.apply(x, layer.weight, layer.bias)
+        elif isinstance(layer, nn.LeakyReLU):
+            x = F.leaky_relu(x, layer.negative_slope, inplace=True)  # nobody asks for what it was
         else:
             x = layer(x)
     return x[0].permute(3, 0, 1, 2).contiguous()
+
+
+def up_convolution(x: Tensor, weight: Tensor) -> Tensor:
+    """`UpConvolution`, of as many outputs at once as stay in the cache."""
+    pieces = -(-16 * x[0, 0].numel() * len(weight) // PIECE)
+    if pieces == 1:
+        return UpConvolution.apply(x, weight)
+    return torch.cat([UpConvolution.apply(x, own) for own in weight.split(-(-len(weight) // pieces))], 1)
 
 
 class UpConvolution(torch.autograd.Function):
@@ -56,7 +68,7 @@ class UpConvolution(torch.autograd.Function):
         _, channels, high, wide, n = x.shape
         reach, outputs = reached(weight.dtype), len(weight)
         kernel = (reach @ weight.permute(2, 3, 0, 1).reshape(9, -1)).view(-1, channels)
-        places = (kernel @ x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
+        places = product(kernel, x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
         # What reaches into the next or the last pixel's own rows, then columns, is added there.
         places[1, ..., 1:, :, :].add_(places[3, ..., :-1, :, :])
         places[2, ..., :-1, :, :].add_(places[0, ..., 1:, :, :])
@@ -72,9 +84,9 @@ class UpConvolution(torch.autograd.Function):
         x, kernel = ctx.saved_tensors
         channels, outputs = x.shape[1], gradient.shape[1]
         places = neighbours(gradient, 4, x, 2)
-        to_kernel = places @ x.view(channels, -1).t()
+        to_kernel = product(places, x.view(channels, -1).t())
         to_weight = reached(x.dtype).t() @ to_kernel.view(16, -1)
-        return (kernel.t() @ places).view(x.shape), taps_last(to_weight, outputs)
+        return product(kernel.t(), places).view(x.shape), taps_last(to_weight, outputs)
 
 
 class Convolution(torch.autograd.Function):
@@ -84,7 +96,7 @@ class Convolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         _, channels, high, wide, n = x.shape
         kernel = weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)  # [where a pixel goes, O], C
-        places = (kernel @ x.view(channels, -1)).view(3, 3, -1, high, wide, n)
+        places = product(kernel, x.view(channels, -1)).view(3, 3, -1, high, wide, n)
         rows = places[1]
         rows[..., 1:, :, :].add_(places[2, ..., :-1, :, :])
         rows[..., :-1, :, :].add_(places[0, ..., 1:, :, :])
@@ -100,8 +112,8 @@ class Convolution(torch.autograd.Function):
         x, kernel = ctx.saved_tensors
         channels, outputs = x.shape[1], gradient.shape[1]
         places = neighbours(gradient, 3, x, 1)
-        to_weight = taps_last(places @ x.view(channels, -1).t(), outputs).flip(2, 3)
-        return (kernel.t() @ places).view(x.shape), to_weight, gradient.sum((0, 2, 3, 4))
+        to_weight = taps_last(product(places, x.view(channels, -1).t()), outputs).flip(2, 3)
+        return product(kernel.t(), places).view(x.shape), to_weight, gradient.sum((0, 2, 3, 4))
 
 
 @cache

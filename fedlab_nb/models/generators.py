@@ -19,7 +19,7 @@ from . import batch_last
 from .state import materialise
 from .up_conv import UpConv2d
 
-# On a CPU: above so many pixels channels_last is faster, and up-sampling is folded; up to it the batch is last.
+# On a CPU: above so many pixels channels_last is faster, where the batch is not last.
 LARGE = 16 * 16
 SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
 
@@ -50,21 +50,20 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
     """
     channels, *sides = input_shape
     quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
-    large = prod(sides) > LARGE
     return Generator(
         latent,
         nn.Linear(latent, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
         batch_norm(2 * width),
-        UpConv2d(2 * width, 2 * width, half, folded=large),
+        UpConv2d(2 * width, 2 * width, half),
         batch_norm(2 * width),
         nn.LeakyReLU(SLOPE),
-        UpConv2d(2 * width, width, tuple(sides), folded=large),
+        UpConv2d(2 * width, width, tuple(sides)),
         batch_norm(width),
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
-        batch_last=not large and batch_last.suits(sides),
+        batch_last=batch_last.suits(sides),
     )
 
 
@@ -109,7 +108,7 @@ def build_generator(
     materialise(made)
     initialise_generator(made, generator)
     made = made.to(device, dtype)
-    if images and prod(input_shape[1:]) > LARGE and torch.device(device).type == "cpu":
+    if images and not made.batch_last and prod(input_shape[1:]) > LARGE and torch.device(device).type == "cpu":
         made = made.to(memory_format=torch.channels_last)
     return made
 

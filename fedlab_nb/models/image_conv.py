@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .product import product
+
 FEW, LARGE = 3, 16 * 16  # input channels at most, and more pixels than this
 
 
@@ -59,18 +61,16 @@ class _Convolution(torch.autograd.Function):
 def image_gradient(gradient: Tensor, weight: Tensor, x: Tensor, padding: tuple[int, int]) -> Tensor:
     """The gradient `[N, C, H, W]` of images like `x`, from that of the maps, `[N, O, H', W']`, channels_last or not."""
     _, channels, tall, wide = weight.shape
-    n, _, high, broad = gradient.shape
-    last = gradient.is_contiguous(memory_format=torch.channels_last)
-    if last:
-        product = weight.flatten(1).t() @ gradient.permute(0, 2, 3, 1).flatten(0, 2).t()
-        taps = product.view(channels, tall, wide, n, high, broad)
+    n, outputs, high, broad = gradient.shape
+    if gradient.is_contiguous(memory_format=torch.channels_last):
+        maps = gradient.permute(0, 2, 3, 1).reshape(-1, outputs).t()
     else:
-        taps = (weight.flatten(1).t() @ gradient.flatten(2)).view(n, channels, tall, wide, high, broad)
+        maps = gradient.transpose(0, 1).reshape(outputs, -1)
+    taps = product(weight.flatten(1).t(), maps).view(channels, tall, wide, n, high, broad)
     (above, beside), (height, width) = padding, x.shape[-2:]
-    strips = _added(taps.unbind(1 if last else 2), height + 2 * above, -2)  # whole rows first: these lie together
-    image = _added(strips.unbind(1 if last else 2), width + 2 * beside, -1)
-    image = image[..., above : above + height, beside : beside + width]
-    return image.transpose(0, 1) if last else image
+    strips = _added(taps.unbind(1), height + 2 * above, -2)  # whole rows first: these lie together
+    image = _added(strips.unbind(1), width + 2 * beside, -1)
+    return image[..., above : above + height, beside : beside + width].transpose(0, 1)
 
 
 def _added(parts: Sequence[Tensor], length: int, dim: int) -> Tensor:

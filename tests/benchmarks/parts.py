@@ -27,7 +27,6 @@ from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
 from fedlab_nb.models import build
 from fedlab_nb.models.generators import build_generator
 from fedlab_nb.models.image_conv import ImageConv2d
-from fedlab_nb.models.up_conv import UpConv2d
 from fedlab_nb.rng import generator
 from fedlab_nb.study import run
 from fedlab_nb.training import ClientModels, in_chunks
@@ -62,7 +61,7 @@ def parts(seed: int, rounds: int) -> Iterator[Row]:
 
 def generating(seed: int) -> Iterator[Row]:
     """64 images and all gradients, of a generator of width 8: layer after layer over the batch last."""
-    for shape in ((1, 8, 8), (1, 16, 16), (3, 16, 16)):
+    for shape in ((1, 8, 8), (1, 16, 16), (3, 16, 16), (1, 28, 28), (3, 32, 32)):
         made = build_generator(shape, width=8, latent=32, generator=generator(seed, "generator"))
         z = torch.randn(64, 32, generator=generator(seed, "benchmark")).requires_grad_()
         leaves, slope = [*made.parameters(), z], torch.ones(64, *shape)
@@ -91,10 +90,7 @@ def searching(seed: int, rounds: int) -> Iterator[Row]:
         ensemble = FrozenEnsemble(ClientModels(models[1:]), backend="auto" if own else "loop")
         made = build_generator(shape, width=8, latent=32, generator=generator(seed, "generator"))
         if not own:
-            made = made.to(memory_format=torch.contiguous_format)
-            for layer in made.modules():
-                if isinstance(layer, UpConv2d):
-                    layer.folded = False
+            made.batch_last = False
         method = Dense()
         parameters = list(made.parameters())
         return lambda: torch.autograd.grad(method.loss(made(z), y, ensemble, first), parameters)
@@ -123,7 +119,7 @@ def plain(model: nn.Module) -> nn.Module:
 def floor(seed: int) -> float:
     """Seconds of that step's convolutions and products: forward, and the gradients that it needs, each the fastest of
     both layouts, and of one call for ten clients and ten calls. The generator's are as the network has them, on
-    up-sampled maps: folded, as `models.up_conv` has them, they take half."""
+    up-sampled maps: `models.batch_last` needs half of their multiplications."""
     stream = generator(seed, "floor")
 
     def convolution(n, inputs, outputs, k, side, pad, groups=1, weights=False) -> float:

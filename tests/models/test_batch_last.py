@@ -1,10 +1,11 @@
-"""Generators of small images with the batch last: the same values and gradients as their layers one after the other."""
+"""Generators of images with the batch last: the same values and gradients as their layers one after the other."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedlab_nb.models import batch_last
 from fedlab_nb.models.batch_last import Convolution, UpConvolution, suits
 from fedlab_nb.models.generators import build_generator
 
@@ -68,9 +69,12 @@ def test_a_row_of_two_pixels_by_hand():
 @pytest.mark.parametrize(
     "shape, so",
     [((1, 8, 8), True), ((3, 16, 16), True), ((2, 4, 12), True), ((3, 9, 14), False), ((1, 6, 8), False),
-     ((1, 28, 28), False)],
+     ((1, 28, 28), True), ((3, 32, 20), True), ((1, 30, 28), False)],
 )  # fmt: skip
-def test_a_generator_of_small_images_makes_the_same_ones_so(shape, so):
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
+    if pieces:  # of one output each, and of two, where small maps have at most 3 x 3 pixels
+        monkeypatch.setattr(batch_last, "PIECE", 2 * 16 * 9 * 6)
     made = build_generator(shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT)
     assert made.batch_last is so and (suits(shape[1:]) or not so)
     stream = torch.Generator().manual_seed(1)
@@ -80,6 +84,20 @@ def test_a_generator_of_small_images_makes_the_same_ones_so(shape, so):
     made.batch_last = False
     assert ours.is_contiguous() or not so
     assert_same(ours, made(z), leaves, stream)
+
+
+def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
+    """4 x 4 places of 2 x 2 pixels and 5 images: 320 numbers an output. Of seven outputs 3, 3 and 1 fit into 1,000."""
+    sizes, apply = [], UpConvolution.apply
+    monkeypatch.setattr(batch_last, "PIECE", 1000)
+    monkeypatch.setattr(UpConvolution, "apply", lambda x, weight: sizes.append(len(weight)) or apply(x, weight))
+    stream = torch.Generator().manual_seed(0)
+    x, weight = drawn(stream, 5, 3, 2, 2), drawn(stream, 7, 3, 3, 3)
+    theirs = torch.nn.functional.conv2d(torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1)
+    assert_same(first(batch_last.up_convolution(last(x), weight)), theirs, (x, weight), stream)
+    assert sizes == [3, 3, 1]
+    batch_last.up_convolution(last(x)[:, :, :1, :1], weight)
+    assert sizes[3:] == [7]
 
 
 def test_off_the_cpu_the_layers_run_one_after_the_other():

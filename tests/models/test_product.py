@@ -1,0 +1,50 @@
+"""A product of matrices by either of two libraries: the same numbers, however the matrices lie in memory."""
+
+import pytest
+import torch
+
+from fedlab_nb.models import product as module
+from fedlab_nb.models.product import LARGE, product
+
+ONEDNN = torch.backends.mkldnn.is_available()
+
+
+def matrix(rows, columns, lies, dtype):
+    """Whole numbers from -4 to 4, whose products and sums float32 holds exactly."""
+    stream = torch.Generator().manual_seed(rows + columns)
+    numbers = torch.randint(-4, 5, (columns, rows) if lies == "transposed" else (rows, columns), generator=stream)
+    numbers = numbers.to(dtype)
+    return numbers.t() if lies == "transposed" else numbers
+
+
+@pytest.mark.parametrize("m, k, n", [(3, 4, 5), (128, 16, 2048), (9, 30_000, 8), (16, 256, 700), (1, 3000, 1000)])
+@pytest.mark.parametrize("first", ["rows", "transposed"])
+@pytest.mark.parametrize("second", ["rows", "transposed"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_exact_on_whole_numbers(m, k, n, first, second, dtype):
+    a, b = matrix(m, k, first, dtype), matrix(k, n, second, dtype)
+    answer = product(a, b)
+    assert answer.dtype == dtype and answer.is_contiguous()
+    assert torch.equal(answer.long(), a.long() @ b.long())
+
+
+@pytest.mark.skipif(not ONEDNN, reason="PyTorch without oneDNN")
+def test_only_large_products_of_float32_are_onednns(monkeypatch):
+    """Where PyTorch's private name for it went away, this test says so."""
+    asked = []
+
+    class Library:
+        @staticmethod
+        def _linear_pointwise(a, b, *rest):
+            asked.append(tuple(a.shape))
+            return a @ b.t()
+
+    assert hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    monkeypatch.setattr(module.torch.ops, "mkldnn", Library)
+    k = 64
+    small, large = torch.ones(LARGE // k // k, k), torch.ones(LARGE // k // k + 1, k)
+    for a in (small, large, large.double(), large.to("meta")):
+        product(a, torch.ones(k, k, dtype=a.dtype, device=a.device))
+    assert asked == [tuple(large.shape)]
+    monkeypatch.setattr(module.torch.ops, "mkldnn", object())
+    assert torch.equal(product(large, torch.ones(k, k)), torch.full((len(large), k), float(k)))
