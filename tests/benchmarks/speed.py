@@ -1,7 +1,7 @@
 """How fast it is, measured: `python tests/benchmarks/speed.py` prints the table, `--write` keeps it in RESULTS.md.
 
 Ratios are taken within one run, where the variants take turns; seconds are medians. It is not part of the test suite:
-an idle machine is needed, and ten minutes.
+an idle machine is needed, and twelve minutes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 HAND = "## Studies"  # from this heading on RESULTS.md is written by hand
 TARGETS = {("digits", 20): 5.0, ("digits", 50): 8.0}  # auto against the plain loop
 LARGE = 1.4  # for 28x28 and larger on a CPU, and never slower than the loop backend
+SHORT = 4  # rounds more for digits, whose trainings last a tenth of a second or two
 MEMORY = (
     "digits, mlp, M = 50, α = 0.1",
     "glyphs 1x28x28, cnn, M = 20, α = 0.1",
@@ -77,7 +78,8 @@ def table(options: argparse.Namespace, device: str):
     for work in WORKLOADS:
         if options.only not in work.name or (options.quick and work.alpha != 0.1):
             continue
-        measured = measure(work, seed=options.seed, rounds=rounds, samples=options.samples, device=device)
+        turns = rounds if work.size or options.quick else rounds + SHORT
+        measured = measure(work, seed=options.seed, rounds=turns, samples=options.samples, device=device)
         yield say(row(work, measured))
     if not options.only:
         yield say("\n## Peak memory of a process that trains once\n")

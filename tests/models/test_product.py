@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from fedlab_nb.models import product as module
-from fedlab_nb.models.product import LARGE, product
+from fedlab_nb.models.product import LARGE, onednn, product
 
-ONEDNN = torch.backends.mkldnn.is_available()
+X86 = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
 
 
 def matrix(rows, columns, lies, dtype):
@@ -28,23 +28,33 @@ def test_exact_on_whole_numbers(m, k, n, first, second, dtype):
     assert torch.equal(answer.long(), a.long() @ b.long())
 
 
-@pytest.mark.skipif(not ONEDNN, reason="PyTorch without oneDNN")
 def test_only_large_products_of_float32_are_onednns(monkeypatch):
-    """Where PyTorch's private name for it went away, this test says so."""
     asked = []
 
-    class Library:
-        @staticmethod
-        def _linear_pointwise(a, b, *rest):
-            asked.append(tuple(a.shape))
-            return a @ b.t()
+    def linear(a, b, *rest):
+        asked.append(tuple(a.shape))
+        return a @ b.t()
 
-    assert hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    monkeypatch.setattr(module.torch.ops, "mkldnn", Library)
+    monkeypatch.setattr(module, "onednn", lambda: linear)
     k = 64
     small, large = torch.ones(LARGE // k // k, k), torch.ones(LARGE // k // k + 1, k)
     for a in (small, large, large.double(), large.to("meta")):
         product(a, torch.ones(k, k, dtype=a.dtype, device=a.device))
     assert asked == [tuple(large.shape)]
-    monkeypatch.setattr(module.torch.ops, "mkldnn", object())
+    monkeypatch.setattr(module, "onednn", lambda: None)
     assert torch.equal(product(large, torch.ones(k, k)), torch.full((len(large), k), float(k)))
+
+
+@pytest.mark.skipif(not X86, reason="oneDNN's product is used on x86 CPUs alone")
+def test_pytorch_still_has_onednns_product():
+    """Its name is private. Where it went away everything still works, half as fast, and this test says so."""
+    assert callable(onednn())
+
+
+@pytest.mark.parametrize(
+    "capability, there, has", [("DEFAULT", True, False), ("AVX2", False, False), ("AVX2", True, True)]
+)
+def test_who_has_it(monkeypatch, capability, there, has):
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: there)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert (onednn.__wrapped__() is not None) == (has and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
