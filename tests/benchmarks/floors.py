@@ -8,6 +8,7 @@ the loss, the update and the calls themselves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from statistics import median
 from time import thread_time
@@ -141,5 +142,5 @@ def stacked_multiplications(clients: Clients, count: int) -> float:
 
 
 if __name__ == "__main__":
-    for row in floors(0, 3):
+    for row in floors(*(map(int, sys.argv[1:]) if sys.argv[1:] else (0, 3))):
         print("| " + " | ".join((*row[:3], "yes" if row[3] else "no")) + " |", flush=True)

@@ -206,5 +206,5 @@ def remembered(rounds: int) -> Row:
 
 
 if __name__ == "__main__":
-    for row in parts(0, 5):
+    for row in parts(*(map(int, sys.argv[1:]) if sys.argv[1:] else (0, 5))):
         print("| " + " | ".join((*row[:3], "yes" if row[3] else "no")) + " |", flush=True)
