@@ -33,12 +33,12 @@ At α = 10 equal weights have 90, the server 85. EE helps where equal weights ar
 (`glyphs` as 28x28 grey images, cnn, ten clients, one seed, η_w = 0.1/M) the ensemble became worse by it.
 """
 
-import copy
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from ...models.state import copied
 from ..base import GlobalModel, Progress, Steps, knob, register
 from ..context import Context
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
@@ -154,4 +154,4 @@ class CoBoosting(GeneratorKnobs):
         w = server.weights
         report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
         ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", report=report)
-        return ensemble if self.answer == "ensemble" else BoostedModel(copy.deepcopy(server.student), ensemble)
+        return ensemble if self.answer == "ensemble" else BoostedModel(copied(server.student), ensemble)

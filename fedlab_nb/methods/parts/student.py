@@ -1,8 +1,7 @@
 """The server's student: a network of its own that learns from the clients' answers, and never travels."""
 
-import copy
-
 from ...models import Network
+from ...models.state import copied
 from ...training import Recipe
 from ..base import NetworkModel, Report
 from ..context import Context
@@ -24,4 +23,4 @@ def new_student(ctx: Context, method: str, model: str) -> Network:
 
 def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
     """The student as it is now; training goes on with the original."""
-    return NetworkModel(copy.deepcopy(student), report)
+    return NetworkModel(copied(student), report)
