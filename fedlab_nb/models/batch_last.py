@@ -3,8 +3,8 @@
 PyTorch's convolutions spend more time on putting the numbers of these maps in order than on multiplying. With the batch
 last everything that is shifted or added lies together in runs of N numbers, and each layer is a matrix product
 `[taps O, C] x [C, H W N]` whose rows are then added where they belong. The weights and what is computed are those of
-the layers as they stand, but for rounding. A generator of width 8 is 1.3-1.9 times as fast, the more so the fewer
-channels an image has (tests/benchmarks/RESULTS.md).
+the layers as they stand, but for rounding. A generator of width 8 is 1.3-2 times as fast, the more so the fewer channels
+an image has (tests/benchmarks/RESULTS.md).
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from .up_conv import UpConv2d
 
 # [place, tap]: a small pixel reaches four places of a row of the larger map, one before its own two and one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
-PIECE = 2**21  # numbers of a product's answer, above which it is made in pieces
+PIECE = 2**21  # numbers of a product's answer; more are made in pieces, so that they stay in the cache
 
 
 def suits(sides: Iterable[int]) -> bool:
@@ -51,8 +51,8 @@ def forward(layers: Iterable[nn.Module], z: Tensor) -> Tensor:
 
 
 def up_convolution(x: Tensor, weight: Tensor) -> Tensor:
-    """`UpConvolution`, of as many outputs at once as stay in the cache."""
-    pieces = -(-16 * x[0, 0].numel() * len(weight) // PIECE)
+    """`UpConvolution`, of as many outputs at once as one piece holds."""
+    pieces = -(-16 * len(weight) * x.numel() // (x.shape[1] * PIECE))
     if pieces == 1:
         return UpConvolution.apply(x, weight)
     return torch.cat([UpConvolution.apply(x, own) for own in weight.split(-(-len(weight) // pieces))], 1)
