@@ -1,6 +1,6 @@
 """A generator of images on a CPU: its maps lie as `[1, C, H, W, N]`, the batch last.
 
-PyTorch's convolutions spend more time on putting the numbers of these maps in order than on multiplying. With the batch
+On small maps PyTorch's convolutions spend more time on putting numbers in order than on multiplying. With the batch
 last everything that is shifted or added lies together in runs of N numbers, and each layer is a matrix product
 `[taps O, C] x [C, H W N]` whose rows are then added where they belong. The weights and what is computed are those of
 the layers as they stand, but for rounding. A generator of width 8 is 1.3-2 times as fast, the more so the fewer

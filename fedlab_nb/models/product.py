@@ -1,8 +1,8 @@
 """A product of two large matrices on a CPU, by whichever of PyTorch's two libraries is the faster.
 
-`a @ b` is MKL's. On AMD's CPUs oneDNN, which does PyTorch's convolutions, needs less than half of its time for the same
-product (tests/benchmarks/RESULTS.md). PyTorch has oneDNN's product of float32 under a private name alone, so it is used
-where that name is there.
+`a @ b` is MKL's. On the AMD CPU of tests/benchmarks/RESULTS.md oneDNN, which does PyTorch's convolutions, needs less
+than half of its time. PyTorch has oneDNN's product of float32 under a private name alone, so it is used where that name
+is there.
 """
 
 from collections.abc import Callable
