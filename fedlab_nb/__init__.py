@@ -23,7 +23,7 @@ _ROOMS = {
     "models": ("add_model",),
     "panels": ("playground", "comparison", "race"),
     "labs": ("lab",),
-    "teach.notation": ("notation",),
+    "course.kit.notation": ("notation",),
     "errors": ("FedlabError", "UsageError", "RunError"),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}

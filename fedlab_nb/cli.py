@@ -190,7 +190,10 @@ def store_command(options: argparse.Namespace) -> int:
         print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        demand(options.days is not None or options.other or options.size is not None, "study.prune")
+        demand(
+            options.days is not None or options.other or options.size is not None,
+            "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
+        )
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = housekeeping.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries deleted, {in_words(freed)} freed.")
@@ -214,8 +217,8 @@ def slides_command(options: argparse.Namespace) -> int:
 
 
 def leaderboard_command(options: argparse.Namespace) -> int:
+    from .course.capstone import leaderboard
     from .study.results import FORM
-    from .teach.capstone import leaderboard
 
     print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORM)))
     return 0

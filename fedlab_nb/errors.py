@@ -10,8 +10,6 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
-from .declared import declared
-
 
 class FedlabError(Exception):
     """Base of every error that the package raises on purpose; its message is one readable sentence."""
@@ -25,17 +23,10 @@ class RunError(FedlabError, RuntimeError):
     """A correct request that could not be carried out: no network, no room on the disk, numbers that diverged."""
 
 
-def sentence(name: str, /, **values: Any) -> str:
-    """What `refusals.toml` says under `name` ("npz.empty"), with these values in it: every refusal that is longer than
-    a line of code stands there."""
-    room, _, what = name.partition(".")
-    return declared("refusals.toml")[room][what].format(**values)
-
-
-def demand(holds: object, name: str, /, **values: Any) -> None:
-    """UsageError with that `sentence` unless `holds`."""
+def demand(holds: object, text: str) -> None:
+    """UsageError with that sentence unless `holds`."""
     if not holds:
-        raise UsageError(sentence(name, **values))
+        raise UsageError(text)
 
 
 def reason(error: Exception | None) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .errors import RunError, choose, reason, sentence
+from .errors import RunError, choose, reason
 from .jupyter import course_source
 
 FORMATS = ("png", "svg")
@@ -66,7 +66,9 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
             known.add(same)
             slides.append(replace(slide, name=f"{path.stem}_{len(slides) + 1:02d}.{form}"))
     if not slides:
-        raise RunError(sentence("slides.none", lesson=path.stem))
+        raise RunError(
+            f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, or use --format svg."
+        )
     folder = Path(f"slides_{path.stem}" if out is None else out)
     title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
     try:
@@ -76,7 +78,9 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
         (folder / "contents.md").write_text(contents(title, slides), encoding="utf-8")
         (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
     except OSError as error:
-        raise RunError(sentence("slides.not_written", folder=folder, why=error.strerror or error)) from None
+        raise RunError(
+            f"The pictures cannot be written to {folder}: {error.strerror or error}; choose another --out."
+        ) from None
     return folder, slides
 
 
@@ -126,7 +130,10 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
-            raise RunError(sentence("slides.cell", number=number + 1, lesson=lesson, why=reason(error))) from error
+            raise RunError(
+                f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
+                f"{reason(error)}; take the stored ones with --format png."
+            ) from error
         answer = not getattr(value, "settled", True) and hasattr(value, "after")
         for picture in pictures_of(value):
             yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))

@@ -1,4 +1,4 @@
-"""The course's one table of symbols, `teach/notation.md`, row by row: what a symbol is called, and what it means.
+"""The course's one table of symbols, `course/kit/notation.md`, row by row: what a symbol is called, and what it means.
 
 find("λ_damp")                    # [Symbol(…)]; also find("lambda"), find("damping")
 of_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .errors import UsageError
 
-TABLE = Path(__file__).parent / "teach" / "notation.md"
+TABLE = Path(__file__).parent / "course" / "kit" / "notation.md"
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",
     "kappa": "κ", "lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ",

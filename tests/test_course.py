@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.cli import parser
+from fedlab_nb.course.kit.build import BuildProblem
 from fedlab_nb.declared import declared
-from fedlab_nb.teach.build import BuildProblem
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"

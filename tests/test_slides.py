@@ -17,7 +17,7 @@ ONE, TWO = b"\x89PNG one", b"\x89PNG two"
 PICTURE = """
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.style import drawing
-from fedlab_nb.teach import Snapshot, predict
+from fedlab_nb.course import Snapshot, predict
 
 def picture(name):
     with drawing() as (figure, ax):

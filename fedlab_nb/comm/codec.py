@@ -54,13 +54,19 @@ def quantise(tensor: torch.Tensor, bits: int = 8) -> Quantised:
     tensor([ 1.0000, -0.5039,  0.0000])
     """
     bits = whole("bits", bits, 2, 8)
-    demand(tensor.is_floating_point(), "comm.not_floating", dtype=tensor.dtype)
+    demand(
+        tensor.is_floating_point(), f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
+    )
     values = tensor.detach().reshape(-1).to(_wide(tensor.dtype))
     side = levels(bits)
     scale = (values.abs().max() if values.numel() else values.new_zeros(())) / side
     # Never below the smallest normal number, so that a tensor of zeros, or next to it, has a step to divide by.
     scale = scale.to(torch.float32).clamp(min=torch.finfo(torch.float32).tiny)
-    demand(scale.isfinite(), "comm.infinite")
+    demand(
+        scale.isfinite(),
+        "The tensor to quantise has entries that are NaN, infinite or beyond float32; check the training of the "
+        "model first.",
+    )
     codes = (values / scale.to(values.dtype)).round().clamp(-side, side) + side
     return Quantised(pack(codes.to(torch.uint8), bits), scale, bits, tuple(tensor.shape), tensor.dtype)
 
@@ -101,7 +107,10 @@ def upper_triangle(matrix: torch.Tensor) -> torch.Tensor:
 
     That the matrix is symmetric is taken on trust.
     """
-    demand(matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2], "comm.square", shape=tuple(matrix.shape))
+    demand(
+        matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2],
+        f"upper_triangle needs a square matrix, not one of shape {tuple(matrix.shape)}.",
+    )
     rows, columns = torch.triu_indices(*matrix.shape[-2:], device=matrix.device)
     return matrix[..., rows, columns]
 
@@ -110,7 +119,10 @@ def from_upper_triangle(values: torch.Tensor) -> torch.Tensor:
     """The symmetric matrix that `upper_triangle` was taken from: [..., d(d+1)/2] -> [..., d, d]."""
     count = values.shape[-1] if values.ndim else -1
     d = (math.isqrt(8 * count + 1) - 1) // 2 if count >= 0 else 0
-    demand(count == d * (d + 1) // 2, "comm.triangle", shape=tuple(values.shape))
+    demand(
+        count == d * (d + 1) // 2,
+        f"A tensor of shape {tuple(values.shape)} is not the upper triangle of a matrix; its length must be d(d+1)/2.",
+    )
     rows, columns = torch.triu_indices(d, d, device=values.device)
     matrix = values.new_empty(*values.shape[:-1], d, d)
     matrix[..., rows, columns] = values

@@ -76,7 +76,9 @@ class Ledger:
         if entry is None:  # what has an entry was checked with its first message
             client = self._checked(client)
             named = direction in DIRECTIONS and isinstance(phase, str) and phase
-            demand(named, "comm.message", direction=direction, phase=phase)
+            demand(
+                named, f"A message needs a direction, up or down, and a phase's name, not {direction!r} and {phase!r}."
+            )
             entry = self._entries.setdefault((client, direction, phase), [0, 0])
         entry[0] += count
         entry[1] += messages
@@ -129,7 +131,10 @@ class Ledger:
             index = -1 if isinstance(client, bool) else operator.index(client)
         except TypeError:
             index = -1
-        demand(0 <= index < self.clients, "comm.client", client=client, last=self.clients - 1)
+        demand(
+            0 <= index < self.clients,
+            f"client is {client!r}, but it must be a whole number from 0 to {self.clients - 1}.",
+        )
         return index
 
     def _sums(self, start: dict, key: Callable) -> dict:
@@ -154,19 +159,23 @@ def _tensors(payload: Any) -> Iterator[torch.Tensor]:
     """Every tensor that a payload sends, depth first; UsageError for anything that a payload may not hold."""
     if isinstance(payload, torch.Tensor):
         dense = payload.layout == torch.strided and not payload.is_meta
-        demand(dense, "comm.dense", layout=payload.layout, device=payload.device)
+        demand(dense, f"A payload's tensors must be dense and hold numbers, not {payload.layout} on {payload.device}.")
         yield payload
     elif isinstance(payload, Quantised):
         yield from payload.parts
     elif isinstance(payload, dict):
         for name, part in payload.items():
-            demand(isinstance(name, (str, int)), "comm.name", name=name)
+            demand(isinstance(name, (str, int)), f"A payload's names must be text or whole numbers, not {name!r}.")
             yield from _tensors(part)
     elif isinstance(payload, (list, tuple)):
         for part in payload:
             yield from _tensors(part)
     else:
-        demand(payload is None or isinstance(payload, (int, str)), "comm.payload", kind=type(payload).__name__)
+        demand(
+            payload is None or isinstance(payload, (int, str)),
+            f"A {type(payload).__name__} cannot be sent; put its numbers into tensors, so that their bytes can be "
+            "counted.",
+        )
 
 
 def _copy(payload: Any) -> Any:

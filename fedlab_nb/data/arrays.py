@@ -12,7 +12,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset
 from fedlab_nb.data.npz import OPTIONAL, REQUIRED, checked
-from fedlab_nb.errors import UsageError, choose, demand, sentence
+from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,10 @@ def from_arrays(source: Mapping[str, Any] | Sequence[Any], name: str = "own") ->
         source = dict(zip((*REQUIRED, *OPTIONAL), source, strict=False))
     given = {choose("array", key, (*REQUIRED, *OPTIONAL)): value for key, value in source.items() if value is not None}
     missing, wanted = [key for key in REQUIRED if key not in given], ", ".join(REQUIRED)
-    demand(not missing, "own.missing", missing=", ".join(missing), required=wanted, optional=", ".join(OPTIONAL))
+    demand(
+        not missing,
+        f"The arrays lack {', '.join(missing)}; give {wanted}, and if there are any, {', '.join(OPTIONAL)}.",
+    )
     made = checked({key: array(key, value) for key, value in given.items()}).dataset(name, "")
     return replace(made, digest=content_digest(made))
 
@@ -55,7 +58,9 @@ def array(key: str, value: Any) -> np.ndarray:
         return np.array(value)
     except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; a type that numpy does not know
         why = " ".join(str(error).split())[:100]
-        raise UsageError(sentence("own.array", key=key, why=why)) from None
+        raise UsageError(
+            f"The array {key} cannot be used: {why}; give numpy arrays, torch tensors or lists of numbers."
+        ) from None
 
 
 def content_digest(dataset: Dataset) -> str:

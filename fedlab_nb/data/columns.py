@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedlab_nb.errors import UsageError, demand, sentence
+from fedlab_nb.errors import UsageError, demand
 
 Texts = list[str | None]
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
@@ -47,11 +47,14 @@ def encoded(
         mean, scale = moments(raw[train], None if owner is None else owner[train])
         with np.errstate(over="ignore", invalid="ignore"):
             ready = np.nan_to_num((raw - mean) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        demand(np.isfinite(ready).all() and np.isfinite(scale).all(), "npz.too_large")
+        demand(
+            np.isfinite(ready).all() and np.isfinite(scale).all(),
+            "The features are too large to standardise in 32-bit numbers; rescale their columns.",
+        )
         for i, column in zip(numeric, ready.T, strict=True):
             parts[i] = column[:, None]
     x = np.concatenate(parts, axis=1).astype(np.float32) if parts else np.zeros((len(train), 0), np.float32)
-    demand(x.shape[1], "table.no_features", file=file)
+    demand(x.shape[1], f"{file} has only columns for label and clients; add the columns that a network should read.")
     return x, words(kinds, len(numeric), owner)
 
 
@@ -108,13 +111,20 @@ def numbers(name: str, cells: Texts, comma: bool, file: str) -> np.ndarray | Non
     if wrong:
         mostly = len(there) - len(wrong) >= NUMBERS * len(there)
         row, text = wrong[0]
-        demand(not mostly, "table.slip", file=file, column=name, value=text[:40], row=row + 2)
+        demand(
+            not mostly,
+            f"Column {name!r} of {file} holds numbers, but {text[:40]!r} in line {row + 2}; correct that cell, or "
+            "leave it empty for a missing value.",
+        )
         return None
     values = np.full(len(cells), np.nan)
     for row, text, plain in read:
         values[row] = float(plain)
         if not np.isfinite(values[row]):
-            raise UsageError(sentence("table.infinite", file=file, column=name, value=text[:40]))
+            raise UsageError(
+                f"Column {name!r} of {file} holds {text[:40]}, which is too large for a number; correct it, or "
+                "leave the cell empty."
+            )
     return values
 
 

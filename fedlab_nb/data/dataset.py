@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedlab_nb.errors import demand
+from fedlab_nb.errors import UsageError, demand
 
 if TYPE_CHECKING:
     import torch
@@ -51,20 +51,35 @@ class Dataset:
         for part in ("train", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
             kinds, shapes = (x.dtype, y.dtype), (tuple(x.shape), tuple(y.shape))
-            demand(kinds == (torch.float32, torch.int64), "dataset.kinds", part=part, kinds=kinds)
+            if not (kinds == (torch.float32, torch.int64)):
+                raise UsageError(f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64.")
             fits = len(x) and x.ndim in (2, 4) and y.shape == x.shape[:1]
-            demand(fits, "dataset.shapes", part=part, shapes=shapes)
+            if not fits:
+                raise UsageError(
+                    f"x_{part} has shape {shapes[0]} and y_{part} {shapes[1]}, but they must be [N, C, H, W] or [N, "
+                    "D], and [N], with N at least 1."
+                )
             low, high, end = int(y.min()), int(y.max()), self.classes - 1
-            demand(0 <= low and high <= end, "dataset.labels", part=part, low=low, high=high, end=end, count=end + 1)
+            demand(
+                0 <= low and high <= end,
+                f"y_{part} has labels from {low} to {high}, but with {end + 1} class names they must lie in 0..{end}.",
+            )
         for part in ("test", "public"):
             x = getattr(self, f"x_{part}")
             shape = self.input_shape if x is None else tuple(x.shape[1:])
-            demand(shape == self.input_shape, "dataset.samples", part=part, shape=shape, train=self.input_shape)
+            demand(
+                shape == self.input_shape,
+                f"x_{part} has samples of shape {shape}, but those of x_train have {self.input_shape}.",
+            )
         if self.client_train is not None:
             ids, last = self.client_train, len(self.client_names) - 1
             fits = ids.dtype == torch.int64 and ids.shape == self.y_train.shape
             held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
-            demand(len(held) == last + 1 > 0 and bool(held.all()), "dataset.client_ids", last=last)
+            demand(
+                len(held) == last + 1 > 0 and bool(held.all()),
+                f"client_train must be int64 [N] in which each of the clients 0..{last} occurs at least once (-1 "
+                "for a sample that belongs to nobody), and each client needs a name.",
+            )
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -193,13 +193,26 @@ def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any
     partition = asked if asked is not None else "natural" if count else "dirichlet"
     choose("partition", partition, PARTITIONS)
     if partition == "natural":
-        demand(count, "dataset.no_clients", name=name, others=", ".join(RULES))
+        demand(
+            count,
+            f"The data set {name!r} does not name its clients, so partition 'natural' has none; give "
+            f"indices=[[...], ...] or arrays with client_train, or choose another partition: {', '.join(RULES)}.",
+        )
         clients = given.get("clients")
-        demand(clients in (None, count), "dataset.natural_clients", clients=clients, name=name, count=count)
+        demand(
+            clients in (None, count),
+            f"clients is {clients}, but data set {name!r} has {count} clients of its own; leave clients out, or "
+            "set partition='dirichlet' to divide the samples anew.",
+        )
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
         wishes = [wish for wish, value in given.items() if value is not None and wish != "clients"]
         wishes = [wish for wish in wishes if wish != "alpha" or asked is None]
-        demand(not wishes, "dataset.natural", given=" and ".join(wishes), name=name, count=count)
+        demand(
+            not wishes,
+            f"{' and '.join(wishes)} cannot be set for data set {name!r}, because this data set says which of its "
+            f"{count} clients holds which sample; leave that out, or set partition='dirichlet' to divide the "
+            "samples anew.",
+        )
     return partition
 
 

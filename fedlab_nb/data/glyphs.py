@@ -91,7 +91,10 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     look = look_of(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
-        demand(option not in look, "dataset.look", name=name, option=option)
+        demand(
+            option not in look,
+            f"Dataset {name!r} has its {option} in its name; leave {option} out, or name the data set 'glyphs'.",
+        )
     o = {**OPTIONS, **look, **options}
     for option, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 8, 128)):
         o[option] = whole(option, o[option], low, high)

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, file_digest
 from fedlab_nb.data.own_clients import factorised
-from fedlab_nb.errors import UsageError, demand, sentence
+from fedlab_nb.errors import UsageError, demand
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("x_public", "y_public", "client_train")
@@ -93,17 +93,27 @@ def read(path: Path) -> Checked:
 
 def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
     """The checked and scaled arrays of a file or of a person's own. more: goes to the note. Raises UsageError."""
-    demand("x_public" in raw or "y_public" not in raw, "npz.public_labels")
+    demand(
+        "x_public" in raw or "y_public" not in raw,
+        "The file has y_public but no x_public; add x_public, the samples that these labels belong to.",
+    )
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
     raw = raw | y
     for part in (key.removeprefix("y_") for key in y):
         shape, count = raw[f"x_{part}"].shape, len(raw[f"y_{part}"])
-        demand(shape[:1] == (count,), "npz.one_label_each", part=part, shape=shape, count=count)
+        demand(
+            shape[:1] == (count,),
+            f"x_{part} has shape {shape} but y_{part} has {count} labels; each sample needs one label.",
+        )
     classes = count_classes(y)
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
     shape = x["x_train"].shape[1:]
     for key, value in x.items():
-        demand(value.shape[1:] == shape, "npz.alike", key=key, own=value.shape[1:], shape=shape)
+        demand(
+            value.shape[1:] == shape,
+            f"{key} has samples of shape {value.shape[1:]}, but those of x_train have {shape}; both must have the "
+            "same shape.",
+        )
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(raw["y_train"].tolist()))
     if missing:
@@ -117,13 +127,17 @@ def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
 
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     """The arrays with our names, and the names of others in the file."""
-    about = {"path": path, "required": ", ".join(REQUIRED)}
-    demand(zipfile.is_zipfile(path), "npz.no_npz", **about)
+    required = ", ".join(REQUIRED)
+    demand(zipfile.is_zipfile(path), f"{path.name} is not an .npz file; write it with numpy.savez(path, {required}).")
     try:
         with np.load(path, allow_pickle=False) as file:
             missing = [key for key in REQUIRED if key not in file.files]
             here = listed(file.files) or "nothing"
-            demand(not missing, "npz.missing", missing=", ".join(missing), here=here, **about)
+            demand(
+                not missing,
+                f"{path.name} has no array {', '.join(missing)} (it has: {here}); it must hold {required} and may hold "
+                "x_public, y_public and client_train.",
+            )
             wanted = [key for key in (*REQUIRED, *OPTIONAL) if key in file.files]
             arrays = {}
             for key in wanted:
@@ -132,46 +146,67 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
                 except ValueError as error:
                     if "pickle" not in str(error):
                         raise
-                    raise UsageError(sentence("npz.objects", key=key, path=path)) from None
+                    raise UsageError(
+                        f"{key} in {path.name} is an array of Python objects, which is not loaded, because it may "
+                        "run code; save it as an array of numbers in which all samples have the same shape."
+                    ) from None
             return arrays, [key for key in file.files if key not in wanted]
     except MemoryError:
         raise UsageError(f"{path.name} does not fit into memory; save fewer samples in it.") from None
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(sentence("npz.damaged", path=path, why=listed([str(error)]))) from None
+        raise UsageError(
+            f"{path.name} is damaged and cannot be read ({listed([str(error)])}); write it again."
+        ) from None
 
 
 def labels(key: str, y: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
-    demand(y.ndim == 1, "npz.label_shape", key=key, shape=y.shape)
-    demand(len(y), "npz.no_label", key=key)
-    demand(y.dtype.kind in "biuf", "npz.label_kind", key=key, dtype=y.dtype)
+    demand(
+        y.ndim == 1,
+        f"{key} has shape {y.shape}, but it must be [N], one whole number for each sample (not one-hot rows).",
+    )
+    demand(len(y), f"{key} is empty; it must have at least one label.")
+    demand(
+        y.dtype.kind in "biuf", f"{key} holds {y.dtype}, but labels must be whole numbers 0..C-1; number the classes."
+    )
     broken = y[~(np.isfinite(y) & (y == np.floor(y)))]
-    demand(not len(broken), "npz.broken_label", key=key, labels=broken)
+    if len(broken):
+        raise UsageError(f"{key} holds the label {broken[0]:g}, but labels must be whole numbers 0..C-1.")
     low, high = int(y.min()), int(y.max())
-    demand(low >= 0, "npz.low_label", key=key, label=low)
-    demand(high < MAX_CLASSES, "npz.high_label", key=key, label=high, most=MAX_CLASSES)
+    demand(
+        low >= 0, f"{key} holds the label {low}, but labels must be whole numbers 0..C-1; number the classes from 0."
+    )
+    demand(
+        high < MAX_CLASSES,
+        f"{key} holds the label {high}, but labels must be 0..C-1 with at most {MAX_CLASSES} classes; number the "
+        "classes from 0 without gaps.",
+    )
     return y.astype(np.int64)
 
 
 def count_classes(y: dict[str, np.ndarray]) -> int:
     """C = greatest training label + 1; no other labels of `y` may be greater."""
     classes = int(y["y_train"].max()) + 1
-    demand(classes >= 2, "npz.one_class")
+    demand(classes >= 2, "y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
     for key, own in y.items():
-        demand(own.max() < classes, "npz.other_label", key=key, label=own.max(), greatest=classes - 1)
+        demand(
+            own.max() < classes,
+            f"{key} holds the label {own.max()}, but the greatest label of y_train is {classes - 1}; every class "
+            "must occur in the training set.",
+        )
     return classes
 
 
 def samples(key: str, x: np.ndarray) -> np.ndarray:
     """[N, C, H, W] or [N, D] in the file's own numbers, or UsageError."""
-    demand(x.dtype.kind in "biuf", "npz.sample_kind", key=key, dtype=x.dtype)
-    demand(x.size or key == "x_public", "npz.no_samples", key=key, shape=x.shape)
-    demand(x.size, "npz.no_public_samples", key=key, shape=x.shape)
+    demand(x.dtype.kind in "biuf", f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
+    demand(x.size or key == "x_public", f"{key} is empty (shape {x.shape}); it must have samples.")
+    demand(x.size, f"{key} is empty (shape {x.shape}); leave it out.")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
-        raise UsageError(sentence("npz.infinite", key=key, first=first))
+        raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
     if x.ndim == 2:
         return x
     if x.ndim == 3:
@@ -179,7 +214,11 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
     elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
         x = np.moveaxis(x, 3, 1)
     images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
-    demand(images, "npz.sample_shape", key=key, shape=x.shape, smallest=SMALLEST)
+    demand(
+        images,
+        f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or "
+        f"3 and H, W at least {SMALLEST}, or feature rows [N, D].",
+    )
     return x
 
 
@@ -193,10 +232,14 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
             scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
             result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
         finite = np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())
-        demand(finite, "npz.too_large")
+        demand(finite, "The features are too large to standardise in 32-bit numbers; rescale their columns.")
         return result, "Features are standardised by the training set's mean and standard deviation."
     kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
-    demand(len({value.dtype for value in x.values()}) == 1, "npz.number_types", kinds=kinds)
+    demand(
+        len({value.dtype for value in x.values()}) == 1,
+        f"The images have different number types ({kinds}), so their scales may differ; save all of them with the "
+        "same type.",
+    )
     if train.dtype == np.uint8:
         # the division in float32, array by array, so that a large file needs no 64-bit copy
         result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}

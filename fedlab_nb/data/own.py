@@ -26,18 +26,33 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     indices: Any = values.pop("indices", None)
     if isinstance(source, Federation):
         beside = " and ".join(name for name in DEALING if settings.get(name) is not None)
-        demand(not beside, "own.federation", given=beside)
+        demand(
+            not beside,
+            f"A federation already has its clients, so {beside} cannot be given with it; leave {beside} out, or "
+            "give the dataset of the federation instead.",
+        )
         values.setdefault("seed", source.seed)
         source, indices = source.dataset, source.shards
     if isinstance(source, list | tuple) and not is_arrays(source):
-        demand(indices is None, "dataset.natural_beside", given="all data sets but one")
+        demand(
+            indices is None,
+            f"indices already say who holds which sample, so {'all data sets but one'} cannot be set beside them; "
+            f"leave {'all data sets but one'} out.",
+        )
         return {**values, "dataset": [text(each) for each in source]}
     if indices is not None:
-        demand("dataset" in values or "preset" not in values, "own.which")
+        demand(
+            "dataset" in values or "preset" not in values,
+            "indices with a preset belong to a data set that is not named; give dataset too.",
+        )
         dealing = ("alpha", "clients", "classes_per_client", "size_sigma", "minimum", "repair")
         also = [name for name in dealing if values.get(name) is not None]
         also += [] if values.get("partition") in (None, "natural") else ["partition"]
-        demand(not also, "dataset.natural_beside", given=" and ".join(also))
+        demand(
+            not also,
+            f"indices already say who holds which sample, so {' and '.join(also)} cannot be set beside them; "
+            f"leave {' and '.join(also)} out.",
+        )
         source = with_clients(registry.loaded(source), indices)
     return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values
 

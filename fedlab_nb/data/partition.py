@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, choose, demand, number, sentence, whole
+from fedlab_nb.errors import RunError, UsageError, choose, number, whole
 
 RULES: dict[str, str] = {
     "dirichlet": "each class is dealt to the clients in shares drawn from a Dirichlet; smaller alpha is more skewed",
@@ -74,7 +74,11 @@ def cut(
     clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
     wanted = whole("classes_per_client", classes_per_client, 1, classes)
     sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
-    demand(sigma == 0 or partition in SIZED, "dataset.sizes", sigma=sigma, partition=partition)
+    if not (sigma == 0 or partition in SIZED):
+        raise UsageError(
+            f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes to set; use dirichlet or "
+            "client_dirichlet, or partition='quantity' with alpha = 1/sigma²."
+        )
     max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
@@ -97,8 +101,11 @@ def cut(
         if sizes.min() >= minimum:
             return Cut(group(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
-        asked = {"partition": partition, "alpha": alpha, "clients": clients, "minimum": minimum}
-        raise RunError(sentence("dataset.redraw", draws=max_draws, samples=n, **asked))
+        raise RunError(
+            f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left every "
+            f"client at least {minimum} of the {n} samples; use repair='move', a larger alpha, fewer clients or a "
+            "smaller minimum."
+        )
     shards, moved = top_up(group(owner, clients), minimum, rng)
     note += f" {moved} of {n} samples were moved: each client has at least {minimum}."
     return Cut(shards, minimum, moved, 1, note.strip())

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.errors import UsageError, choose, demand, number, parsed, sentence
+from fedlab_nb.errors import UsageError, choose, demand, number, parsed
 from fedlab_nb.rng import numpy_rng
 
 OWN = "own"
@@ -36,14 +36,26 @@ def checked_public(choice: object, about: Description) -> Choice:
     if value == OWN:
         return value
     if value in ("noise", "held-out", "other-mix"):
-        raise UsageError(sentence("public.fedet", value=value))
+        raise UsageError(f"public={value} is a source of Fed-ET alone; set it as fedet.public={value}.")
     if not registry.is_path(value):
         choose("public data", value, (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz"))
     other = registry.describe(value)
-    demand(other.name != about.name or registry.is_path(value), "public.itself", name=about.name)
-    demand(not (about.digest and other.digest == about.digest), "public.itself", name=about.name)
-    shapes = {"own": about.input_shape, "shape": other.input_shape}
-    demand(other.input_shape == about.input_shape, "public.shape", name=about.name, other=other.name, **shapes)
+    demand(
+        other.name != about.name or registry.is_path(value),
+        f"public names the data set {about.name} itself, whose training samples are the clients'; give a share of "
+        "it, such as public=0.1.",
+    )
+    demand(
+        not (about.digest and other.digest == about.digest),
+        f"public names the data set {about.name} itself, whose training samples are the clients'; give a share of "
+        "it, such as public=0.1.",
+    )
+    demand(
+        other.input_shape == about.input_shape,
+        f"public={other.name} has samples of shape {other.input_shape}, but those of {about.name} have "
+        f"{about.input_shape}; choose a data set of the same shape, or a share of the training set, such as "
+        "public=0.1.",
+    )
     return value
 
 
@@ -102,7 +114,11 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     if dataset.client_train is not None:
         ids = dataset.client_train[private]
         lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
-        demand(not lost, "public.emptied", client=lost and dataset.client_names[lost[0]], share=choice)
+        demand(
+            not lost,
+            f"public is {choice}, which leaves client {lost and dataset.client_names[lost[0]]!r} without a "
+            "training sample; set a smaller share, or another partition.",
+        )
         dataset = replace(dataset, x_train=x[private], y_train=y[private], client_train=ids)
     return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
 

@@ -13,7 +13,7 @@ from fedlab_nb.data import digits, glyphs, npz, tabular, vision
 from fedlab_nb.data.arrays import content_digest, from_arrays, is_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.declared import declared
-from fedlab_nb.errors import UsageError, choose, demand, sentence
+from fedlab_nb.errors import UsageError, choose, demand
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,26 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     data, so they are found again under any name.
     """
     fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in BUILT_IN
-    demand(fits, "own.name", name=name)
+    demand(
+        fits,
+        f"{name!r} cannot be a data set's name; use letters, digits, '-', '_' and '.', not the name of a built-in "
+        "set, and not a path.",
+    )
     if isinstance(source, str | PathLike):
         path, _, _ = resolve(source, {})
-        demand(isinstance(path, Path), "own.source", what=f"built-in name such as {source!r}")
+        demand(
+            isinstance(path, Path),
+            f"A {f'built-in name such as {source!r}'} is not a data set; give a name, the path of an .npz, .csv "
+            "or .parquet file, a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test).",
+        )
         reader(path).describe(path)  # says now what is wrong with it
         _added[name] = reader(path).existing(path).resolve()
     else:
-        demand(isinstance(source, Dataset) or is_arrays(source), "own.source", what=type(source).__name__)
+        demand(
+            isinstance(source, Dataset) or is_arrays(source),
+            f"A {type(source).__name__} is not a data set; give a name, the path of an .npz, .csv or .parquet "
+            "file, a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test).",
+        )
         dataset = loaded(source)
         _added[name] = replace(dataset, digest=content_digest(dataset), name=name)
     DATASETS[name] = DatasetInfo(title or name, help, offline=True)
@@ -201,9 +213,15 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any,
     whose `load` and `describe` know that data set; what they take beside `options`."""
     is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
     if not isinstance(text, str | PathLike):
-        raise UsageError(sentence("own.source", what=type(text).__name__))
+        raise UsageError(
+            f"A {type(text).__name__} is not a data set; give a name, the path of an .npz, .csv or .parquet file, "
+            "a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test)."
+        )
     name: Any = Path(text) if is_file else known(str(text))
-    demand(not options or is_glyphs(name), "dataset.options", name=str(name), options=", ".join(options))
+    demand(
+        not options or is_glyphs(name),
+        f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some.",
+    )
     if name in _added:
         own = _added[name]
         return own, reader(own) if isinstance(own, Path) else npz, (own,)

@@ -47,9 +47,16 @@ def stamp_shape(
     import torch
 
     strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
-    demand(x.ndim == 4 and min(x.shape[2:]) > SMALLEST, "dataset.shape", shape=tuple(x.shape[1:]), least=SMALLEST + 1)
-    demand(classes <= len(SHAPES), "dataset.shape_classes", classes=classes, most=len(SHAPES))
-    demand(generator is not None, "dataset.shape_generator")
+    demand(
+        x.ndim == 4 and min(x.shape[2:]) > SMALLEST,
+        f"A figure needs images of at least {SMALLEST + 1} x {SMALLEST + 1} pixels, [N, C, H, W], but the samples "
+        f"have shape {tuple(x.shape[1:])}.",
+    )
+    demand(
+        classes <= len(SHAPES),
+        f"There are figures for at most {len(SHAPES)} classes, but the data have {classes}; use cue='tint'.",
+    )
+    demand(generator is not None, "stamp_shape needs a generator to draw colours and places from.")
     if agree < 1:
         tied = torch.rand(len(x), generator=generator) < agree
         labels = torch.where(tied, labels, torch.randint(classes, (len(x),), generator=generator))

@@ -22,7 +22,7 @@ import numpy as np
 from fedlab_nb.data import npz
 from fedlab_nb.data.columns import MISSING, NUMBER, Texts, encoded
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.errors import UsageError, choose, demand, sentence
+from fedlab_nb.errors import UsageError, choose, demand
 from fedlab_nb.rng import numpy_rng
 
 SUFFIXES = (".csv", ".parquet")
@@ -116,10 +116,14 @@ def read(path: str | Path) -> Parts:
 @lru_cache(maxsize=4)
 def _read(file: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, int]) -> Parts:
     table = opened(file)
-    demand(len(table.names) > 1, "table.one_column", file=file.name, columns=", ".join(table.names))
+    demand(
+        len(table.names) > 1,
+        f"{file.name} has one column, {', '.join(table.names)!r}; give a table whose columns are separated by "
+        "commas; one of them is the label.",
+    )
     label, client = roles(table.names, dict(options), file.name)
     own = [i for i in range(len(table.names)) if i not in (label, client)]
-    demand(own, "table.no_features", file=file.name)
+    demand(own, f"{file.name} has only columns for label and clients; add the columns that a network should read.")
     keep = [i for i, cell in enumerate(table.columns[label]) if cell is not None]
     note = f"The label is column {table.names[label]!r}."
     holder: Texts = []
@@ -127,7 +131,11 @@ def _read(file: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, in
         holder = table.columns[client]
         keep = [i for i in keep if holder[i] is not None]
     lost = len(table.columns[label]) - len(keep)
-    demand(len(keep) >= LEAST, "table.few_rows", file=file.name, rows=len(keep), least=LEAST, label=table.names[label])
+    demand(
+        len(keep) >= LEAST,
+        f"{file.name} has {len(keep)} rows with a label in column {table.names[label]!r}, but it needs at least "
+        f"{LEAST}; add rows, or name another column.",
+    )
     y, classes = labels([table.columns[label][i] for i in keep], table.names[label], file.name)
     clients: tuple[str, ...] = ()
     owner = None
@@ -155,8 +163,8 @@ def from_csv(file: Path) -> Table:
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(sentence("table.encoding", file=file.name, place=error.start)) from None
-    demand("\0" not in text, "table.no_text", file=file.name)
+        raise UsageError(f"{file.name} is not UTF-8 text (byte {error.start}); save it as CSV (UTF-8).") from None
+    demand("\0" not in text, f"{file.name} is not text; save the table as CSV (UTF-8).")
     first = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=first.count)
     csv.field_size_limit(2**24)
@@ -164,11 +172,15 @@ def from_csv(file: Path) -> Table:
         read = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         rows = [row for row in read if any(map(str.strip, row))]
     except csv.Error as error:
-        raise UsageError(sentence("table.damaged", file=file.name, why=error)) from None
-    demand(rows, "table.empty", file=file.name)
+        raise UsageError(f"{file.name} cannot be read as a table: {error}; save it again as CSV (UTF-8).") from None
+    demand(rows, f"{file.name} is empty; give a table with the names of its columns in the first line.")
     names = named(rows[0], file.name)
     for number, row in enumerate(rows[1:], start=2):
-        demand(len(row) == len(names), "table.ragged", file=file.name, row=number, cells=len(row), names=len(names))
+        demand(
+            len(row) == len(names),
+            f"Line {number} of {file.name} has {len(row)} cells, but the first line has {len(names)} names; "
+            f"correct line {number}.",
+        )
     columns: list[Texts] = [[cell(row[i]) for row in rows[1:]] for i in range(len(names))]
     return Table(names, columns, comma=delimiter == ";")
 
@@ -179,15 +191,23 @@ def from_parquet(file: Path) -> Table:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UsageError(sentence("table.no_pyarrow", file=file.name)) from None
+        raise UsageError(
+            f"{file.name} needs pyarrow to be read; pip install 'fedlab-nb[parquet]', or save the table as CSV."
+        ) from None
     try:
         content = parquet.read_table(file)
     except (pyarrow.ArrowException, OSError) as error:
-        raise UsageError(sentence("table.damaged", file=file.name, why=npz.listed([str(error)]))) from None
+        raise UsageError(
+            f"{file.name} cannot be read as a table: {npz.listed([str(error)])}; save it again as CSV (UTF-8)."
+        ) from None
     columns: list[Texts] = []
     for name, column in zip(content.column_names, content.columns, strict=True):
         nested = pyarrow.types.is_nested(column.type)
-        demand(not nested, "table.nested", file=file.name, column=name, kind=str(column.type))
+        demand(
+            not nested,
+            f"Column {name!r} of {file.name} holds {str(column.type)}, but a cell must be one number or one text; "
+            "leave the column out.",
+        )
         columns.append([None if value is None else cell(str(value)) for value in column.to_pylist()])
     return Table(named(content.column_names, file.name), columns)
 
@@ -201,10 +221,14 @@ def cell(text: str) -> str | None:
 def named(header: list[str], file: str) -> list[str]:
     """The names in the first line, each once; UsageError where it holds numbers instead."""
     names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    demand(not all(NUMBER.fullmatch(name) for name in names), "table.no_header", file=file, first=", ".join(names[:5]))
+    demand(
+        not all(NUMBER.fullmatch(name) for name in names),
+        f"The first line of {file} holds numbers ({', '.join(names[:5])}); put the names of the columns there.",
+    )
     low = [name.lower() for name in names]
     twice = [name for name, one in zip(names, low, strict=True) if low.count(one) > 1]
-    demand(not twice, "table.twice", file=file, name=twice[:1])
+    if twice:
+        raise UsageError(f"{file} has two columns with the name {(twice[:1])[0]!r}; rename one of them.")
     return names
 
 
@@ -215,8 +239,7 @@ def roles(names: list[str], options: Mapping[str, str], file: str) -> tuple[int,
 
     def place(role: str) -> int:
         wanted = options[role].strip().lower()
-        about = {"file": file, "column": options[role], "role": role, "names": ", ".join(names)}
-        demand(wanted in low, "table.no_such_column", **about)
+        demand(wanted in low, f"{file} has no column {options[role]!r} for its {role}; it has {', '.join(names)}.")
         return low.index(wanted)
 
     client: int | None = None
@@ -230,7 +253,10 @@ def roles(names: list[str], options: Mapping[str, str], file: str) -> tuple[int,
         usual = [low.index(name) for name in LABELS if name in low and low.index(name) != client]
         rest = [i for i in range(len(names)) if i != client]
         label = usual[0] if usual else rest[-1]
-    demand(label != client, "table.same_column", file=file, column=names[label])
+    demand(
+        label != client,
+        f"Column {names[label]!r} of {file} cannot be label and client; name another one, as in {file}?label=NAME.",
+    )
     return label, client
 
 
@@ -238,9 +264,16 @@ def labels(cells: Texts, name: str, file: str) -> tuple[np.ndarray, tuple[str, .
     """int64 [N], and the names of the C classes in order: of numbers their own, else the alphabet's."""
     distinct = sorted({str(cell) for cell in cells}, key=order)
     most = min(MOST_CLASSES, max(FEWEST, len(cells) // 10))
-    demand(len(distinct) > 1, "table.one_class", file=file, column=name, value=distinct[0])
-    about = {"file": file, "column": name, "count": len(distinct), "rows": len(cells), "most": most}
-    demand(len(distinct) <= most, "table.classes", **about)
+    demand(
+        len(distinct) > 1,
+        f"Column {name!r} of {file} has one value, {distinct[0]!r}, in all rows; name a label with two classes or "
+        "more.",
+    )
+    demand(
+        len(distinct) <= most,
+        f"Column {name!r} of {file} has {len(distinct)} different values in {len(cells)} rows, but a label may have at "
+        f"most {most}; name another column, as in {file}?label=NAME.",
+    )
     at = {text: i for i, text in enumerate(distinct)}
     return np.array([at[str(cell)] for cell in cells], dtype=np.int64), tuple(distinct)
 
@@ -255,8 +288,11 @@ def owners(cells: Texts, name: str, file: str) -> tuple[np.ndarray | None, tuple
     distinct = sorted({str(cell) for cell in cells}, key=order)
     if len(distinct) == 1:
         return None, (), f" All rows are of one {name}, so it names no clients."
-    about = {"file": file, "column": name, "count": len(distinct), "rows": len(cells)}
-    demand(len(distinct) <= len(cells) // 2, "table.clients", **about)
+    demand(
+        len(distinct) <= len(cells) // 2,
+        f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but each client needs two "
+        f"rows or more; name another column, as in {file}?client=NAME, or none with {file}?client=.",
+    )
     at = {text: i for i, text in enumerate(distinct)}
     owner = np.array([at[str(cell)] for cell in cells], dtype=np.int64)
     return owner, tuple(distinct), f" Its clients are column {name!r}."

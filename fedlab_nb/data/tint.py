@@ -40,9 +40,14 @@ def tint_background(
     import torch
 
     strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
-    demand(x.ndim == 4, "dataset.tint", shape=tuple(x.shape[1:]))
+    demand(
+        x.ndim == 4, f"A background tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}."
+    )
     if agree < 1:
-        demand(generator is not None, "dataset.tint_generator")
+        demand(
+            generator is not None,
+            "agree is below 1, so tint_background needs a generator to draw the other tints from.",
+        )
         tied = torch.rand(len(x), generator=generator) < agree
         labels = torch.where(tied, labels, torch.randint(classes, (len(x),), generator=generator))
     colour = torch.tensor(palette(classes, x.shape[1]))[labels][:, :, None, None]  # [N, C, 1, 1]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedlab_nb.errors import UsageError, demand, sentence
+from fedlab_nb.errors import UsageError, demand
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,8 +36,14 @@ def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
         return NONE
     known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(parts)
     if not known or set(SCALES) <= set(parts):
-        raise UsageError(sentence("dataset.transform", text=text))
-    demand(len(input_shape) == 3, "dataset.transform_rows", text=text)
+        raise UsageError(
+            f"transform is {text!r}, but it must be none, standardise or symmetric, crop, flip, or such parts "
+            "joined by +, as in standardise+crop+flip (that of Fed-ET's public images is fedet.transform)."
+        )
+    demand(
+        len(input_shape) == 3,
+        f"transform={text} needs images, but the samples are feature rows, which are standardised; set it to none.",
+    )
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from fedlab_nb.data import npz
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
 from fedlab_nb.declared import declared
-from fedlab_nb.errors import RunError, sentence
+from fedlab_nb.errors import RunError
 
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
@@ -94,7 +94,10 @@ def opened(name: str, source: Source, part: str) -> Any:
     try:
         from torchvision import datasets
     except ImportError:
-        raise RunError(sentence("vision.no_torchvision", name=name)) from None
+        raise RunError(
+            f"Dataset {name!r} is read by torchvision, which is not installed; install torchvision, or offline, "
+            "use 'digits', 'glyphs' or the path of your own .npz file."
+        ) from None
     root = data_folder() / source.root
     which = {"split": part} if name == "svhn" else {"train": part == "train"}
     make = getattr(datasets, source.torchvision_name)
@@ -102,16 +105,25 @@ def opened(name: str, source: Source, part: str) -> Any:
         with quiet():
             return make(root, download=False, **which)
     except ImportError as error:  # scipy, for SVHN's .mat files
-        raise RunError(sentence("vision.missing", name=name, why=one_line(error))) from None
+        raise RunError(
+            f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or offline, use "
+            "'digits', 'glyphs' or the path of your own .npz file."
+        ) from None
     except Exception as error:
         if not isinstance(error, RuntimeError) or "not found" not in str(error):
-            raise RunError(sentence("vision.damaged", name=name, root=str(root), why=one_line(error))) from None
+            raise RunError(
+                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them to "
+                "download them again, or offline, use 'digits', 'glyphs' or the path of your own .npz file."
+            ) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
         with quiet():
             return make(root, download=True, **which)
     except Exception as error:
-        raise RunError(sentence("vision.offline", name=name, root=str(root), why=one_line(error))) from None
+        raise RunError(
+            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision "
+            f"({one_line(error)}); offline, use 'digits', 'glyphs' or the path of your own .npz file."
+        ) from None
 
 
 @contextlib.contextmanager

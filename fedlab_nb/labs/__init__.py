@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import choose
+from ..errors import UsageError, choose
 from ..methods import METHODS
 from ..panels import Panel
 from ..panels.lab_view import LabSpec

@@ -67,8 +67,16 @@ class Method:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
         missing = [NEEDS[need] for need in sorted(self.info.needs) if not ctx.has(need)]
         needs = " and ".join(missing)
-        demand(NEEDS["public"] not in missing, "methods.no_public", title=self.info.title, needs=needs)
-        demand(not missing, "methods.missing", title=self.info.title, needs=needs)
+        demand(
+            NEEDS["public"] not in missing,
+            f"{self.info.title} needs {needs}, which this setting does not have; set public to a share of the "
+            "training set (public=0.1) or to another data set, or choose another method.",
+        )
+        demand(
+            not missing,
+            f"{self.info.title} needs {needs}, which this setting does not have; choose another data set, model "
+            "or method.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.
@@ -81,7 +89,12 @@ class Method:
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
         useless = ctx.poison.of_models and not self.sends_models
-        demand(not useless, "poison.no_models", title=self.info.title, kind=ctx.poison.kind, count=ctx.poison.count)
+        demand(
+            not useless,
+            f"Clients of {self.info.title} do not change a model that they received, so "
+            f"poison={ctx.poison.kind}:{ctx.poison.count} has nothing to change; set poison to "
+            f"labels:{ctx.poison.count}.",
+        )
 
     @property
     def leaks(self) -> str:

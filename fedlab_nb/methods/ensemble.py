@@ -30,7 +30,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import demand
+from ..errors import UsageError, demand
 from ..training import ClientModels
 from ..training.evaluate import Remembered, accuracy
 from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
@@ -119,9 +119,21 @@ class Ensemble(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
-        demand(fits, "methods.diversity")
-        demand(self.beta == CHOSEN or self.beta >= 0, "methods.beta", beta=self.beta)
-        demand(not self.holds_out or any(ctx.private.sizes("held_out")), "methods.ensemble_held_out")
+        demand(
+            fits,
+            "ensemble.by='diversity' compares the clients' last layers, so it needs the same architecture at "
+            "every client; choose by=validation, size or random.",
+        )
+        if not (self.beta == CHOSEN or self.beta >= 0):
+            raise UsageError(
+                f"ensemble.beta is {self.beta:g}, but it must lie from 0 to 1, or be -1, so that held-out samples "
+                "choose it."
+            )
+        demand(
+            not self.holds_out or any(ctx.private.sizes("held_out")),
+            "These settings of the ensemble need held-out samples, but no client has any; hold out a larger "
+            "part, give beta a value from 0 to 1, or use by=size or by=random.",
+        )
 
     @property
     def leaks(self) -> str:

@@ -39,7 +39,11 @@ class FedAvgMulti(Iterative):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         everyone = not self.per_round or self.per_round >= ctx.clients_count
-        demand(self.compression == "none" or everyone, "methods.compressed", clients=self.per_round)
+        demand(
+            self.compression == "none" or everyone,
+            "Compression needs every client in every round, because a client that is left out misses the "
+            f"server's changes, but per_round is {self.per_round}; set per_round=0 or compression=none.",
+        )
         taking_part = ctx.clients_count if everyone else self.per_round
         check_average(self.average, self.assumed, taking_part, self.info.title)
 

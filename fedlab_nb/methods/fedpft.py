@@ -126,7 +126,10 @@ class FedPFT(FrozenMethod):
                 count, stream = int(sent["counts"][c]), ctx.generator("fedpft", "features", k, c)
                 features.append(Mixture.received(parts, self.covariance).draw(count, stream).to(ctx.dtype))
                 labels.append(torch.full((count,), c))
-        demand(features, "methods.no_mixture", smallest=self.smallest)
+        demand(
+            features,
+            f"No client has a class of {self.smallest} samples or more, so nothing was sent; use a smaller smallest.",
+        )
         return torch.cat(features), torch.cat(labels).to(ctx.device)
 
 

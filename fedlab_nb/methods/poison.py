@@ -47,7 +47,11 @@ class Poison:
             return cls()
         kind, *rest = (part.strip() for part in str(text).split(":"))
         choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
-        demand(len(rest) == 1 or (len(rest) == 2 and kind == "scaled"), "poison.form", poison=text)
+        demand(
+            len(rest) == 1 or (len(rest) == 2 and kind == "scaled"),
+            f"poison={text!r} is not understood; give none, labels:COUNT, sign:COUNT, scaled:COUNT or "
+            "scaled:COUNT:FACTOR.",
+        )
         count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
         given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
         return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "sign": -1.0}.get(kind, given))

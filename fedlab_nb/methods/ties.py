@@ -92,8 +92,15 @@ class Ties(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(ctx.init == "same", "ties.start")
-        demand(self.upload == "whole" or self.rule == "ties", "ties.trimmed")
+        demand(
+            ctx.init == "same",
+            "TIES merging needs changes from one common initial model; set init=same, or choose neuron matching.",
+        )
+        demand(
+            self.upload == "whole" or self.rule == "ties",
+            "Only rule=ties can have a trimmed upload, because task arithmetic trims nothing; set ties.rule=ties "
+            "or ties.upload=whole.",
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()

@@ -136,7 +136,7 @@ def one_specified(text: str) -> str:
     text = str(text).strip()
     if text != "auto":
         models = specified(text, ())
-        demand(len(models) == 1, "models.one", text=text)
+        demand(len(models) == 1, f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}.")
         width = models[0][1]
         if width is not None:
             whole(f"width of {models[0][0]}", width, *MODELS[models[0][0]].widths)
@@ -185,7 +185,7 @@ def build(
     input_shape = _checked_shape(name, input_shape)
     classes = whole("classes", classes, 2)
     width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
-    demand(dtype.is_floating_point, "models.dtype", dtype=dtype)
+    demand(dtype.is_floating_point, f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
     with torch.device("meta"):  # no memory yet, and no draw from the global random state
         model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
     materialise(model, dtype)
@@ -212,10 +212,13 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
 def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
-    demand(len(shape) in (1, 3), "models.input_shape", shape=shape)
+    demand(
+        len(shape) in (1, 3), f"input_shape is {shape}, but it must be (C, H, W) for images or (D,) for feature rows."
+    )
     if not MODELS[name].images_only:
         return shape
-    demand(len(shape) == 3, "models.rows", name=name, features=shape[0])
-    demand(shape[0] in CHANNELS, "models.channels", name=name, channels=shape[0])
-    demand(min(shape[1:]) >= SMALLEST_SIDE, "models.side", name=name, shape=shape)
+    demand(len(shape) == 3, f"Model {name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
+    demand(shape[0] in CHANNELS, f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'.")
+    if not (min(shape[1:]) >= SMALLEST_SIDE):
+        raise UsageError(f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'.")
     return shape

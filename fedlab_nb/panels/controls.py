@@ -99,7 +99,11 @@ class Controls:
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
         path = self.path.value.strip()
-        demand(path, "panel.no_file")
+        demand(
+            path,
+            "No file is named yet: give the path of a .csv table, or of an .npz file with x_train, y_train, "
+            "x_test and y_test.",
+        )
         return path if is_path(path) else f"./{path}"
 
     @data.setter

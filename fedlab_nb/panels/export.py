@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import in_memory
-from ..errors import RunError, sentence
+from ..errors import RunError
 from ..plots import Picture
 from ..study import results
 from .record import Runs
@@ -35,7 +35,9 @@ def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code:
                 picture.save(place / f"{name}.png")
                 picture.save(place / f"{name}.svg")
     except OSError as error:
-        raise RunError(sentence("panel.export", folder=folder, why=error.strerror or error)) from None
+        raise RunError(
+            f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."
+        ) from None
     return place
 
 

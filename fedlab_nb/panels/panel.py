@@ -195,7 +195,7 @@ class Panel(saved.Saved):
         this one has files).
         """
         with self._guard:
-            demand(self._state.federation is not None, "panel.no_data")
+            demand(self._state.federation is not None, "There is no data to draw; choose a data set first.")
             pictures = {**self._redraw.pictures(), "handout": self.still()}
             return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
 
@@ -280,7 +280,7 @@ class Panel(saved.Saved):
     @guarded
     def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
-        demand(self.methods, "panel.no_method")
+        demand(self.methods, "No method is ticked; tick at least one.")
         without = self._state.federation is None
         if without:  # tells again what is wrong with the data, or finds them there at last
             self._reading.adapt()
@@ -316,7 +316,7 @@ class Panel(saved.Saved):
         """A view's own button: its work in the worker, then its picture."""
         view, state, results = self.views[name].kind, self._state.of(name), []
         self._status.clear()
-        demand(view.is_ready(state), "panel.no_result", work=view.work_label)
+        demand(view.is_ready(state), f"{view.work_label} needs a result; press Run first.")
         self._status.start()
         self._go(draw=False)
 

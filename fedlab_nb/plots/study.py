@@ -31,7 +31,7 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt text
     UsageError for what the study does not have.
     """
-    demand(results.points(), "study.unfinished")
+    demand(results.points(), "The study has no finished cell, so there is nothing to draw.")
     named = {"bytes": against_bytes, "differences": differences}
     if against in named:
         return named[against](results, **options)
@@ -54,7 +54,9 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
     lines = at_values(results, axis)
     values = sorted({value for points in lines.values() for value in points})
     numbers = all(isinstance(value, int | float) for value in values)
-    demand(numbers, "study.no_numbers", axis=axis, value=values[0])
+    demand(
+        numbers, f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences."
+    )
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x=LABELS.get(axis, axis), y="test accuracy", grid="y")
         ends = []
@@ -153,7 +155,7 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     name = choose("method of this study", reference or next(iter(means)), means)
     others = {other: of for other, of in means.items() if other != name and set(of) & set(means[name])}
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
-    demand(gaps, "study.alone", name=name)
+    demand(gaps, f"The study has no method other than {name}, so there is no difference to draw; add a method.")
     own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")

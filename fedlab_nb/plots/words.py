@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..study.statistics import Band
+from ..study.statistics import Band, difference
 from ..study.table import data_size as data_size
 
 
@@ -117,3 +117,9 @@ def band_words(of: Band) -> str:
 def seed_words(shares: Mapping[int, float]) -> str:
     """Every seed's share in a table: '0: 81.2 %, 1: 79.9 %'."""
     return ", ".join(f"{seed}: {100 * share:.1f} %" for seed, share in sorted(shares.items()))
+
+
+def apart(a: Mapping[int, float], b: Mapping[int, float], **words: str) -> str:
+    """'+12 ± 3 points, clear' of a − b, paired by seed; `words` as for `significance` (clear, noise)."""
+    of = difference(a, b)
+    return f"{points(of)}, {significance(of, **words)}"

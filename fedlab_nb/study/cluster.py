@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..data import add_dataset, in_memory
-from ..errors import RunError, UsageError, reason, sentence
+from ..errors import RunError, UsageError, reason
 from .code_version import PACKAGE
 from .grid import Cell
 from .seed_batching import SEEDS
@@ -46,13 +46,18 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         import dask
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        raise UsageError(sentence("cluster.no_dask")) from None
+        raise UsageError(
+            "A study on several workers needs Dask, which is not installed: pip install 'fedlab-nb[cluster]'."
+        ) from None
     if scheduler is not None:
         try:
             return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
         except (OSError, ValueError) as error:
             why = type(error).__name__
-            raise UsageError(sentence("cluster.no_scheduler", address=scheduler, why=why)) from None
+            raise UsageError(
+                f"No Dask scheduler answers at {scheduler!r} ({why}); start one with: dask scheduler, and give "
+                "its address, such as tcp://127.0.0.1:8786."
+            ) from None
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}))
@@ -79,7 +84,10 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError(f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there.") from None
     if others:
         address, version = next(iter(others.items()))
-        raise UsageError(sentence("cluster.version", address=address, version=version, here=here))
+        raise UsageError(
+            f"The worker {address} has another version ({version}) than this one ({here}); install the same "
+            "fedlab_nb and torch on all machines."
+        )
     if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
         raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
 

@@ -111,7 +111,7 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
-        demand(not settings, "study.beside_file", settings=", ".join(settings))
+        demand(not settings, f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.")
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..data import Federation, federate, load, with_public
-from ..errors import FedlabError, RunError, UsageError, parsed, sentence, several, whole
+from ..errors import FedlabError, RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.results import ClientsAlone, Report, typed
@@ -224,7 +224,9 @@ class Run:
         tested = model.tested(x, y)
         scores = tested.scores
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            raise RunError(sentence("study.scores", method=self.plan.method.info.title))
+            raise RunError(
+                f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate."
+            )
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))
@@ -366,5 +368,5 @@ def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     indices: one list of sample indices for each client. It cannot be used with a Federation
     """
     if not isinstance(method, str):
-        raise UsageError(sentence("study.one_method", method=method))
+        raise UsageError(f"run takes one method's name, but got {method!r}; for several use fl.compare.")
     return compare(method, cache=cache, **settings)[0]

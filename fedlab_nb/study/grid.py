@@ -64,7 +64,7 @@ class Study:
         empty axis, and for a grid of more than a million cells."""
         names = several("methods", methods)
         names = list(METHODS) if names == ["all"] else names
-        demand(names, "study.methods")
+        demand(names, "A study needs at least one method; fedlab-nb list names them.")
         settings = plain(settings)
         for name in names:
             choose("method", name, METHODS)
@@ -87,7 +87,8 @@ class Study:
                 choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
                 raise UsageError(f"Setting {name!r} is of none of the study's methods ({', '.join(names)}).")
         study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
-        demand(len(study) <= MOST, "study.cells", cells=len(study), most=MOST)
+        if not (len(study) <= MOST):
+            raise UsageError(f"The study has {len(study):,} cells, and at most {MOST:,} are allowed; shorten an axis.")
         return study
 
     @classmethod
@@ -102,7 +103,9 @@ class Study:
             content = parse(text)
         except ValueError as error:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
-        demand("methods" in content, "study.no_methods", path=path)
+        demand(
+            "methods" in content, f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].'
+        )
         settings: dict[str, Any] = {}
         for name, value in content.items():
             if isinstance(value, Mapping):
@@ -150,9 +153,9 @@ def axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
     given = value if isinstance(value, list | tuple | range) else (value,)
     values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
-    demand(values, "study.empty_axis", name=name)
+    demand(values, f"The axis {name} of the study is empty; give it at least one value, or leave it out.")
     alike = len({json.dumps(v, default=str) for v in values}) < len(values)
-    demand(not alike, "study.twice", name=name, values=", ".join(map(str, values)))
+    demand(not alike, f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}; leave one out.")
     return values
 
 

@@ -84,7 +84,11 @@ class Outcome:
     def federation(self) -> Federation:
         """The very federation that this was run on. UsageError if other data have its data set's name by now."""
         known = self.plan.digest in (None, self.settings.describe().digest)
-        demand(known, "study.other_data", dataset=self.settings.dataset)
+        demand(
+            known,
+            f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
+            "cannot be made again; give the name to the earlier data again.",
+        )
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..errors import FedlabError, RunError, UsageError, choose, sentence
+from ..errors import FedlabError, RunError, UsageError, choose
 from .statistics import Band, band, difference, mean_ranks
 
 # What every row begins with; then come the study's axes and the whole setting.
@@ -189,7 +189,9 @@ class Results:
             if parquet is not False:
                 self._parquet(place / "results.parquet", asked=bool(parquet))
         except OSError as error:
-            raise FedlabError(sentence("study.not_written", place=place, error=error)) from None
+            raise FedlabError(
+                f"The results could not be written to {place}: {error}; what was computed is in the store."
+            ) from None
         return place
 
     def csv(self, columns: Sequence[str] = ()) -> str:

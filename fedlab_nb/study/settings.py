@@ -141,12 +141,20 @@ class Settings:
         share = number("share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples")
         used = max(1, round(share * about.n_train))
         clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
-        demand(natural or clients <= used, "study.clients", clients=clients, dataset=self.dataset, most=used)
+        demand(
+            natural or clients <= used,
+            f"clients is {clients}, but {self.dataset} has only {used} training samples and each client needs "
+            f"one; choose at most {used}.",
+        )
         hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
         minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
         choose("repair", self.repair, REPAIRS)
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
-        demand(sigma == 0 or self.partition in SIZED, "dataset.sizes", sigma=sigma, partition=self.partition)
+        if not (sigma == 0 or self.partition in SIZED):
+            raise UsageError(
+                f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set; use "
+                "dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²."
+            )
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
@@ -222,9 +230,15 @@ def resolve_device(device: str) -> str:
     if torch.cuda.is_available():
         index = str(device).partition(":")[2]
         count = torch.cuda.device_count()
-        demand(not index or (index.isdigit() and int(index) < count), "study.device", device=device, count=count)
+        demand(
+            not index or (index.isdigit() and int(index) < count),
+            f"Device {device!r} is not there: this machine has {count} CUDA device(s); use cuda or cuda:0.",
+        )
         return "cuda" if name == "auto" else str(device)
-    demand(name != "cuda", "study.no_cuda")
+    demand(
+        name != "cuda",
+        "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'.",
+    )
     return "cpu"
 
 
@@ -287,7 +301,7 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
     for name in methods:
         choose("method", name, METHODS)
-    demand(methods, "study.no_method", methods=", ".join(METHODS))
+    demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
     known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
     plain = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)

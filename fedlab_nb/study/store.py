@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import sentence
 from .code_version import torch_version
 
 FORMAT = "fedlab_nb entry 1"
@@ -101,5 +100,12 @@ class Store:
             if part is not None:
                 shutil.rmtree(part, ignore_errors=True)
             why = error.strerror or error
-            warnings.warn(sentence("study.not_kept", folder=self.folder, error=why), StoreWarning, stacklevel=2)
+            warnings.warn(
+                (
+                    f"The result could not be stored in {self.folder}: {why}; you get it now, but it will be computed "
+                    "again next time."
+                ),
+                StoreWarning,
+                stacklevel=2,
+            )
             return False

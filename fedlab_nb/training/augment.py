@@ -21,7 +21,11 @@ class Augmentation:
     """
 
     def __init__(self, kind: str, like: Tensor, sizes: Sequence[int], streams: Sequence[torch.Generator]) -> None:
-        demand(like.dim() == 4, "training.images", kind=kind, shape=tuple(like.shape[1:]))
+        demand(
+            like.dim() == 4,
+            f"{kind} needs images [N, C, H, W], but the samples have shape {tuple(like.shape[1:])}; set "
+            "transform=none.",
+        )
         self.crop, self.flip = "crop" in kind, "flip" in kind
         self.pads = [max(1, side // 8) if self.crop else 0 for side in like.shape[2:]]
         self.sizes, self.streams, self.device = sizes, streams, like.device

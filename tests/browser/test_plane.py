@@ -13,7 +13,7 @@ OTHER = f"old => {{ const now = ({SEEN})(); return now.every((part, i) => part &
 
 
 def test_borders_follow_a_drag(page, lab, course):
-    cell = nbformat.v4.new_code_cell("from fedlab_nb.teach import plane\nplane.show(alpha=0.1)")
+    cell = nbformat.v4.new_code_cell("from fedlab_nb.course import plane\nplane.show(alpha=0.1)")
     notebook = nbformat.v4.new_notebook(cells=[cell])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, course / "plane.ipynb")

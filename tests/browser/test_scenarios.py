@@ -300,9 +300,9 @@ def test_run_with_the_keyboard_alone(page, lab, course):
 
 def test_guess_exercise_hint_and_solution(page, lab, course):
     code = (
-        "from fedlab_nb.teach import heterogeneity as lesson, predict",
+        "from fedlab_nb.course import predict; from fedlab_nb.course.heterogeneity import lesson",
         "guess = predict('How many?', high=10, unit='digits')\nguess",
-        "from fedlab_nb.teach import Snapshot, score\nSnapshot(lesson.partitions(), after=guess)",
+        "from fedlab_nb.course import Snapshot, score\nSnapshot(lesson.partitions(), after=guess)",
         "guess.reveal(2.7)",
         "lesson.q1.form()",
         "score()",
@@ -341,7 +341,7 @@ def test_build_exercise(page, lab, course):
     """The stub as it stands in lesson 01 is no answer; a wrong function is told its mistake, a right one is right."""
     source = (Path(__file__).parents[2] / "notebooks/source/01_heterogeneity.md").read_text()
     stub = re.search(r"^def fedavg.*?(?=^```)", source, re.MULTILINE | re.DOTALL).group()
-    code = ("from fedlab_nb.teach import heterogeneity as lesson", stub, "lesson.q3.form()")
+    code = ("from fedlab_nb.course.heterogeneity import lesson", stub, "lesson.q3.form()")
     open_notebook(page, lab, small(course, "build", *code))
     run_all(page)
     check = page.get_by_role("button", name="Check", exact=True)
@@ -365,7 +365,7 @@ def test_build_exercise(page, lab, course):
 
 def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     """Real runs on a hidden federation: two tries, a refusal, the submission, its page, three files."""
-    code = "from fedlab_nb.teach import capstone as lesson\nlesson.case('OAK', name='Ada').form()"
+    code = "from fedlab_nb.course import capstone as lesson\nlesson.case('OAK', name='Ada').form()"
     open_notebook(page, lab, small(course, "capstone", code))
     run_all(page)
     page.get_by_label("Method").select_option(label="AFL")

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
+from fedlab_nb.course.kit.build import alike, tried
 from fedlab_nb.labs import lab
-from fedlab_nb.teach.build import alike, tried
 
 
 @pytest.fixture(autouse=True)

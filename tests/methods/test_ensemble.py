@@ -5,13 +5,13 @@ import torch
 from fens_runs import C, M, context, x_test
 
 from fedlab_nb.cli import line
+from fedlab_nb.course.all_together import lesson as comparison
 from fedlab_nb.data import federate
 from fedlab_nb.methods.ensemble import Ensemble, EnsembleReport
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.study import compare
 from fedlab_nb.study.engine import study
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.teach import comparison
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from fedlab_nb.course.kit.claims import signed
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.knobs import KnobBox, spelled
@@ -14,7 +15,6 @@ from fedlab_nb.plots.partition import alt_text, sentence
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.words import points
 from fedlab_nb.study.statistics import Band
-from fedlab_nb.teach.claims import signed
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def test_a_copy_has_the_package_s_own_codes(tree):
         ("cli.py", line),
         ("plots/partition.py", line),
         ("panels/panel.py", line),
-        ("teach/averaging.py", line),
+        ("course/averaging/lesson.py", line),
         ("labs/fedlpa/two_weights.py", line),
         ("methods/fusefl/method.py", line),
         ("methods/fedavg.py", line),
@@ -127,7 +127,7 @@ def test_names_are_followed_to_where_they_are_written():
     code = Code()
     reached = code.reached(CLIENTS)
     assert {"data.federation", "data.vision", "models.resnet", "training.kernels.stack", "errors"} <= reached
-    assert not any(name.split(".")[0] in ("plots", "panels", "labs", "teach", "cli") for name in reached)
+    assert not any(name.split(".")[0] in ("plots", "panels", "labs", "course", "cli") for name in reached)
     assert not {"methods.base", "training.distill", "study.settings", "training", "data"} & reached
     assert "methods.parts.server_optimizers" in code.reached(["methods.fens.method"])
 

@@ -40,8 +40,14 @@ def theorem_1(
     parts = [ones if weights is None else weights, sizes, distance, 0 * ones if joint_error is None else joint_error]
     alpha, n, half_d, nu = (part.double().to(loss.device) for part in parts)
     alike = all(part.shape == loss.shape for part in (alpha, n, half_d, nu))
-    demand(alike and loss.dim() == 1, "fedet.terms")
-    demand(bool((n >= 1).all()) and bool((alpha >= 0).all()) and float(alpha.sum()) > 0, "fedet.weights")
+    demand(
+        alike and loss.dim() == 1,
+        "Each term of the bound needs one number for each client, so all must have the same length.",
+    )
+    demand(
+        bool((n >= 1).all()) and bool((alpha >= 0).all()) and float(alpha.sum()) > 0,
+        "The bound needs at least one sample for each client, and weights that are not negative and not all zero.",
+    )
     alpha = alpha / alpha.sum()
     deviation = (math.log(2 / delta) / (2 * n)).sqrt() if derived else math.sqrt(math.log(1 / delta)) / n.sqrt()
     terms = {"local_loss": loss, "small_data": deviation, "skew": half_d, "joint_error": nu}

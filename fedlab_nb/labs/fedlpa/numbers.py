@@ -14,7 +14,7 @@ import torch
 
 from ...comm import from_upper_triangle
 from ...data import load
-from ...errors import RunError, sentence
+from ...errors import RunError
 from ...methods.fedlpa.label_leak import classes_read_off, label_leak
 from ...methods.fedlpa.model import LIMIT
 from ...methods.fedlpa.report import FedLPAReport
@@ -37,7 +37,10 @@ DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
 def posteriors_of(outcome: Any) -> list:
     """What the clients of a run had measured; RunError where it was too large to stay with the model."""
     if not outcome.model.posteriors:
-        raise RunError(sentence("fedlpa.too_large", most=LIMIT // 10**6))
+        raise RunError(
+            f"The factors of these networks are too large to be stored with the run (more than {LIMIT // 10**6} "
+            "MB in all); choose a smaller network or fewer clients."
+        )
     return outcome.model.posteriors
 
 
@@ -160,7 +163,10 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     and of it alone, the test accuracy. RunError where the run has no validation images."""
     held = validation_of(outcome)
     if held is None:
-        raise RunError(sentence("fedlpa.no_validation"))
+        raise RunError(
+            "This run has no validation images to compare λ_damp on: its clients hold nothing out, and its data "
+            "set has no public images with labels; choose a holdout above 0."
+        )
     server, large = replay(outcome, held[:2])
     dampings = DECADES if large else HALVES
     accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}

@@ -19,7 +19,7 @@ from .plots.distil import distilled
 from .plots.forget import forget_each, forget_one
 from .plots.vary import vary
 
-TRIES = declared("labs/fens/words.toml")["tries"]
+TRIES = declared("course/fens/words.toml")["tries"]
 
 
 class Vary(View, name="vary"):

@@ -57,12 +57,18 @@ def layers_of(isolated: FusedNetwork, x: Tensor) -> Outputs:
         for layer in branch:
             own.append(out := in_chunks(layer, out))
         of_clients.append(own)
-    demand(len({len(own) for own in of_clients}) == 1, "fusefl.probes")
+    demand(
+        len({len(own) for own in of_clients}) == 1,
+        "The clients' networks differ in shape or depth, so their features have no mean to probe.",
+    )
     return [list(layer) for layer in zip(*of_clients, strict=True)]
 
 
 def demanded(isolated: FusedNetwork) -> nn.ModuleList:
-    demand(len(isolated.stages) == 1, "fusefl.isolated", blocks=len(isolated.stages))
+    demand(
+        len(isolated.stages) == 1,
+        f"These networks are fused from {len(isolated.stages)} blocks; run FuseFL with blocks=1 for isolated ones.",
+    )
     return isolated.eval().stages
 
 
@@ -84,6 +90,9 @@ def probe(
     """After each layer: probe accuracies on the features of each client (of the first `most`), and on their mean over
     all clients. UsageError where features differ in shape, as these have no mean."""
     for own, held in zip(train, test, strict=True):
-        demand(len({of.shape for of in own}) == 1, "fusefl.probes")
+        demand(
+            len({of.shape for of in own}) == 1,
+            "The clients' networks differ in shape or depth, so their features have no mean to probe.",
+        )
         each = [linear_probe(a, y, b, y_test) for a, b in list(zip(own, held, strict=True))[:most]]
         yield each, linear_probe(sum(own) / len(own), y, sum(held) / len(held), y_test)

@@ -11,7 +11,7 @@ from ...errors import demand
 from ...panels.lab_view import PanelState
 from ...rng import generator
 from ...study import Outcomes
-from ...teach import runs as lessons
+from ...study import lesson_runs as lessons
 from ...training import ClientModels
 from ..runs import where
 from .plots.steps import Replay
@@ -31,7 +31,9 @@ def alone(state: PanelState) -> ClientModels:
     if ensemble is not None:
         return ensemble.model.clients
     rounds = state.outcome.model.rounds
-    demand(rounds, "fusefl.too_large")
+    demand(
+        rounds, "These networks are too large to be stored with the run; tick Ensemble beside FuseFL, and press Run."
+    )
     return rounds[0]
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...data import load
-from ...errors import RunError, sentence
+from ...errors import RunError
 from ...methods.base import weighted_mean
 from ...methods.matching import rules
 from ...methods.matching.matcher import activations, on_the_cpu
@@ -29,7 +29,9 @@ RULES = ("rebasin", "greedy", "activations")
 def clients_of(outcome: Any) -> ClientModels:
     """The clients' networks of a run; RunError where they were too large to stay with the model."""
     if outcome.model.clients is None:
-        raise RunError(sentence("matching.too_large"))
+        raise RunError(
+            "These networks are too large to be stored with the run; choose a smaller network or fewer clients."
+        )
     return outcome.model.clients
 
 

@@ -74,7 +74,11 @@ class AFL(FrozenMethod):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(not self.private or self.features != "client", "frozen.private", title=self.info.title)
+        demand(
+            not self.private or self.features != "client",
+            f"{self.info.title} cannot promise privacy with features=client, because that network is trained "
+            "without noise; set features to pixels, relu or conv, or epsilon to 0.",
+        )
 
     @property
     def private(self) -> bool:

@@ -73,7 +73,10 @@ class Distilled(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(self.images != "crops" or ctx.has("images"), "distilled.rows")
+        demand(
+            self.images != "crops" or ctx.has("images"),
+            "images=crops needs images, but the samples are feature rows; choose random, kmeans or kip.",
+        )
         ctx.server_architecture(self.server_model)
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import RunError, sentence
+from ...errors import RunError
 from ...models.state import finite
 from ..base import Progress, Steps
 from .aggregators import Aggregator
@@ -45,7 +45,9 @@ def watched(
             continue
         well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
         if not well:
-            raise RunError(sentence("fens.diverged", rates=rates))
+            raise RunError(
+                f"Training the aggregator diverged with {rates}: its numbers are no longer finite; use smaller rates."
+            )
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
     numbers = {"proxy_samples": sum(len(own.labels) for own in samples), "contribution": contribution(rule, samples)}
     return model(rule, total, losses=torch.stack(losses), **numbers)

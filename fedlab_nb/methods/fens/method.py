@@ -81,12 +81,24 @@ class Fens(Method):
         super().validate(ctx)
         for name in ("bits", "activation_bits"):
             bits = getattr(self, name)
-            demand(not 8 < bits < 32, "fens.bits", name=name, bits=bits)
+            demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
         held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
-        demand(held_out, "fens.held_out", aggregator=self.aggregator)
+        demand(
+            held_out,
+            f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
+            "a larger part, use fewer clients, or set proxy=reused.",
+        )
         others = self.without < 0 or self.without < ctx.clients_count > 1
-        demand(others, "fens.without", without=self.without, last=ctx.clients_count - 1)
-        demand(not self.distil or ctx.has("public"), "fens.distil")
+        demand(
+            others,
+            f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} with "
+            "others left, or -1 to forget nobody.",
+        )
+        demand(
+            not self.distil or ctx.has("public"),
+            "FENS with distil=true needs unlabelled public images, but there are none; set public=0.1 or another "
+            "data set.",
+        )
 
     @property
     def uses_proxy(self) -> bool:

@@ -85,5 +85,7 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
     used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    demand(used, "fens.no_proxy")
+    demand(
+        used, "No client has a proxy sample, so the aggregator cannot be trained; hold out a larger part of the data."
+    )
     return {i: n / sum(used.values()) for i, n in used.items()}

@@ -154,4 +154,8 @@ def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> 
     shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
     wanted = "one shape" if kind == "average" else "maps of one size"
     alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
-    demand(alike, "fusefl.borders", block=block, shapes=shapes, kind=kind, wanted=wanted)
+    demand(
+        alike,
+        f"After block {block} the clients' features are {shapes}, but the {kind} adaptor needs {wanted}; choose "
+        "models that agree there, another number of blocks or another adaptor.",
+    )

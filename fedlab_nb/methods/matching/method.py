@@ -60,8 +60,15 @@ class Matching(Method):
         super().validate(ctx)
         network = ctx.initial_model()
         wiring_of(network)  # refuses layers that it cannot follow
-        demand(self.rule != "pfnm" or one_hidden_layer(network), "matching.one_layer")
-        demand(self.rule != "activations" or self.on != "public" or ctx.has("public"), "matching.public")
+        demand(
+            self.rule != "pfnm" or one_hidden_layer(network),
+            "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.",
+        )
+        demand(
+            self.rule != "activations" or self.on != "public" or ctx.has("public"),
+            "Activations need public samples, but this data set has none; set public=0.1 or another data set, or "
+            "matching.on=noise.",
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).

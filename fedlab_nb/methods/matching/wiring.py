@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...errors import UsageError, sentence
+from ...errors import UsageError
 from ...models.network import Network, Normalise
 from ...models.resnet import Residual
 from ...models.wide_resnet import PreActivated
@@ -122,7 +122,11 @@ class _Walk:
         elif isinstance(module, POINTWISE):
             self.reads.append((group, name))
         elif not isinstance(module, PASSING):
-            raise UsageError(sentence("matching.layer", name=name, kind=type(module).__name__))
+            raise UsageError(
+                f"Neuron matching cannot follow the units through layer {name!r} ({type(module).__name__}); "
+                "choose a network of linear layers, plain convolutions and residual blocks, such as mlp, cnn or "
+                "resnet8."
+            )
         return group
 
     def columns(self, layer: Any, name: str, group: int) -> None:

@@ -78,7 +78,11 @@ class FrozenMethod(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(self.features != "conv" or ctx.has("images"), "frozen.rows", title=self.info.title)
+        demand(
+            self.features != "conv" or ctx.has("images"),
+            f"{self.info.title} has convolutions only for images, but the samples are feature rows; set features "
+            "to pixels, relu or client.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""

@@ -46,7 +46,11 @@ class Iterative(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
-        demand(fits, "methods.sgd", title=self.info.title, optimizer=ctx.recipe.optimizer)
+        demand(
+            fits,
+            f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; set "
+            "optimizer=sgd.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         taking_part = min(self.per_round or len(sizes), len(sizes)) / len(sizes)

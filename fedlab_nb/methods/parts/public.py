@@ -22,9 +22,18 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
     """UsageError, in one sentence, if `source` cannot be had for this run's inputs."""
     images = ctx.has("images")
     others = "glyphs or noise" if images else "noise"
-    demand(source not in OWN or ctx.has("public"), "public.none", title=title, others=others)
+    demand(
+        source not in OWN or ctx.has("public"),
+        f"{title} needs unlabelled public samples, which this data set does not have; choose another source "
+        f"(fedet.public={others}), or give public a share of the training set (public=0.1) or another data set's "
+        "name.",
+    )
     wanted = "images of another data set" if source in DATASETS else "transformed images"
-    demand(images or not (source in DATASETS or transform), "public.rows", title=title, wanted=wanted)
+    demand(
+        images or not (source in DATASETS or transform),
+        f"{title} cannot use {wanted} here, since this data set has feature rows; choose fedet.public=held-out or "
+        "noise, without transforms.",
+    )
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:

@@ -41,7 +41,11 @@ def assumed_knob() -> Any:
 def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
-    demand(clients >= least, "poison.assumed", title=title, rule=rule, assumed=assumed, least=least, clients=clients)
+    demand(
+        clients >= least,
+        f"{title} assumes {assumed} poisoned clients, so {rule} needs {least} clients or more, but there are "
+        f"{clients}; set assumed to a smaller number, or choose another average.",
+    )
 
 
 def averaged(states: Sequence[State], weights: Sequence[float], rule: str, assumed: int) -> dict[str, Tensor]:

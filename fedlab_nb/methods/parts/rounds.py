@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import RunError, sentence
+from ...errors import RunError
 from ...models import load_state, model_state
 from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
@@ -164,7 +164,9 @@ class Rounds:
 def check_finite(state: State, t: int, lr: float) -> None:
     """RunError if the global model after round t (from 0) has numbers that are not finite."""
     if not finite(state.values()):
-        raise RunError(sentence("methods.round_diverged", round=t + 1, lr=lr))
+        raise RunError(
+            f"Round {t + 1} diverged with lr={lr:g}: the model's weights are no longer finite; use a smaller rate."
+        )
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:

@@ -150,7 +150,7 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
     fixed = {"seed", "seeds", "preset", "partition", *(key for column in table.columns for key, _ in column.values)}
     known = [f"{method}.{knob.name}" for method in dict.fromkeys(methods) for knob in METHODS[method].fields()]
     for name in overrides:
-        demand(name not in fixed, "study.in_table", name=name, table=table.name)
+        demand(name not in fixed, f"{table.name} sets {name} itself, so it cannot be set here; leave it out.")
         if not any(fits(method, name) for method in methods):
             choose("setting of this table", name, sorted([*(SHARED - fixed), *known]))
 

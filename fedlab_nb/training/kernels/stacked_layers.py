@@ -47,7 +47,7 @@ class StackedConv2d(Twin):
     def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
         super().__init__()
         plain = leaf.groups == 1 and leaf.padding_mode == "zeros" and not isinstance(leaf.padding, str)
-        demand(plain, "stack.convolution", leaf=leaf)
+        demand(plain, f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'.")
         self.__dict__["leaf"] = leaf  # its sizes; not a submodule
         self.pool = None if pool is None else PerImage(pool)
 
@@ -130,7 +130,7 @@ class StackedGroupNorm(Twin):
 
     def __init__(self, leaf: nn.GroupNorm) -> None:
         super().__init__()
-        demand(leaf.affine, "stack.group_norm", leaf=leaf)
+        demand(leaf.affine, f"{leaf} cannot be stacked: only group norm with scale and shift can.")
         self.groups, self.eps = leaf.num_groups, leaf.eps
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]

@@ -5,9 +5,8 @@ from statistics import mean
 
 from ....plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
 from ....plots.style import INK, QUIET, Picture, drawing, dress, look
-from ....plots.words import mean_percent, percent, seeds_of
+from ....plots.words import apart, mean_percent, percent, seeds_of
 from ....study.statistics import difference
-from ....teach.runs import apart
 from ..numbers import NAMES
 
 TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"

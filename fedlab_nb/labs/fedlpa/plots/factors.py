@@ -15,7 +15,7 @@ from ..numbers import LayerFactors
 PLACES = {"left": 0.085, "right": 0.985, "top": 0.93, "bottom": 0.115, "wspace": 0.3, "hspace": 0.32}
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # what A's last column shows: in the picture's description, in its sentence
-COLUMN = declared("labs/fedlpa/words.toml")["column"]
+COLUMN = declared("course/fedlpa/words.toml")["column"]
 
 
 def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None = None) -> Picture:

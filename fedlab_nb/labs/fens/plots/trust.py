@@ -12,7 +12,7 @@ from ....plots.words import percent, tabled
 from ..numbers import likeness
 
 # What the numbers of the right table are, rule by rule: (title, unit, can be negative)
-KINDS = declared("labs/fens/words.toml")["kinds"]
+KINDS = declared("course/fens/words.toml")["kinds"]
 
 
 @dataclass(frozen=True, eq=False)

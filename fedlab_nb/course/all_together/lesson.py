@@ -1,0 +1,227 @@
+"""Lesson 08, all together: accuracy against bytes, features and leaks; its worked numbers and its exercises.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (digits, ten clients,
+the classroom preset); nothing is written into the text by hand.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from ...data import title_of
+from ...plots.study import pareto
+from ...plots.words import data_size, listed, number, seeds_of
+from ...study import Outcome, Outcomes, stored
+from ...study.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
+from ...study.statistics import band
+from ...study.tuning import choice, load, parts
+from ..kit.claims import CLEAR, ENOUGH, SHORT, Gap
+from ..kit.exercises import exercises
+from ..kit.problem import Verdict
+from ..kit.runs import versus
+from ..kit.view import Card, worked
+from .comparison_build import BAND
+
+METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
+RULES: dict[str, dict[str, Any]] = {
+    "Mean of the probabilities": {"ensemble.rule": "probabilities"},
+    "Mean of the logits": {"ensemble.rule": "logits"},
+    "Product of the probabilities": {"ensemble.rule": "beta", "ensemble.beta": 1.0},
+    "Between mean and product, chosen on held-out images": {"ensemble.rule": "beta"},
+}
+MANY_ROUNDS = ("fedavg_multi", "fedadam")
+OTHERS = ("afl", "gauss", "regmean", "fedcvae", *MANY_ROUNDS, "centralized")  # not what lesson 12 asks for
+
+
+# ------------------------------------------------------------------------------------------------------ worked numbers
+def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
+    """{method: (mean accuracy, mean bytes of all clients, both ways)}."""
+    groups = {o.method: [each for each in outcomes if each.method == o.method] for o in outcomes}
+    return {m: (mean(o.accuracy for o in os), mean(o.bytes_up + o.bytes_down for o in os)) for m, os in groups.items()}
+
+
+def other_rules(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
+    """{(method, rule in words): mean accuracy} under the rules by which a run does not predict but could."""
+    shares = defaultdict(list)
+    for o in outcomes:
+        for words, share in o.report.others().items():
+            shares[o.method, words].append(share)
+    return {key: mean(values) for key, values in shares.items()}
+
+
+def front(points: Mapping[Any, tuple[float, float]]) -> list[Any]:
+    """Methods that no other one beats: none is at least as accurate for no more bytes, and better in one of the two."""
+    return pareto({name: (sent, accuracy) for name, (accuracy, sent) in points.items()})
+
+
+def price_list(outcomes: Sequence[Outcome]) -> Card:
+    """The front, cheapest first, and the gap between the two most accurate methods with its band."""
+    outcomes = [o for o in outcomes if o.method not in ("local", "centralized")]
+    points = by_method(outcomes)
+    best = front(points)
+    work = {o.method: f"{o.local_passes:.0f} passes over its own data" for o in outcomes}
+    lines = [f"{title(m)}: {data_size(points[m][1])}, {100 * points[m][0]:.0f} %, {work[m]}" for m in best]
+    if len(points) > 1:
+        one, other = sorted(points, key=lambda m: -points[m][0])[:2]
+        lines.append(f"{title(one)} − {title(other)}: {versus(outcomes, one, other)}.")
+    beaten = listed([title(m) for m in points if m not in best])
+    seeds = seeds_of(by_seed(outcomes, outcomes[0].method))
+    head = f"Not beaten, cheapest first (bytes of all clients, both ways; means of {seeds}):"
+    others = [f"{title(m)} by the {words}: {100 * share:.0f} %." for (m, words), share in other_rules(outcomes).items()]
+    return worked(head, *lines, f"Beaten: {beaten}.", *others)
+
+
+def stored_percent(method: str, dataset: str, alpha: float = ALPHA, clients: int = 10) -> float:
+    """Mean stored accuracy, in per cent."""
+    return 100 * mean(stored.load(dataset).accuracies(method, alpha, clients).values())
+
+
+def both_sets(methods: Sequence[str] = (*METHODS_HERE, *OTHERS), alpha: float = ALPHA, clients: int = 10) -> Card:
+    """The stored results of the classroom's data sets side by side, best on the first one first: mean and 95 % band."""
+    tables = [stored.load(name) for name in stored.sets()]
+    there = [m for m in methods if all(table.accuracies(m, alpha, clients) for table in tables)]
+    of = {m: [band(table.accuracies(m, alpha, clients)) for table in tables] for m in there}
+    lines = [
+        f"{title(m)}: " + ", ".join(f"{title_of(t.dataset)} {number(b)} %" for t, b in zip(tables, of[m], strict=True))
+        for m in sorted(there, key=lambda m: -of[m][0].mean)
+    ]
+    seeds = min(len(table.grid.seeds) for table in tables)
+    return worked(*lines, f"α = {alpha:g}, {clients} clients, stored results of {seeds} seeds.")
+
+
+def equal_work() -> Card:
+    """The methods of many rounds at equal rounds, and at the local work of one shot (40 epochs in all): mean validation
+    accuracy of the tuning study, nothing is run. The split of the 40 epochs is each method's best one there."""
+    table, lines = load(), []
+    for method, splits in parts()["equal_work"].tries.items():
+        rounds = table.mean("methods", method, table.chosen("methods", method))
+        epochs = choice(method)["local_epochs"]
+        work = {n: table.mean("equal_work", method, n) for n in range(len(splits))}
+        best = max(work, key=lambda n: work[n])
+        split = f"{splits[best]['rounds']} of {splits[best]['local_epochs']}"
+        lines.append(
+            f"{title(method)}: 20 rounds of {epochs} local epochs {100 * rounds:.0f} %; 40 epochs in all "
+            f"{100 * work[best]:.0f} % (rounds of epochs: {split})"
+        )
+    fedlpa = table.mean("methods", "fedlpa", table.chosen("methods", "fedlpa"))
+    lines.append(f"FedLPA, one round of 40 epochs: {100 * fedlpa:.0f} %")
+    seeds = table.about["seeds"]
+    return worked(*lines, f"Validation images, α = 0.1 and 1, ten clients, seeds {seeds[0]}-{seeds[-1]}.")
+
+
+def fens_bytes(clients: int, rounds: int = 50) -> Card:
+    """FENS' bytes of one client, term by term, at the digits' network and per-class weights."""
+    model, rule = 26280, 4 * clients * 10
+    terms = {
+        "initial model down and own model up": 2 * model,
+        f"{clients} models of 8 bits down, about": clients * model // 4,
+        f"{rounds} rounds of the rule, both ways": 2 * rule * rounds,
+    }
+    total = sum(terms.values())
+    lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms.items()]
+    return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} for each client.")
+
+
+def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:
+    """In which round (from 1) a run first passes an accuracy, and the bytes spent by then; None if it never does."""
+    points = [p for p in outcome.history if p["phase"] == "rounds"]
+    first = next((i for i, p in enumerate(points) if p["accuracy"] > goal), None)
+    return None if first is None else (first + 1, points[first]["bytes"])
+
+
+def overtaken_in(target: str, method: str) -> int:
+    """The round in which `method` passes the final accuracy of `target`; first seed's curves. 0: never."""
+    goal, other = runs([target, method], seeds=1)
+    return (overtaking(other, goal.accuracy) or (0, 0))[0]
+
+
+def rounds_needed(target: str = "fedlpa") -> Card:
+    """How many rounds, and bytes, the multi-round methods need to overtake a one-shot one; first seed's curves."""
+    goal, *others = runs([target, *MANY_ROUNDS], seeds=1)
+    lines = [f"{title(target)}: {100 * goal.accuracy:.0f} % for {data_size(goal.bytes_up + goal.bytes_down)}"]
+    for o in others:
+        passed = overtaking(o, goal.accuracy)
+        when = f"overtakes it in round {passed[0]}, after {data_size(passed[1])}" if passed else "not within its rounds"
+        lines.append(f"{title(o.method)}: {when}")
+    return worked(*lines, f"α = {ALPHA:g}, seed 0.")
+
+
+def reality() -> Card:
+    """One-shot against many rounds, gaps with their bands."""
+    outcomes = runs(("fens", "fedlpa", "fedadam"), seeds=MANY)
+    points = by_method(outcomes)
+    lines = [
+        f"FedAdam − {title(method)}: {versus(outcomes, 'fedadam', method, clear='more than the noise')}; it costs "
+        f"{points['fedadam'][1] / points[method][1]:.0f} times the bytes"
+        for method in ("fens", "fedlpa")
+    ]
+    return worked(*lines, f"α = {ALPHA:g}, means of {MANY} seeds, FedAdam with its 20 rounds.")
+
+
+def leak(seed: int = 0) -> Card:
+    """What FedLPA's upload tells of the clients' classes, by a probe that sees the upload alone."""
+    (outcome,) = runs("fedlpa", seeds=1, seed=seed)
+    probes = outcome.report.label_leak
+    values = ", ".join(f"{key.replace('_', ' ')} {v:.2f}" for key, v in probes.items() if isinstance(v, float))
+    return worked(
+        f"FedLPA, α = {ALPHA:g}, seed {seed}. A reader of the last layer's factor B, who is told how many classes "
+        f"each client has: {values}."
+    )
+
+
+def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
+    """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
+    return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
+
+
+def sure() -> Card:
+    """The same ten networks, combined in four ways: mean confidence, accuracy, NLL and ECE."""
+    lines = []
+    for words, options in RULES.items():
+        outcomes = runs("ensemble", **options)
+        nll, ece = (mean(getattr(o, name) for o in outcomes) for name in ("nll", "ece"))
+        lines.append(
+            f"{words}: mean confidence {confidence(outcomes):.0f} %, right for {percent(outcomes, 'ensemble'):.0f} %; "
+            f"NLL {nll:.2f}, ECE {100 * ece:.0f} %"
+        )
+    return worked(*lines, f"α = {ALPHA:g}, means of {SEEDS} seeds.")
+
+
+# ------------------------------------------------------------------------------------------------------ exercises
+def worth_their_bytes(outcomes: Sequence[Outcome]) -> Verdict:
+    """The claim of exercise 3: in one setting three methods are each clearly more accurate than every method of the
+    record that costs no more bytes. Clear: the 95 % band of the differences, seed by seed, lies above zero."""
+    groups: dict[Any, dict[Any, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for o in outcomes:
+        if o.method not in ("local", "centralized"):
+            groups[o.conditions][(o.method, *sorted(o.options.items()))].append(o)
+    seen = []
+    for (settings, recipe), variants in groups.items():
+        once = {variant: by_seed(group, variant[0]) for variant, group in variants.items()}
+        points = {v: by_method([*by.values()])[v[0]] for v, by in once.items() if len(by) >= ENOUGH}
+        shares = {v: accuracies(once[v].values(), v[0]) for v in points}
+        worth, open_ = [], []
+        for v in sorted(points, key=lambda v: points[v][1]):
+            rivals = [r for r in points if r != v and points[r][1] <= points[v][1]]
+            gaps = [Gap(f"{title(v[0])} − {title(r[0])}", shares[v], shares[r]) for r in rivals]
+            unclear = [gap for gap in gaps if gap.kind != CLEAR]
+            worth += [] if unclear else [v]
+            open_ += [gap.words() if gap.kind == SHORT else f"{gap.name} {gap.mean} points" for gap in unclear[:1]]
+        words = ", ".join(f"{title(v[0])} ({data_size(points[v][1])}, {100 * points[v][0]:.0f} %)" for v in worth)
+        at = f"α = {settings.alpha:g}, {settings.clients} clients, {recipe.epochs} local epochs"
+        if len({method for method, *_ in worth}) >= 3:
+            return Verdict("right", f"Supported by your runs at {at}. Worth their bytes: {words}.")
+        not_clear = f" (not clear: {'; '.join(open_)})" if open_ else ""
+        none = "none so far" if points else f"no method with {ENOUGH} seeds"
+        seen.append(f"{at}: {words or none}{not_clear}")
+    fewer = "Still fewer than three methods in one setting that are worth their bytes."
+    return Verdict("wrong", f"{fewer} Your record: {'; '.join(seen)}.")
+
+
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    return runs(("ensemble", "fedlpa", "fens", "fedadam"), seeds=MANY)
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(worth_their_bytes, solution_runs), q4=BAND)

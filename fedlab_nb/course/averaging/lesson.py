@@ -1,0 +1,121 @@
+"""Lesson 02, averaging, ensembling, distilling: its worked numbers and its exercises.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
+ten clients, the classroom preset); nothing is written into the text by hand.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...data import load
+from ...plots import Picture
+from ...plots.synthetic import gallery, one_of_each
+from ...plots.words import data_size, listed, points
+from ...study import Outcome, Outcomes, run
+from ...study.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
+from ...study.statistics import difference
+from ...training.distill import kl_each
+from ..kit.claims import CLEAR, SHORT, Gap, still
+from ..kit.exercises import exercises
+from ..kit.problem import Verdict
+from ..kit.runs import over_alpha, versus
+from ..kit.view import Card, worked
+from .soft_labels import SOFT
+
+STUDENTS = ("feddf", "dense", "fdafl", "fadi")
+
+
+# ------------------------------------------------------------------------------------------------------ worked numbers
+def three_ways(alpha: float = 0.3) -> Card:
+    """Accuracy, upload and what must be kept for predicting, of the three ways to use ten uploaded networks."""
+    ways, lines = {"fedavg": "average weights", "ensemble": "average predictions", "feddf": "distil"}, []
+    outcomes = runs(tuple(ways), alpha, **LOGITS)
+    for method, words in ways.items():
+        first = by_seed(outcomes, method)[0]
+        lines.append(
+            f"{words} ({title(method)}): {percent(outcomes, method):.0f} % correct; {data_size(first.bytes_up)} "
+            f"uploaded; {data_size(4 * first.parameters)} of weights to keep for every prediction"
+        )
+    return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
+
+
+def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
+    """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
+    setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
+    teacher, student = run("ensemble", **setting, **LOGITS), run("feddf", **setting)
+    x = load(DATASET).x_public[image : image + 1]
+    t, s = teacher.model.logits(x)[0], student.model.logits(x)[0]
+    top = t.argsort(descending=True)[:3].tolist()
+
+    def favourites(logits: torch.Tensor, tau: float) -> str:
+        p = (logits / tau).softmax(-1)
+        return ", ".join(f"“{c}” {p[c]:.2f}" for c in top)
+
+    loss = float(kl_each(t[None], s[None], temperature))
+    return worked(
+        f"Public image {image}, the ensemble's three favourites (α = {alpha:g}, seed {seed}).",
+        f"Teacher, τ = 1: {favourites(t, 1)}",
+        f"Teacher, τ = {temperature:g}: {favourites(t, temperature)}",
+        f"Student after distillation, τ = {temperature:g}: {favourites(s, temperature)}",
+        f"Loss of this image: τ² KL(teacher ‖ student) = {loss:.2f}.",
+    )
+
+
+def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
+    """Images that DENSE's generator made in one of its epochs, and how the student contradicted them."""
+    outcome = run("dense", dataset=DATASET, alpha=alpha, seed=seed)
+    dataset = load(DATASET)
+    setting = f"DENSE on {DATASET}, α = {alpha:g}, 10 clients, seed {seed}"
+    return gallery(outcome.report, dataset.class_names, setting=setting, frame=frame, real=one_of_each(dataset))
+
+
+def without_data(alpha: float = 0.3) -> Card:
+    """What the ensemble can pass on with real public images and with made ones."""
+    names = {"ensemble": "teacher", "feddf": "student on real public images", "dense": "student on made images"}
+    return worked(f"α = {alpha:g}: {percents(runs(tuple(names), alpha, **LOGITS), names)} (means of {SEEDS} seeds).")
+
+
+def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
+    """Ensemble and the student on real images over the range of α."""
+    return over_alpha({method: title(method) for method in ("ensemble", "feddf", "fedavg")}, alphas, **LOGITS)
+
+
+def reality(alpha: float = 0.1) -> Card:
+    """Are the data-free methods told apart here? Gaps to DENSE with their bands."""
+    names = {method: title(method) for method in ("ensemble", *STUDENTS)}
+    outcomes = runs(tuple(names), alpha, **LOGITS)
+    gaps = {m: versus(outcomes, "dense", m, clear="more than the noise") for m in ("fadi", "fdafl")}
+    lines = [percents(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
+    return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
+
+
+# ------------------------------------------------------------------------------------------------------ exercises
+def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
+    """The claim of exercise 3: at two α or more, no student is clearly above its teacher (band of Student's t)."""
+    seen, above, short, alphas = [], [], [], set()
+    for (settings, _), methods in sorted(alike(outcomes).items(), key=lambda group: group[0][0].alpha):
+        for method in STUDENTS:
+            gap = Gap(f"{title(method)} at α = {settings.alpha:g}", methods[method], methods["ensemble"])
+            if gap.kind == SHORT:
+                short += [gap.words("the ensemble")] if gap.a else []
+            else:
+                seen.append(f"{gap.name}: {points(difference(gap.a, gap.b))}")
+                above += seen[-1:] * (gap.kind == CLEAR)
+                alphas.add(settings.alpha)
+    if above:
+        more = "Run more seeds to see whether this was luck."
+        return Verdict("wrong", f"Your runs contradict the claim: {listed(above)}. {more}")
+    if len(alphas) < 2:
+        wanted = ["ensemble and student together at two α or more"]
+        return still(wanted, [*seen, *short], "no setting has runs of a student")
+    return Verdict("right", f"Supported by your runs. Student minus teacher: {listed(seen)}.")
+
+
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha, **LOGITS))
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(no_student_above, solution_runs), q4=SOFT)

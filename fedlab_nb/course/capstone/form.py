@@ -1,0 +1,107 @@
+"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every refusal is one line."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import ipywidgets as widgets
+
+from ...errors import FedlabError, UsageError, reason
+from ...methods import METHODS
+from ...plots.words import data_size, number
+from ..kit.view import Card, Form
+from .knobs import explained, knobs_of
+
+if TYPE_CHECKING:
+    from .desk import Case
+
+INTRO = (
+    "Try methods as often as you like: each try is judged on validation images and is in your report. "
+    "Then choose a try, say why, and submit. Submitting opens the test images."
+)
+WIDE = widgets.Layout(width="44em")
+
+
+class CaseForm(Form):
+    """The widgets of a `Case`. `report`: of the last submission, None before it; `own`: whether Try was pressed."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.report, self.own = case, None, False
+        offered = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
+        self.method = widgets.Dropdown(options=offered, value="ensemble", description="Method")
+        self.knobs = widgets.Text(placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings")
+        self.knobs.layout = WIDE
+        self.help, self.tries = widgets.HTML(), widgets.HTML()
+        self.method.observe(lambda _: self._explain(), "value")
+        self.choice = widgets.Dropdown(description="Choice")
+        self.name = widgets.Text(value=case.name, description="Your name")
+        self.argument = widgets.Textarea(placeholder="Why this one?", description="Argument", rows=5, layout=WIDE)
+        self.folder = widgets.Text(value="reports", description="Folder")
+        self.message, self.page = widgets.HTML(layout=widgets.Layout(min_height="3em")), widgets.HTML()
+        self.buttons = {words: widgets.Button(description=words) for words in ("Try", "Submit", "Save the report")}
+        for words, action in (("Try", self._try), ("Submit", self._submit), ("Save the report", self._save)):
+            self.buttons[words].on_click(lambda _, action=action: self._do(action))
+        save = widgets.HBox([self.folder, self.buttons["Save the report"]])
+        trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
+        choosing = [self.choice, self.name, self.argument, self.buttons["Submit"], save, self.message, self.page]
+        rows = [*trying, *choosing]
+        super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), rows)
+        self._refresh()
+        self._explain()
+
+    def _explain(self) -> None:
+        """What can be set for the chosen method."""
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in explained(self.method.value))
+        self.help.value = f"<details><summary>What can be set</summary><ul>{lines}</ul></details>"
+
+    def _do(self, action: Callable[[], Card]) -> None:
+        """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
+        self._enable(False)
+        self.message.value = Card("unattempted", "One moment …", "Running")._repr_html_()
+        try:
+            card = action()
+        except Exception as error:  # in a callback nobody would see it
+            words = str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}"
+            card = Card("wrong", words)
+        self.message.value = card._repr_html_()
+        self._enable(True)
+        self._refresh()
+
+    def _enable(self, on: bool) -> None:
+        for button in self.buttons.values():
+            button.disabled = not on
+
+    def _try(self) -> Card:
+        card = self.case.trial(self.method.value, **knobs_of(self.knobs.value))
+        self.own = True
+        return card
+
+    def _submit(self) -> Card:
+        self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
+        self.page.value = self.report.body()
+        return Card("right", f"{self.report.standing} Now press “Save the report”.", "Submitted")
+
+    def _save(self) -> Card:
+        if self.report is None:
+            raise UsageError("There is no report yet; choose a try, say why, and press Submit first.")
+        return Card(
+            "right", f"Written to {self.report.save(self.folder.value or '.')}, with .html and .jsonl.", "Saved"
+        )
+
+    def _refresh(self) -> None:
+        """The list of tries, and what can be chosen."""
+        done, held = self.case.record.tries, self.choice.value
+        self.choice.options = [(f"{t.number}: {t.title} ({t.settings})", t.number) for t in done]
+        if held is not None:
+            self.choice.value = held
+        lines = [
+            f"<li>{html.escape(t.title)} ({html.escape(t.settings)}): validation accuracy {number(t.band)} %, "
+            f"{data_size(t.bytes)}{'' if t.bytes <= self.case.budget else ', over the budget'}</li>"
+            for t in done
+        ]
+        opened = " open" if self.own else ""  # those of the lesson are behind its guess
+        head = f"<summary>Tries so far: {len(lines)}</summary>"
+        listed = f"<details{opened}>{head}<ol>{''.join(lines)}</ol></details>"
+        self.tries.value = listed if lines else "<p>No try yet.</p>"

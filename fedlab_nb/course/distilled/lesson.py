@@ -1,0 +1,215 @@
+"""Lesson 12, send data: its worked numbers.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
+ten clients, α = 0.1, the classroom preset); nothing is written into the text by hand.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from statistics import mean
+
+import numpy as np
+import torch
+
+from ...data import load
+from ...declared import declared
+from ...labs.distilled import clusters
+from ...labs.distilled.clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances
+from ...labs.distilled.numbers import attack
+from ...labs.distilled.plots.clusters import two_grids
+from ...methods.distilled.kernel import BIASES, WEIGHTS, tangent_kernel
+from ...plots import Picture
+from ...plots.words import data_size, plural, points, significance
+from ...plots.words import percent as share_words
+from ...study import Outcome, Outcomes
+from ...study.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
+from ...study.statistics import band
+from ..kit.view import Card, worked
+from .exercises import kernel, q1, q2, q3, q4
+
+__all__ = ["kernel", "percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
+
+WORDS = declared("course/distilled/words.toml")
+SIZES, BEST, WHERE = (tuple(WORDS[name]) for name in ("sizes", "best", "where"))
+WAYS = WORDS["ways"]
+
+
+# ------------------------------------------------------------------------------------------------ bytes
+def size(outcomes: Sequence[Outcome]) -> str:
+    """Which of SIZES the images of a client are, on average."""
+    up = {name: mean(o.ledger.up for o in outcomes if o.method == name) for name in ("distilled", "fedavg")}
+    part = up["distilled"] / up["fedavg"]
+    return SIZES[0] if part < 0.25 else SIZES[1] if part < 1 else SIZES[2]
+
+
+def bill(outcomes: Sequence[Outcome], seed: int = 0) -> Card:
+    """The bytes of the first clients, image by image."""
+    outcome = next(o for o in outcomes if o.method == "distilled" and o.settings.seed == seed)
+    pixels = math.prod(outcome.report.images.shape[1:])
+    lines = [f"An image is {pixels} numbers and a label: 4 · ({pixels} + 1) = {4 * (pixels + 1)} bytes."]
+    for k, (up, _) in list(outcome.ledger.by_client().items())[:3]:
+        own = outcome.report.counts[k]
+        lines.append(
+            f"Client {k} holds {plural(int((own > 0).sum()), 'class')} and sends {plural(int(own.sum()), 'image')}: "
+            f"{int(own.sum())} · {4 * (pixels + 1)} = {data_size(up)}."
+        )
+    network = next(o for o in outcomes if o.method == "fedavg")
+    return worked(*lines, f"The network would be {data_size(network.ledger.up / CLIENTS)}. (seed {seed})")
+
+
+# ------------------------------------------------------------------------------------------------ which images
+@functools.cache
+def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
+    """Runs of one way of choosing images with each server."""
+    of = {"images": way, "per_class": per_class}
+    return {server: runs("distilled", server=server, **of) for server in ("network", "kernel")}
+
+
+def ways(*names: str) -> Card:
+    """Accuracy of some ways of choosing images, three per class, for a network and for the kernel."""
+    lines = []
+    for way in names:
+        shares = (f"{server} {percent(of, 'distilled'):.0f} %" for server, of in way_runs(way).items())
+        lines.append(f"{WAYS[way]}: {', '.join(shares)}")
+    return worked(*lines, f"(3 images per class, means of {SEEDS} seeds)")
+
+
+def best_for_a_network() -> str:
+    """Which of BEST it is."""
+    shares = [percent(way_runs(way)["network"], "distilled") for way in ("random", "kmeans", "kip")]
+    return BEST[int(np.argmax(shares))]
+
+
+# ------------------------------------------------------------------------------------------------ the kernel
+def wide(widths: Sequence[int] = (10, 100, 1000), draws: int = 20) -> Card:
+    """The tangent kernel of two digits, and inner products of gradients in random networks with one hidden layer."""
+    x = load(DATASET).x_train[:2].flatten(1).double()
+    stream = torch.Generator().manual_seed(0)
+    lines = []
+    for width in widths:
+        values = [inner_product(x, width, stream) for _ in range(draws)]
+        lines.append(f"{width} hidden units: {np.mean(values):.2f}, from {min(values):.2f} to {max(values):.2f}")
+    exact = float(tangent_kernel(x[:1], x[1:], 1))
+    return worked(*lines, f"infinitely many: {exact:.2f} (two digits, {draws} random networks of each width)")
+
+
+def inner_product(x: torch.Tensor, width: int, stream: torch.Generator) -> float:
+    """<gradient at `x[0]`, gradient at `x[1]`> with respect to all weights and biases of one random network."""
+    sizes = (width, x.shape[1]), (width, 1), (1, width), (1, 1)
+    first, bias, last, end = leaves = [torch.randn(*s, generator=stream).double().requires_grad_() for s in sizes]
+    hidden = (math.sqrt(WEIGHTS / x.shape[1]) * first @ x.T + math.sqrt(BIASES) * bias).relu()
+    answers = (math.sqrt(WEIGHTS / width) * last @ hidden + math.sqrt(BIASES) * end)[0]
+    one, other = (torch.autograd.grad(answer, leaves, retain_graph=True) for answer in answers)
+    return float(sum((a * b).sum() for a, b in zip(one, other, strict=True)))
+
+
+# ------------------------------------------------------------------------------------------------ what it shows
+def own_images(client: int = 1, seed: int = 0) -> int:
+    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
+    return int(attack(runs("distilled", seeds=1, seed=seed)[0])[client].copies.sum())
+
+
+def leaks() -> Card:
+    """Of each way of choosing images, how many are own images, and how many are nearer than own images are."""
+    lines = []
+    for way, words in WAYS.items():
+        attacks = [of for outcome in way_runs(way)["kernel"] for of in attack(outcome)]
+        sent = sum(len(of.labels) for of in attacks)
+        copies, near = sum(int(of.copies.sum()) for of in attacks), sum(of.closer for of in attacks)
+        lines.append(
+            f"{words}: {share_words(copies / sent)} are the client's own, pixel by pixel; {share_words(near / sent)} "
+            "are nearer to one of its own than its own images are to each other"
+        )
+    return worked(*lines, f"(3 images per class, {SEEDS} seeds, all clients)")
+
+
+# ------------------------------------------------------------------------------------------------ centres
+@functools.cache
+def grids(spacing: float = 10.0, seed: int = 0) -> dict[str, Grid]:
+    """k-FED with two kinds of clients."""
+    return {"three clusters each": grid(True, spacing, seed=seed), "some of all": grid(False, spacing, seed=seed)}
+
+
+def grid_picture(spacing: float = 10.0) -> Picture:
+    """Both kinds of clients side by side."""
+    return two_grids(grids(spacing), spacing)
+
+
+def better_grid(spacing: float = 10.0, seeds: int = MANY) -> str:
+    """Which of WHERE k-FED is better on, on average."""
+    few, all_ = (mean(list(grids(spacing, s).values())[i].accuracy for s in range(seeds)) for i in (0, 1))
+    return WHERE[2] if abs(few - all_) < 0.01 else WHERE[0] if few > all_ else WHERE[1]
+
+
+def grid_accuracies(spacings: Sequence[float] = (10.0, 4.0), seeds: int = MANY) -> Card:
+    """Points in the right cluster, for two distances between the Gaussians, and by k-means with all points together;
+    the difference between the two kinds of clients with its band."""
+    lines = []
+    for spacing in spacings:
+        made = [grids(spacing, seed) for seed in range(seeds)]
+        accuracies = [f"{name} {share_words(mean(of[name].accuracy for of in made))}" for name in made[0]]
+        for words, start in {"one start": (1, False), "ten starts, far apart": (10, True)}.items():
+            shares = [in_one_place(next(iter(of.values())), *start, seed=seed) for seed, of in enumerate(made)]
+            accuracies.append(f"in one place with {words} {share_words(mean(shares))}")
+        few, some = ([list(of.values())[i].accuracy for of in made] for i in (0, 1))
+        gap = band([a - b for a, b in zip(few, some, strict=True)])
+        accuracies.append(f"the first − the second {points(gap)}, {significance(gap)}")
+        lines.append(f"Clusters {spacing:g} apart: {', '.join(accuracies)}")
+    return worked(
+        *lines,
+        f"(points in the right cluster; 30 clients with 90 points each, 16 clusters, means of {seeds} draws)",
+    )
+
+
+def digits(seed: int = 0, alpha: float = 0.1) -> Card:
+    """k-FED on digits, where no theorem holds, and k-means with all digits in one place."""
+    federation = runs("distilled", alpha, seeds=1, seed=seed)[0].federation()
+    x, y = federation.dataset.x_train.flatten(1).double().numpy(), federation.dataset.y_train.numpy()
+    draw = np.random.default_rng(seed)
+    sent, named, truth = [], [], []
+    for shard in federation.shards:
+        rows = shard.numpy()
+        own = kmeans(x[rows], len(np.unique(y[rows])), draw, starts=3)
+        sent.append(own)
+        named.append(square_distances(x[rows], own).argmin(1))
+        truth.append(y[rows])
+    centres = kfed(sent, 10)
+    of = [square_distances(own, centres).argmin(1)[names] for own, names in zip(sent, named, strict=True)]
+    right = agreement(np.concatenate(of), np.concatenate(truth), 10)
+    pooled = kmeans(x, 10, draw)
+    together = agreement(square_distances(x, pooled).argmin(1), y, 10)
+    return worked(
+        f"k-FED puts {share_words(right)} of the digits into the right cluster, k-means on all digits in one place "
+        f"{share_words(together)} (α = {alpha:g}, seed {seed}; each client is told how many digits it holds)."
+    )
+
+
+def principal(r: int = 5, seed: int = 0, alpha: float = 0.1) -> Card:
+    """One-shot PCA of the digits in two ways, against that of all digits in one place."""
+    federation = runs("distilled", alpha, seeds=1, seed=seed)[0].federation()
+    x = federation.dataset.x_train.flatten(1).double().numpy()
+    parts = [x[shard.numpy()] for shard in federation.shards]
+    pooled = components(np.concatenate(parts), r)
+    exact = clusters.from_scatter([clusters.scatter(p) for p in parts], r)
+    cheap = clusters.mean_of_projectors([components(p, r) for p in parts], r)
+    same, near = (clusters.spanned(basis, pooled) for basis in (exact, cheap))
+    d = x.shape[1]
+    return worked(
+        f"sums of scatter matrices, {d * (d + 1) // 2 + d + 1} numbers per client: {share_words(same)} of the pooled "
+        f"{r}-dimensional subspace",
+        f"mean of projectors, {d * r} numbers per client: {share_words(near)} (α = {alpha:g}, seed {seed})",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ reality
+def reality(per_class: Sequence[int] = (3, 10)) -> Card:
+    """Letters in place of digits, with noise and other fonts: distilled data and the same kernel or network."""
+    lines = []
+    for m in per_class:
+        made = {
+            s: runs("distilled", dataset="glyphs:16g", seeds=1, per_class=m, server=s) for s in ("network", "kernel")
+        }
+        shares = ", ".join(f"{server} {percent(outcomes, 'distilled'):.0f} %" for server, outcomes in made.items())
+        lines.append(f"{plural(m, 'image')} per class: {shares}")
+    return worked(*lines, "(glyphs of 16 × 16 pixels, α = 0.1, seed 0)")

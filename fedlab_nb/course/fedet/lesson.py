@@ -1,0 +1,213 @@
+"""Lesson 04, Fed-ET: its worked numbers, made from the reader's own panel or from runs of three seeds.
+
+The exercises (`lesson.q1` …) are in `exercises`, what is computed in `numbers` and `bound`.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...declared import declared
+from ...labs.fedet.bound import brier, label_distance, theorem_1
+from ...labs.fedet.lab_runs import traffic_lines
+from ...labs.fedet.numbers import SIZES, by_dissent, first_reached, rule_of, runs, share_right, votes, votes_on_test
+from ...labs.fedet.numbers import thirds as thirds_of
+from ...labs.fedet.plots.bound import bound as bound_picture
+from ...methods.fedet.consensus import consensus
+from ...plots import Picture
+from ...plots.words import apart, mean_percent, percent
+from ...study.lesson_runs import MANY, SEEDS, accuracies, by_seed
+from ...study.lesson_runs import percent as mean_accuracy
+from ...study.statistics import difference
+from ..kit.view import Card, worked
+from .exercises import q1, q2, q3, q4
+
+__all__ = ["SIZES", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
+
+LOUD, SAVINGS = (tuple(declared("course/fedet/words.toml")[name]) for name in ("loud", "savings"))
+
+
+def first(panel: Any) -> Any:
+    """The panel's Fed-ET outcome of the first seed in its last run."""
+    return panel.state("expert").outcome
+
+
+def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
+    """Mean test accuracy of `method` in percent."""
+    return mean_accuracy(outcomes, method)
+
+
+# ------------------------------------------------------------------------------------ sums that can be followed by hand
+def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
+    """σ² and ω of a few clients for one test sample, with the numbers filled in, at the run's temperature τ."""
+    weighting, heat = rule_of(first(panel).options)
+    vote, truth = votes_on_test(first(panel), weighting, heat)
+    p, weights = vote.outputs[:, sample].double(), vote.weights[:, sample]
+    softer = (torch.as_tensor(first(panel).report.test_logits)[:, sample].double() / heat).softmax(-1)
+    spread = softer.var(1, correction=0)
+    total, lines = float(spread.sum()), []
+    for k in clients:
+        squares = float(softer[k].square().sum())
+        lines.append(
+            f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
+            f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
+        )
+    label, agree = int(vote.labels[sample]), int((~vote.dissent[:, sample]).sum())
+    lines.append(
+        f"all {len(p)} together say “{label}” with {percent(float(vote.distribution[sample, label]))}; {agree} of them "
+        f"say so themselves, ω_div = {float(vote.mass[sample]):.2f}; the picture is a “{int(truth[sample])}”"
+    )
+    return worked(f"Test sample {sample}, seed {first(panel).settings.seed}, σ² with τ = {heat:g}:", *lines)
+
+
+def loud() -> str:
+    """Which of LOUD is true of a client that is 99 % sure: σ² knows nothing of what the client has seen."""
+    sure = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)  # one client that knows, one that does not
+    sure[0, 0, 3] = sure[1, 0, 7] = 0.99
+    knows, guesses = consensus(sure.log()).weights[:, 0].tolist()
+    return LOUD[0] if abs(knows - guesses) < 1e-12 else LOUD[1]
+
+
+def ignorance(panel: Any) -> Card:
+    """How much a client counts for a picture whose digit it has trained on, hardly, or never; the panel's seeds."""
+    rows = []
+    for outcome in panel.state("expert").outcomes.values():
+        vote, truth = votes_on_test(outcome, *rule_of(outcome.options))
+        never = torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0  # [m, B]
+        certain = (vote.outputs.max(-1).values > 0.99)[never]
+        parts = (never, certain, vote.weights[~never], vote.weights[never])
+        rows.append([float(part.double().mean()) for part in parts])
+    share, sure, knows, ignorant = np.mean(rows, 0)
+    return worked(
+        f"In {percent(share)} of all pairs of a client and a picture the client has never seen the digit. There "
+        f"its weight is {ignorant:.3f} on average. In the other pairs it is {knows:.3f}. If all clients counted the "
+        f"same, it would be {1 / len(first(panel).report.members):.3f}.",
+        f"In {percent(sure)} of the pairs where it has never seen the digit, it is over 99 % sure of another digit.",
+    )
+
+
+def target_for_one(panel: Any, sample: int = 0, strength: float | None = None) -> Card:
+    """The soft label of one public sample, with the numbers filled in; `strength`: λ_div, unless given the run's."""
+    strength = first(panel).options["diversity"] if strength is None else strength
+    vote = votes(first(panel).report.logits, *rule_of(first(panel).options))
+    dissent, y = float(vote.mass[sample]), int(vote.labels[sample])
+    scale, against = 1 + strength * dissent, vote.diversity[sample]
+    other = int(against.argmax())
+    return worked(
+        f"Public sample {sample}, λ_div = {strength:g}: y = “{y}”, ω_div = {dissent:.2f}, so "
+        f"1 + λ_div ω_div = {scale:.3f}.",
+        f"“{y}” gets (1 + {strength:g} · {float(against[y]):.3f}) / {scale:.3f} = "
+        f"{percent((1 + strength * float(against[y])) / scale)}; “{other}”, which the dissenters like best, "
+        f"{strength:g} · {float(against[other]):.3f} / {scale:.3f} = "
+        f"{percent(strength * float(against[other]) / scale)}; "
+        f"all dissenters together λ_div ω_div / (1 + λ_div ω_div) = {percent(strength * dissent / scale)}.",
+    )
+
+
+def thirds(panel: Any) -> list[float]:
+    """Right answers of the consensus in percent, in the thirds with the least, middle and most dissent; all seeds."""
+    outcomes = panel.state("dissent").outcomes.values()
+    return np.mean([100 * np.array(thirds_of(*by_dissent(outcome)[:2])) for outcome in outcomes], 0).tolist()
+
+
+# -------------------------------------------------------------------------------------------------- the panel's work
+def sources(panel: Any, vary: str = "source") -> Picture:
+    """The panel's view “Public data”: one student for each source, or for each size."""
+    panel.set("public", vary=vary)
+    return panel.work("public")
+
+
+def saving(panel: Any, goal: float = 0.5) -> str:
+    """Which of SAVINGS is true of Fed-ET against FedAvg of the large model, up to the accuracy `goal`."""
+    own, large, _ = reached(panel, goal).values()
+    if own is None or large is None:
+        return f"not every seed got to {percent(goal)}"
+    return SAVINGS[2 * (own[1] >= large[1]) + (own[0] >= large[0])]
+
+
+def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
+    """{method: (rounds, numbers sent) until `goal` is first reached, means over the seeds} in the view “Traffic”."""
+    if panel.state("traffic").worked is None:
+        panel.work("traffic")
+    return {name: first_reached(of, goal) for name, of in traffic_lines(panel.state("traffic")).items()}
+
+
+# ------------------------------------------------------------------------------------------------- theory and reality
+def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
+    """Terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses; one seed at
+    each α."""
+    terms, loss, alone = {}, {}, {}
+    for alpha in alphas:
+        outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]
+        clients, federation = outcome.model.clients, outcome.federation()
+        data, parts = federation.dataset, [train for train, _ in federation.split(outcome.plan.holdout)]
+        own = [
+            brier(clients.logits(data.x_train[rows])[k].softmax(-1), data.y_train[rows]).mean()
+            for k, rows in enumerate(parts)
+        ]
+        counts = torch.stack([torch.bincount(data.y_train[rows], minlength=data.classes) for rows in parts])
+        distance = label_distance(counts, torch.bincount(data.y_test, minlength=data.classes))
+        terms[alpha] = theorem_1(torch.stack(own), counts.sum(1), distance)
+        del terms[alpha]["joint_error"]
+        outputs = clients.logits(data.x_test).softmax(-1)
+        loss[alpha] = float(brier(outputs.mean(0), data.y_test).mean())
+        alone[alpha] = float(brier(outputs, data.y_test).mean())
+    return bound_picture(terms, loss, alone, setting=f"digits, 10 clients, seed {seed}")
+
+
+def compared(values: Mapping[int, float], others: Mapping[int, float]) -> str:
+    """'+7 ± 4 points, clear' of `values` − `others`, shares by seed."""
+    of = difference(values, others)
+    barely = abs(round(100 * of.mean)) <= round(100 * of.half_width)
+    return apart(values, others, clear="barely more than the noise" if barely else "clear")
+
+
+def beside(shares: Mapping[str, Mapping[int, float]]) -> str:
+    """The first of {name: {seed: share}} in per cent, and each of the others with its difference from the first."""
+    (name, first), *others = shares.items()
+    words = [f"{n} {mean_percent(of)} ({compared(of, first)})" for n, of in others]
+    return "; ".join([f"{name} {mean_percent(first)}", *words])
+
+
+def rules(outcomes: Mapping[int, Any]) -> str:
+    """How right the consensus of these {seed: outcome} is with the paper's weights, the run's own, and two others."""
+    heat = rule_of(next(iter(outcomes.values())).options)[1]
+    rules = {"the paper's weights (τ = 1)": ("softmax", 1.0), f"τ = {heat:g}": ("softmax", heat)}
+    rules |= {"equal weights": ("uniform", 1.0), "variance of raw logits": ("logit-variance", 1.0)}
+    return beside(
+        {name: {s: share_right(*votes_on_test(o, *rule)) for s, o in outcomes.items()} for name, rule in rules.items()}
+    )
+
+
+def feedback(panel: Any) -> Card:
+    """What overwriting the server's head, and copying it to the small models, changes; the panel's seeds."""
+    early, late, over = [], [], []
+    for outcome in panel.state("rounds").outcomes.values():
+        copied = 100 * np.subtract(outcome.report.small_after, outcome.report.small_before)
+        early.append(copied[:3].mean())
+        late.append(copied[-6:].mean())
+        before, after = (
+            [p["accuracy"] for p in outcome.history if p["phase"] == phase] for phase in ("rounds", "heads averaged")
+        )
+        over.append(mean(100 * (new - old) for old, new in zip(before, after[1:], strict=False)))
+    early, late, over = (", ".join(f"{round(v):+d}" for v in values) for values in (early, late, over))
+    return worked(
+        f"Copying the head changes the small models by {early} points in the first three rounds and by "
+        f"{late} in the last six (one number for each seed).",
+        f"Overwriting its head changes the server by {over} points, mean of all rounds.",
+    )
+
+
+def reality(panel: Any) -> Card:
+    """The rule of the weights in one shot and in the last round of `panel`, and λ_div; over the seeds."""
+    shots = {strength: runs(seeds=MANY, **{"fedet.diversity": strength}) for strength in (0.05, 0, 0.5)}
+    students = {f"λ_div = {strength:g}": accuracies(of, "fedet") for strength, of in shots.items()}
+    return worked(
+        f"the consensus is right for, in one shot: {rules(by_seed(shots[0.05], 'fedet'))}",
+        f"in the last of {first(panel).options['rounds']} rounds: {rules(panel.state('rounds').outcomes)}",
+        f"the one-shot student is right for: {beside(students)}",
+        f"(α = 0.1, differences seed by seed; one shot: seeds 0 to {MANY - 1}, rounds: seeds 0 to {SEEDS - 1})",
+    )

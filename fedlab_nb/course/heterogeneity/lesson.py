@@ -1,0 +1,140 @@
+"""Lesson 01, label skew: its worked numbers and its three exercises.
+
+Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
+ten clients, the classroom preset); nothing is written into the text by hand.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import mean
+from typing import Any
+
+from ...data import federate
+from ...plots import Picture, partition
+from ...plots.words import apart
+from ...study import Outcome, Outcomes
+from ...study.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
+from ...study.settings import Settings
+from ..kit.claims import Gap, two_kinds
+from ..kit.exercises import exercises
+from ..kit.problem import Verdict
+from ..kit.runs import over_alpha
+from ..kit.view import Card, Sheet, worked
+from .weighted_mean import FEDAVG
+
+NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
+
+
+# ------------------------------------------------------------------------------------------------------ worked numbers
+def largest_share(alpha: float, clients: int = 10) -> float:
+    """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
+    made = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts for seed in range(SEEDS)]
+    return 100 * mean(float((counts.amax(0) / counts.sum(0)).mean()) for counts in made)
+
+
+def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Sheet:
+    """Who holds what for each α, side by side; the titles give the skew as numbers."""
+    pictures = {}
+    for alpha in alphas:
+        made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
+        skew = made.skew
+        title = f"α = {alpha:g} (skew {skew.jensen_shannon:.2f}, effective classes {skew.effective_classes:.1f})"
+        of = replace(made, note="")  # the skew alone, without how it was drawn
+        pictures[title] = partition(of, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
+    return Sheet(pictures)
+
+
+def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:
+    """exp(entropy) of one client's shares, term by term."""
+    counts = federate(DATASET, alpha=alpha, clients=10, seed=seed).label_counts[client].tolist()
+    shares = [(digit, n / sum(counts)) for digit, n in enumerate(counts) if n]
+    entropy = -sum(p * math.log(p) for _, p in shares)
+    holds = ", ".join(f"{counts[digit]} × “{digit}”" for digit, _ in shares)
+    terms = " ".join(f"− {p:.2f}·ln {p:.2f}" for _, p in shares)
+    return worked(
+        f"Client {client} at α = {alpha:g} (seed {seed}) holds {holds}.",
+        f"entropy = {terms} = {entropy:.2f}; effective classes = exp({entropy:.2f}) = {math.exp(entropy):.1f}, "
+        f"although {len(shares)} of 10 classes occur.",
+    )
+
+
+def two_units() -> Card:
+    """Two clients, one hidden unit each, f(x) = v · max(0, θ·x): both averages, by hand."""
+
+    def f(x: float, theta: float, v: float) -> float:
+        return v * max(0.0, theta * x) + 0.0  # + 0.0: no minus zero
+
+    rows = []
+    for x in (3.0, -3.0):
+        a, b, averaged = f(x, 1, 1), f(x, -1, -1), f(x, 0, 0)
+        rows.append(
+            f"x = {x:g}: A says {a:g}, B says {b:g}; mean of the predictions {(a + b) / 2:g}; "
+            f"mean of the weights is θ = 0, v = 0, which says {averaged:g}"
+        )
+    return worked(*rows)
+
+
+def averages(alpha: float, **settings: Any) -> Card:
+    """Local, FedAvg and ensemble at one α, as a sentence."""
+    outcomes = runs(list(NAMES), alpha, **LOGITS, **settings)
+    start = ", every client from its own random start" if settings.get("init") == "different" else ""
+    return worked(f"α = {alpha:g}{start}: {percents(outcomes, NAMES)} (means of {SEEDS} seeds).")
+
+
+def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> Card:
+    """The gap between both averages over the first few seeds and over more of them."""
+    outcomes = runs(("ensemble", "fedavg"), alpha, seeds=max(counts), **LOGITS)
+    predictions, weights = accuracies(outcomes, "ensemble"), accuracies(outcomes, "fedavg")
+    lines = [f"{count} seeds: {apart({seed: predictions[seed] for seed in range(count)}, weights)}" for count in counts]
+    return worked(f"α = {alpha:g}, average of predictions − average of weights.", *lines)
+
+
+def sweep(alphas: Sequence[float] = (0.01, 0.032, 0.1, 0.32, 1, 10, 100)) -> Picture:
+    """Local, FedAvg and ensemble over the range of α."""
+    return over_alpha({method: NAMES[method] for method in ("ensemble", "fedavg", "local")}, alphas, **LOGITS)
+
+
+RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
+
+
+def after_restarting() -> str:
+    """Which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own (guessing: 10 %)."""
+    common, own = (percent(runs("fedavg", 100, init=init), "fedavg") for init in ("same", "different"))
+    return RESTARTS[2] if own < 15 else RESTARTS[1] if own < common - 5 else RESTARTS[0]
+
+
+def reality() -> Card:
+    """What averaging predictions still loses, under two rules. Methods of later lessons are guessed there."""
+    lines = []
+    for alpha in (0.032, 0.32):
+        means = {rule: percent(runs("ensemble", alpha, rule=rule), "ensemble") for rule in ("logits", "probabilities")}
+        rules = ", ".join(f"mean of {rule} {accuracy:.0f} %" for rule, accuracy in means.items())
+        lines.append(f"α = {alpha:g}: {rules}")
+    everything = percent(runs("centralized", 0.1), "centralized")
+    pooled = f"all data in one place, for comparison: {everything:.0f} % (means of {SEEDS} seeds)"
+    return worked(*lines, pooled)
+
+
+# ------------------------------------------------------------------------------------------------------ exercises
+def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
+    """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise."""
+    gaps = [
+        Gap(where(settings), methods["ensemble"], methods["fedavg"])
+        for (settings, _), methods in alike(outcomes).items()
+        if methods.keys() & {"fedavg", "ensemble"}
+    ]
+    return two_kinds(gaps, **words)
+
+
+def where(settings: Settings) -> str:
+    """What tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
+    return f"α = {settings.alpha:g}" + (f", {settings.clients} clients" if settings.clients != 10 else "")
+
+
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 2."""
+    return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS))
+
+
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=FEDAVG)

@@ -1,0 +1,94 @@
+"""Claims on a learner's own record: a gap over seeds and its kind, and the verdict on "here it is clear, there not".
+
+gaps = [Gap(f"α = {s.alpha:g}", v["ensemble"], v["fedavg"]) for (s, _), v in alike(outcomes).items()]
+return two_kinds(gaps, **words)     # the words stand in the lesson's TOML file, in the exercise's table `claim`
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ...plots.words import plural
+from ...study.statistics import Band, band
+from .problem import Verdict
+
+ENOUGH = 3  # seeds that both sides of a comparison need
+CLEAR, NOISE, BELOW, SHORT = "clear", "noise", "below", "short"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """a − b, accuracies `{seed: 0–1}` of the same federations, under the setting `name`.
+
+    `tested`: where a and b are validation accuracies, by which settings are chosen, the same gap on the test images.
+    """
+
+    name: str
+    a: Mapping[int, float]
+    b: Mapping[int, float]
+    tested: "Gap | None" = None
+
+    @property
+    def points(self) -> list[float]:
+        """a − b in points, for each seed that both have."""
+        return [100 * (self.a[seed] - self.b[seed]) for seed in sorted(set(self.a) & set(self.b))]
+
+    @property
+    def band(self) -> Band:
+        """Mean of the points with its 95 % band of Student's t."""
+        return band(self.points)
+
+    @property
+    def kind(self) -> str:
+        """CLEAR (above zero), NOISE, BELOW (clearly below zero) or SHORT (fewer than ENOUGH seeds)."""
+        if len(self.points) < ENOUGH:
+            return SHORT
+        of = self.band
+        return NOISE if of.is_noise else CLEAR if of.mean > 0 else BELOW
+
+    def words(self, both: str = "both methods") -> str:
+        """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
+        if self.kind == SHORT:
+            return f"{self.name} has {plural(len(self.points), 'seed')} with {both}"
+        each = ", ".join(map(signed, self.points))
+        return f"{self.name}: {each} points, mean {self.mean}"
+
+    @property
+    def mean(self) -> str:
+        """'+4 ± 1'."""
+        return f"{signed(self.band.mean)} ± {self.band.half_width:.0f}"
+
+
+def signed(points: float) -> str:
+    """3.2 -> '+3', -0.4 -> '0'."""
+    whole = round(points)
+    return f"{whole:+d}" if whole else "0"
+
+
+def still(missing: Iterable[str], seen: Iterable[str], nothing: str) -> Verdict:
+    """What is still to be found, beside what the record shows so far."""
+    record = "; ".join(seen) or nothing
+    return Verdict(
+        "wrong", f"Still to find, with {ENOUGH} seeds or more: {' and '.join(missing)}. Your record: {record}."
+    )
+
+
+def two_kinds(
+    gaps: Iterable[Gap], *, clear: str, other: str, right: str, nothing: str, both: str = "both methods",
+    others: Collection[str] = (NOISE,),
+) -> Verdict:  # fmt: skip
+    """The claim that one gap is clear and another one is not (its kind is among `others`).
+
+    clear, other: what is missing, in words;   right: the verdict, with the first `{clear}` and `{other}` gap in it
+    nothing: what to say of a record without any gap;   both: which two things a gap compares
+    """
+    gaps = list(gaps)
+    words = {CLEAR: [g.words() for g in gaps if g.kind == CLEAR]}
+    words["other"] = [g.words() for g in gaps if g.kind in others]
+    words[SHORT] = [g.words(both) for g in gaps if g.kind == SHORT]
+    if words[CLEAR] and words["other"]:
+        text = right.format(clear=words[CLEAR][0], other=words["other"][0])
+        chosen = [next(g for g in gaps if g.kind in kinds) for kinds in ((CLEAR,), others)]
+        tests = [f"{g.name} {g.tested.mean} points" for g in chosen if g.tested is not None]
+        return Verdict("right", text + (f" On the test images: {'; '.join(tests)}." if tests else ""))
+    missing = [text for kind, text in ((CLEAR, clear), ("other", other)) if not words[kind]]
+    return still(missing, [text for texts in words.values() for text in texts], nothing)

@@ -1,0 +1,111 @@
+"""The exercises of a lesson from a TOML file beside its code: teachers edit or translate them without any Python.
+
+    # course/fens/exercises.py reads the exercises.toml beside it; the Python has what judges a record and supports it
+    q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))
+
+    [q1]                                    # an exercise whose answer is a number
+    question = "…"
+    answer = 0.5
+    tolerance = 0.005
+    hints = ["…", "…"]                      # the mildest first
+    explanation = "… {answer} …"
+    slips = [[0.4, "…"]]                    # wrong answers, each with the mistake behind it
+    units = ["bytes", "B"]                  # may be absent: words behind the number; "%": it is in per cent
+
+    [q3]                                    # its answer is the learner's record of runs
+    question = "…"
+    hints = ["…"]
+    explanation = "… {verdict}"             # what the claim says of the solution's own runs
+    [q3.claim]                              # the words of `claims.two_kinds`, where it judges the record
+    clear = "…"                             # and other, both, right, nothing
+
+    [q4]                                    # its answer is a function that the learner completes: q4=Build(…)
+    question = "…"
+    hints = ["…"]
+    explanation = "…"                       # in front of the right function
+    [q4.slips]                              # a text for each of the Build's wrong functions, by its name
+    rows = "…"
+
+A line break inside a text counts as a space.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...declared import declared
+from ...errors import UsageError, choose
+from .build import Build, BuildProblem, close
+from .problem import NumberProblem, Problem, RecordProblem, Verdict
+from .view import ProblemView
+
+TEXT, TEXTS, NUMBER, TABLE = "a text", "a list of texts", "a number", "a table"
+SLIPS = "a list of pairs [number, text]"
+OF_RECORD = {"question": TEXT, "hints": TEXTS, "explanation": TEXT}
+OF_NUMBER = {**OF_RECORD, "answer": NUMBER, "tolerance": NUMBER, "slips": SLIPS}
+OF_CLAIM = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
+Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
+
+
+def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
+    """All exercises in the file of that module, in its order; UsageError, with file and place, if one is not right.
+
+    records: of each exercise that a record answers, the claim on it and the runs of its solution (see `RecordProblem`);
+    a claim whose words are in the file gets them as keywords; of each that a function answers, its `Build`
+    """
+    file = "/".join([*module.split(".")[1:-1], "exercises.toml"])
+    try:
+        tables = declared(file)
+    except ValueError as error:
+        raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
+    checked(tables, dict.fromkeys(tables, TABLE), file)
+    return tuple(ProblemView(problem(name, table, file, records.get(name))) for name, table in tables.items())
+
+
+def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Build | None) -> Problem:
+    """The exercise `name` of `file`, which says `table` of it."""
+    place, title = f"[{name}] of {file}", f"Exercise {name[1:]}"
+    if record is None:
+        fields = checked(table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place)
+        return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
+    if isinstance(record, Build):
+        fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
+        words = checked(fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}")
+        slips = tuple((wrong, words[slip]) for slip, wrong in record.slips.items())
+        judged = {"name": record.name, "inputs": record.inputs, "slips": slips, "accepts": record.accepts or close}
+        return BuildProblem(title=title, right_answer=record.right, **fields, **judged)
+    claim, runs = record
+    fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)
+    if "claim" in fields:
+        claim = partial(claim, **checked(fields.pop("claim"), OF_CLAIM, f"[{name}.claim] of {file}"))
+    return RecordProblem(title=title, right_answer=runs, claim=claim, **fields)
+
+
+def checked(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> dict[str, Any]:
+    """`table` without line breaks, lists as tuples; UsageError unless its fields are those of `kinds`."""
+    for field in {**table, **kinds}:
+        kind = kinds[choose(f"field in {place}:", field, kinds)]
+        if field not in table:
+            raise UsageError(f"{place} has no {field}: add it, {kind}.")
+        if kind_of(table[field]) != kind:
+            raise UsageError(f"{field} in {place} is {table[field]!r}: write {kind}.")
+    return {field: folded(value) for field, value in table.items()}
+
+
+def kind_of(value: Any) -> str | None:
+    """TEXT, NUMBER, TABLE, TEXTS or SLIPS, or None for what is none of them."""
+    for kind, types in ((TEXT, str), (NUMBER, int | float), (TABLE, dict)):
+        if isinstance(value, types) and not isinstance(value, bool):
+            return kind
+    items = value if isinstance(value, list) and value else [None]
+    if all(isinstance(item, str) for item in items):
+        return TEXTS
+    pairs = all(isinstance(item, list) and [*map(kind_of, item)] == [NUMBER, TEXT] for item in items)
+    return SLIPS if pairs else None
+
+
+def folded(value: Any) -> Any:
+    """Texts in one line, lists as tuples."""
+    if isinstance(value, str):
+        return value.replace("\n", " ")
+    return tuple(map(folded, value)) if isinstance(value, list) else value

@@ -1,0 +1,196 @@
+"""How a lesson looks in a notebook: a card with a word and a colour, a form with buttons, a sheet of pictures."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ipywidgets as widgets
+from IPython import get_ipython
+from IPython.display import display
+from PIL import Image
+
+from fedlab_nb.plots.accuracy import mark_guess
+from fedlab_nb.plots.style import Picture, png
+
+from ...declared import declared
+from .build import BuildProblem
+from .problem import NumberProblem, Problem
+
+STYLES = declared("course/kit/styles.toml")
+TRIED: dict[str, bool] = {}  # {question of an exercise that was shown or answered: whether it is right}
+
+
+class Card:
+    """A short message in a notebook; its plain text is what a saved notebook and a test compare."""
+
+    def __init__(self, style: str, text: str, label: str = "") -> None:
+        self.style, self.text, self.label = style, text, label or STYLES[style][0]
+
+    def __repr__(self) -> str:
+        return f"{self.label}: {self.text}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}, {}
+
+    def _repr_html_(self) -> str:
+        label, (_, colour) = html.escape(self.label), STYLES[self.style]
+        body = html.escape(self.text).replace("\n", "<br>")
+        return (
+            f'<div class="fl-card fl-card-{self.style}" role="status" style="border-left:4px solid {colour};'
+            f'padding:.4em .8em;margin:.3em 0;line-height:1.5"><b>{label}.</b> {body}</div>'
+        )
+
+
+def worked(*lines: str) -> Card:
+    """A card of worked numbers, line by line."""
+    return Card("worked", "\n".join(lines))
+
+
+class ProblemView:
+    """A problem in a notebook: `check(answer)`, `hint(n)`, `solution()` return cards, `form()` has buttons for them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __repr__(self) -> str:
+        return f"{self.problem.title}: {self.problem.question}"
+
+    def check(self, answer: Any = None) -> Card:
+        """Judge `answer`; without one, a reminder of the question."""
+        verdict = self.problem.check(answer)
+        TRIED[self.problem.question] = verdict.state == "right" or TRIED.get(self.problem.question, False)
+        reminder = f" {self.problem.question}" if verdict.state == "unattempted" else ""
+        return Card(verdict.state, verdict.message + reminder)
+
+    def hint(self, number: int = 1) -> Card:
+        """Hint `number` (1 is the mildest)."""
+        return Card("hint", self.problem.hint(number).removeprefix("Hint "))
+
+    def solution(self) -> Card:
+        """The answer and why it is the answer."""
+        return Card("solution", self.problem.solution())
+
+    def form(self, record: Any = None) -> Form:
+        """The question, an answer box and buttons; with `record` (a panel) its runs are the answer, without a box.
+
+        Of a build exercise the answer is the notebook's function of that name, as it is when Check is pressed.
+        """
+        box = widgets.Text(placeholder="a number", description="Answer", layout=widgets.Layout(width="16em"))
+        check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
+        message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
+        hints = map(self.hint, itertools.count(1))
+        TRIED.setdefault(self.problem.question, False)
+
+        def show(card: Card) -> None:
+            message.value = card._repr_html_()
+
+        def answered() -> Any:
+            if isinstance(self.problem, BuildProblem):
+                return record if record is not None else in_notebook(self.problem.name)
+            return box.value if record is None else record
+
+        check.on_click(lambda _: show(self.check(answered())))
+        hint.on_click(lambda _: show(next(hints)))
+        solution.on_click(lambda _: show(self.solution()))
+        answer = [box] if isinstance(self.problem, NumberProblem) else []
+        card = Card("exercise", self.problem.question, self.problem.title)
+        return Form(card, [widgets.HBox([*answer, check, hint, solution]), message])
+
+
+def in_notebook(name: str) -> Any:
+    """What has that name in the running notebook; None where there is none."""
+    shell = get_ipython()
+    return None if shell is None else shell.user_ns.get(name)
+
+
+class Form(widgets.VBox):
+    """Widgets under a question. The question is an output of its own, so that it can be read where no kernel runs."""
+
+    def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
+        super().__init__(children)
+        self.card = card
+
+    def __repr__(self) -> str:
+        return repr(self.card)
+
+    def _ipython_display_(self) -> None:
+        data = super()._repr_mimebundle_() or {}
+        display(self.card)
+        display({**data, "text/plain": "(run this cell to answer)"}, raw=True)
+
+
+class Snapshot:
+    """A panel, a picture or a card as it is now, without controls. Behind `after` it is folded.
+
+    after: a prediction, or several: until each is made or skipped the reader has to unfold what is shown, and the panel
+    itself covers its results, unless the reader presses Run. What is on the page already opens by itself then. In bars
+    of accuracy a dashed line marks a guess in per cent. Under a picture stands its sentence.
+    """
+
+    def __init__(self, shown: Any, after: Any = ()) -> None:
+        self.shown = shown.still() if hasattr(shown, "still") else shown
+        self.after = after if isinstance(after, Sequence) else [after]
+        if hasattr(shown, "controls") and not self.settled:
+            shown.add_class("fl-covered").controls.run.on_click(lambda _: shown.remove_class("fl-covered"))
+            for guess in self.after:
+                guess.waiting.append(lambda: self.settled and shown.remove_class("fl-covered"))
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is folded any more."""
+        return all(guess.settled for guess in self.after)
+
+    def __repr__(self) -> str:
+        return repr(self.shown)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        for guess in self.after:
+            if guess.unit == "%" and guess.guess is not None:
+                mark_guess(getattr(self.shown, "figure", None), guess.guess / 100)
+        data, metadata = self.shown._repr_mimebundle_()
+        inside, words = data.get("text/html", html.escape(repr(self))), repr(self)
+        if "image/png" in data:
+            image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
+            inside = f'<img alt="{alt}" style="max-width:100%" src="data:image/png;base64,{image}">'
+            inside += f'<p style="white-space:pre-line">{html.escape(words)}</p>'
+        if not self.settled:
+            inside = f"<details><summary>Guess first, then open this.</summary>{inside}</details>"
+            words = f"Guess first, then read: {words}"
+        return {"text/html": inside, "text/plain": words}, {}
+
+    def _ipython_display_(self, **place: Any) -> None:
+        data, metadata = self._repr_mimebundle_()
+        output = display(data, metadata=metadata, raw=True, **(place or {"display_id": True}))
+        for guess in self.after if output and not place else ():
+            guess.waiting.append(lambda: self._ipython_display_(display_id=output.display_id, update=True))
+
+
+class Sheet:
+    """Pictures of `fedlab_nb.plots` in one image, `columns` to a row, each under its title. Text: their sentences."""
+
+    def __init__(self, pictures: Mapping[str, Picture], columns: int = 2) -> None:
+        self.pictures, self.columns = dict(pictures), columns
+        for title, picture in self.pictures.items():
+            picture.figure.suptitle(title, x=0.02, ha="left", fontsize=14, fontweight="bold")
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{title}: {picture.sentence}" for title, picture in self.pictures.items())
+
+    def png(self) -> bytes:
+        images = [Image.open(io.BytesIO(png(picture))) for picture in self.pictures.values()]
+        width, height = images[0].size
+        sheet = Image.new("RGB", (width * self.columns, height * -(-len(images) // self.columns)), "white")
+        for i, image in enumerate(images):
+            sheet.paste(image, (i % self.columns * width, i // self.columns * height))
+        out = io.BytesIO()
+        sheet.quantize(64).save(out, "png", optimize=True)
+        return out.getvalue()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        alt = " ".join(picture.alt for picture in self.pictures.values())
+        return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"alt": alt}}

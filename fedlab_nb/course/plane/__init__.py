@@ -1,0 +1,19 @@
+"""A toy in two dimensions, for lessons 01 to 03: points in the plane, three clients, and where each predictor draws its
+borders.
+
+    from fedlab_nb.course import plane
+    plane.show(["clients", "weights", "predictions"])     # a panel: drag α and watch
+
+    plane.still(alpha=0.01)                               # its picture alone
+    plane.over_seeds("fens", "predictions")               # two predictors on ten seeds
+
+`toy` trains and combines, `squares` says what is shown, `panel` has the controls, `numbers` what lessons quote; the
+picture is `plots.plane`.
+"""
+
+from .numbers import over_seeds, right
+from .panel import show
+from .squares import VIEWS, picture, still
+from .toy import Toy, toy_at
+
+__all__ = ["VIEWS", "Toy", "over_seeds", "picture", "right", "show", "still", "toy_at"]

@@ -1,0 +1,334 @@
+"""The capstone: what a code word draws, tries without test images, the budget, submissions, the form, the exercises."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fedlab_nb.comm import Ledger
+from fedlab_nb.course import capstone
+from fedlab_nb.course.capstone import desk, hidden
+from fedlab_nb.course.capstone.form import CaseForm
+from fedlab_nb.course.capstone.knobs import explained, knobs_of
+from fedlab_nb.course.kit import view
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.plots.capstone import tried
+from fedlab_nb.plots.series import Series
+
+WHY = "It is the best one within the budget."
+COSTS = {"fedavg": 50_000, "ensemble": 60_000, "afl": 9_000, "fens": 10_000_000}  # of client 1, up and down
+VALIDATION, TEST = 0.4321, 0.9876
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(view, "TRIED", {})
+
+
+@pytest.fixture
+def runs(store, monkeypatch):
+    """Runs that cost nothing: every one is written down, and its accuracy says on which images it was judged."""
+    asked = []
+
+    def compare(methods, *, dataset, seed, seeds, **knobs):
+        (method,) = methods
+        asked.append((method, dataset, seed, seeds, knobs))
+        share = TEST if bool((dataset.x_test[:9] == hidden.drawn("OAK").final.x_test[:9]).all()) else VALIDATION
+        outcomes = []
+        for k in range(seed, seed + seeds):
+            ledger = Ledger(2)
+            ledger.add(0, "up", "models", 10), ledger.add(1, "up", "models", COSTS[method] - 7)
+            ledger.add(1, "down", "models", 7)
+            plan = SimpleNamespace(method=SimpleNamespace(leaks=f"what {method} leaks"))
+            outcomes.append(
+                SimpleNamespace(
+                    accuracy=share + (k % 3) / 1000, ledger=ledger, plan=plan, settings=SimpleNamespace(seed=k)
+                )
+            )
+        return outcomes
+
+    monkeypatch.setattr(desk, "compare", compare)
+    return asked
+
+
+@pytest.fixture
+def case(runs):
+    return capstone.case("oak", name="Ada")
+
+
+# --------------------------------------------------------------------------------------------------- the code word
+def same(a, b):
+    return all(
+        bool((getattr(a, name) == getattr(b, name)).all())
+        for name in ("x_train", "y_train", "x_test", "y_test", "client_train")
+    )
+
+
+def test_a_code_word_gives_one_federation():
+    first = hidden.drawn("OAK")
+    hidden.drawn.cache_clear()
+    again = hidden.drawn("OAK")
+    assert again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
+    assert same(again.trial, first.trial) and same(again.final, first.final)
+    assert (again.trial.digest, again.final.digest) == (first.trial.digest, first.final.digest)
+    assert hidden.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
+
+
+def test_another_word_gives_another_federation():
+    words = [f"WORD {i}" for i in range(12)]
+    drawn = [hidden.drawn(word) for word in words]
+    assert len({tuple(h.sizes) for h in drawn}) == len(words)
+    assert len({h.source for h in drawn}) == 2 and len({h.clients for h in drawn}) > 1
+    assert len({h.budget for h in drawn}) > 2
+    with pytest.raises(UsageError, match="The code word is empty"):
+        capstone.case(" ")
+
+
+@pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
+def test_no_test_image_is_in_the_data_set_of_the_tries(word):
+    h = hidden.drawn(word)
+
+    def images(*parts):
+        return {row.numpy().tobytes() for part in parts for row in part}
+
+    test, validation, trained = images(h.final.x_test), images(h.trial.x_test), images(h.trial.x_train)
+    assert len(test) > 300 and len(validation) > 200
+    assert not test & images(h.trial.x_test, h.trial.x_train, h.trial.x_public) and not validation & trained
+    assert (h.trial.client_train == h.final.client_train).all() and bool((h.trial.x_train == h.final.x_train).all())
+    assert h.trial.y_public is None and h.trial.client_train.max() + 1 == h.clients == len(h.sizes)
+    assert sum(h.sizes) == round(h.share * len(h.trial.x_train)) and h.network == 4 * h.numbers
+
+
+def test_the_server_sees_neither_the_name_nor_the_true_counts():
+    h = hidden.drawn("HARBOUR")
+    seen = " ".join(h.facts()) + h.trial.name + " ".join(h.trial.class_names) + repr(capstone.case("HARBOUR"))
+    assert "glyph" not in seen and "α" not in seen
+    true = np.zeros_like(h.noisy)
+    np.add.at(true, (h.trial.client_train.numpy(), h.trial.y_train.numpy()), 1)
+    off = np.abs(h.noisy - true)[true > 20]
+    assert off.max() > 0 and off.mean() < 3 * hidden.NOISE
+    picture = capstone.case("HARBOUR").seen()
+    assert f"has {max(h.sizes)} samples" in picture.sentence and len(picture.table) == h.clients
+    assert str(h.sizes[0]) in str(capstone.case("HARBOUR").facts())
+
+
+# --------------------------------------------------------------------------------------------------------- the tries
+def test_tries_are_judged_on_validation_images_and_listed(case, runs):
+    card = case.trial("ensemble", epochs=20, **{"ensemble.rule": "logits"})
+    assert card.text.startswith("Try 1: Ensemble (FedENS) (ensemble.rule = logits, epochs = 20).")
+    assert "Validation accuracy 43 ± 0 % (3 seeds)." in card.text and "60 kB" in card.text
+    assert "You had tried it before." in case.trial("ensemble", **{"ensemble.rule": "logits"}, epochs="20").text
+    case.trial("ensemble")
+    assert len(runs) == 2 == len(case.record.tries)
+    method, dataset, seed, seeds, knobs = runs[0]
+    assert (method, seed, seeds, knobs) == ("ensemble", 0, 3, {"ensemble.rule": "logits", "epochs": "20"})
+    assert dataset is hidden.drawn("OAK").trial
+    assert case.record.tries[0].bytes == COSTS["ensemble"]
+    assert "within the budget" not in case.tries().sentence  # it begins the sentence
+    assert "Within the budget of 315 kB" in case.tries().sentence
+
+
+def test_test_accuracy_is_nowhere_before_a_submission(case):
+    shown = [case.trial(method).text for method in COSTS]
+    form = case.form()
+    picture = case.tries()
+    shown += [picture.alt, picture.sentence, str(picture.table), repr(case), str(case.facts()), repr(case.seen())]
+    shown += [str(getattr(child, "value", "")) for child in form.children] + [str(vars(case.record))]
+    shown.append(case.record.file.read_text())
+    assert "43.2" in " ".join(shown) or "0.432" in " ".join(shown)
+    assert not any(words in " ".join(shown) for words in ("98.8", "98.9", "99 ±", "0.987", "0.988", "0.989"))
+    assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
+
+
+def test_no_label_crosses_the_line_of_the_budget():
+    """Bytes of one network and of many, at both sides of the line; sizes as they are drawn."""
+    rows = [
+        Series("Ensemble (FedENS)", detail="try 2", accuracies={0: 0.2, 1: 0.3, 2: 0.22}, up=52_560, method="ensemble"),
+        Series("FedAvg, one round", detail="try 1", accuracies={0: 0.1, 1: 0.2, 2: 0.12}, up=52_560, method="fedavg"),
+        Series("AFL", detail="try 3", accuracies={0: 0.57, 1: 0.58, 2: 0.56}, up=11_200, method="afl"),
+        Series("FedAvg, T rounds", detail="try 4", accuracies={0: 0.8, 1: 0.7, 2: 0.7}, up=190_000, method="fens"),
+    ]
+    figure = tried(rows, 184_000, code="OAK").figure
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    line = ax.transData.transform((184_000, 0))[0]
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip() != "budget"]
+    assert len(boxes) == 4 and all(box.x1 < line or box.x0 > line for box in boxes)
+
+
+def test_what_a_capstone_does_not_allow(case, runs):
+    for method, knobs, words in (
+        ("fenz", {}, "Unknown method 'fenz'"),
+        ("centralized", {}, "needs the clients' samples in one place"),
+        ("fedavg", {"alpha": 1}, "'alpha' cannot be set for fedavg"),
+        ("fedavg", {"dataset": "digits"}, "'dataset' cannot be set"),
+        ("fedavg", {"seed": 3}, "'seed' cannot be set"),
+        ("fedavg", {"fens.rounds": 3}, "'fens.rounds' cannot be set"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            case.trial(method, **knobs)
+    assert runs == [] and case.record.tries == []
+    assert {"epochs", "lr", "model"} <= {*case._checked("fedavg", {"epochs": 1, "lr": 1, "model": "mlp:8"})}
+
+
+# --------------------------------------------------------------------------------------------------- the submission
+def test_what_is_refused_opens_nothing(case, runs):
+    with pytest.raises(UsageError, match="There is no try yet"):
+        case.submit(1, WHY)
+    case.trial("fens")
+    with pytest.raises(UsageError, match=r"31\.7 times the budget of 315400 bytes.*choose a method that sends less"):
+        case.submit(1, WHY)
+    case.trial("afl")
+    with pytest.raises(UsageError) as refused:
+        case.submit(1, WHY)
+    words = "FENS costs a client 10000000 bytes, 31.7 times the budget of 315400 bytes, so it cannot be submitted; "
+    assert str(refused.value) == words + "choose try 2."
+    case.trial("ensemble")
+    with pytest.raises(UsageError, match="choose one of the tries 2 and 3"):
+        case.submit(1, WHY)
+    with pytest.raises(UsageError, match="No try is chosen yet; choose one from 1 to 3"):
+        case.submit(None, WHY)
+    for choice in (0, 4, "2"):
+        with pytest.raises(UsageError, match="There is no try"):
+            case.submit(choice, WHY)
+    with pytest.raises(UsageError, match="Your argument has 4 letters"):
+        case.submit(2, " good ")
+    assert all(dataset is hidden.drawn("OAK").trial for _, dataset, *_ in runs) and case.record.submissions == []
+
+
+def test_a_try_at_the_budget_itself_is_within_it(case, monkeypatch):
+    monkeypatch.setitem(COSTS, "afl", case.budget)
+    case.trial("afl")
+    assert case.submit(1, WHY).bytes == case.budget
+    monkeypatch.setitem(COSTS, "fedavg", case.budget + 1)
+    assert "too much, it cannot be submitted" in case.trial("fedavg").text
+    with pytest.raises(UsageError, match="1.0 times the budget"):
+        case.submit(2, WHY)
+
+
+def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
+    case.trial("fedavg"), case.trial("afl")
+    first = case.submit(2, WHY)
+    assert first.number == 1 and first.standing.startswith("First submission: the test images were opened once")
+    assert runs[-1][1] is hidden.drawn("OAK").final and runs[-1][2:4] == desk.TEST_SEEDS == (100, 10)
+    again = capstone.case(" OAK", name=" Ada ")
+    assert [t.method for t in again.record.tries] == ["fedavg", "afl"] and again.record.tries == case.record.tries
+    second = again.submit(1, WHY)
+    assert second.number == 2 and second.standing == (
+        "Second submission: the test images had been opened before, with 98.9 %. "
+        "Its test accuracy is not a fair measure."
+    )
+    assert second.standing in second.markdown() and json.loads(second.line())["submission"] == 2
+    assert capstone.case("OAK", name="Bo").record.tries == []
+    case.record.file.write_text("{half\n[]\n" + case.record.file.read_text())
+    assert len(capstone.case("OAK", name="Ada").record.tries) == 2  # damaged lines are left out
+
+
+def test_a_store_that_cannot_be_written_to_costs_nothing_else(runs, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "file"))
+    case = capstone.case("OAK")
+    case.trial("afl")
+    assert case.submit(1, WHY).number == 1 and case.submit(1, WHY).number == 2
+
+
+# ---------------------------------------------------------------------------------------------------------- the form
+def test_the_form_tries_submits_and_saves(case, tmp_path):
+    form = case.form()
+    assert isinstance(form, CaseForm) and repr(form).startswith("Capstone OAK: Try methods")
+    assert (
+        "centralized" not in [name for _, name in form.method.options] and len(form.method.options) == len(METHODS) - 1
+    )
+    press = {words: button.click for words, button in form.buttons.items()}
+    press["Submit"]()
+    assert "There is no try yet" in form.message.value
+    press["Save the report"]()
+    assert "There is no report yet" in form.message.value
+    form.knobs.value = "epochs 20"
+    press["Try"]()
+    assert "is not a setting; write NAME=VALUE" in form.message.value
+    form.method.value, form.knobs.value = "afl", "epochs=20"
+    press["Try"]()
+    assert "Try 1: AFL (epochs = 20)." in form.message.value and "AFL (epochs = 20)" in form.tries.value
+    assert form.choice.options == (("1: AFL (epochs = 20)", 1),) and not form.buttons["Try"].disabled
+    form.method.value, form.knobs.value, form.choice.value = "fens", "", 1
+    press["Try"]()
+    assert form.choice.value == 1 and "over the budget" in form.tries.value and form.page.value == ""
+    form.choice.value, form.argument.value = 2, WHY
+    press["Submit"]()
+    assert "31.7 times the budget" in form.message.value and form.report is None
+    form.choice.value, form.folder.value = 1, str(tmp_path / "out")
+    press["Submit"]()
+    assert "First submission" in form.message.value and form.page.value == form.report.body()
+    press["Save the report"]()
+    assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+
+
+def test_tries_of_the_lesson_stay_folded_in_the_form_until_an_own_one(case):
+    case.trial("fedavg")
+    form = case.form()
+    assert form.tries.value.startswith("<details><summary>Tries so far: 1</summary>")
+    form.method.value = "afl"
+    form.buttons["Try"].click()
+    assert form.tries.value.startswith("<details open><summary>Tries so far: 2</summary>")
+
+
+def test_the_form_says_what_can_be_set(case):
+    form = case.form()
+    form.method.value = "fens"
+    assert "rounds = 50: " in form.help.value and "bits = 8: " in form.help.value and "model=mlp:32" in form.help.value
+    assert all(case._checked(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
+               for line in explained(name)[:-1])  # fmt: skip
+
+
+def test_an_unexpected_error_is_a_line_in_the_form(case, monkeypatch):
+    def broken(*arguments, **settings):
+        raise ZeroDivisionError("no clients")
+
+    monkeypatch.setattr(desk, "compare", broken)
+    form = case.form()
+    form.buttons["Try"].click()
+    assert "Unexpected ZeroDivisionError: no clients" in form.message.value and not form.buttons["Try"].disabled
+
+
+def test_settings_as_they_are_typed():
+    assert knobs_of(" rounds=20; lr = 0.1 ,") == {"rounds": "20", "lr": "0.1"} and knobs_of(" ") == {}
+    for wrong in ("rounds", "=3", "rounds="):
+        with pytest.raises(UsageError, match="is not a setting"):
+            knobs_of(wrong)
+
+
+# ------------------------------------------------------------------------------------------- exercises, a real run
+@pytest.mark.parametrize(
+    ("exercise", "answer", "state"),
+    [
+        (capstone.q1, None, "unattempted"), (capstone.q1, "52 560 bytes", "right"), (capstone.q1, 26280, "wrong"),
+        (capstone.q1, "52.6 kB", "right"),
+        (capstone.q2, "2.53 percentage points", "right"), (capstone.q2, "2,5 pp", "right"),
+        (capstone.q1, 13140, "wrong"), (capstone.q2, "2.5", "right"), (capstone.q2, "2.53 points", "right"),
+        (capstone.q2, 6.32, "wrong"), (capstone.q2, "", "unattempted"),
+    ],
+)  # fmt: skip
+def test_exercises(exercise, answer, state):
+    assert exercise.problem.check(answer).state == state
+
+
+def test_the_best_of_the_lesson_s_own_tries(case, monkeypatch):
+    for method in capstone.FIRST:
+        case.trial(method)
+    case.trial("afl", epochs=3)
+    assert capstone.best(case) in capstone.TITLES
+    assert "looks 3.4 points better than it is" in capstone.luck().text
+    assert "looks 0.0 points better" in capstone.luck(tries=1).text
+
+
+def test_a_real_try_and_a_real_submission(store):
+    case = capstone.case("OAK", name="real")
+    assert "Validation accuracy" in case.trial("afl").text
+    made = case.submit(1, WHY)
+    assert sorted(made.test) == list(range(100, 110)) and made.bytes == made.tries[0].bytes < case.budget
+    assert abs(made.band.mean - made.tries[0].band.mean) < 0.1 and "second moments" in made.leaks
+    assert made.band.half_width < 0.05

@@ -1,0 +1,182 @@
+"""The toy in the plane: what each square shows, computed in another way; the claims of the lessons over ten seeds."""
+
+import time
+from statistics import median
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import softmax
+
+from fedlab_nb.course import plane
+from fedlab_nb.course.plane.squares import VIEWS, grid, on_grid
+from fedlab_nb.course.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, TRAIN, Toy, islands, points, toy_at
+from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fens.aggregators import WeightedSum
+from fedlab_nb.study.statistics import difference
+
+ISLANDS = sum(map(len, CENTRES))
+
+
+@pytest.fixture(scope="module")
+def made():
+    return Toy(0.3, seed=2)
+
+
+def by_hand(state, x):
+    """The network in double precision numpy: logits `[N, C]`."""
+    weights = [tensor.double().numpy() for tensor in state.values()]
+    hidden = np.maximum(x.double().numpy() @ weights[0].T + weights[1], 0)
+    return hidden @ weights[2].T + weights[3]
+
+
+# ------------------------------------------------------------------------------------------------------ the points
+def test_islands_have_as_many_points_each_near_their_middle():
+    data = points()
+    for x, y, count in ((data.x_train, data.y_train, TRAIN), (data.x_test, data.y_test, TEST)):
+        assert len(x) == ISLANDS * count and torch.bincount(y).tolist() == [len(p) * count for p in CENTRES]
+        assert torch.allclose(x.unflatten(0, (ISLANDS, count)).mean(1), islands(), atol=0.25)
+    assert len(data.x_public) == ISLANDS * PUBLIC
+
+
+def test_the_partition_is_the_packages_own(made):
+    ours, theirs = made.federation, federate(points(), alpha=0.3, clients=CLIENTS, seed=2)
+    assert all(torch.equal(a, b) for a, b in zip(ours.shards, theirs.shards, strict=True))
+    drawn = [len(y) + len(held) for (_, y), (_, held) in zip(made.shards, made.held_out, strict=True)]
+    assert drawn == ours.sizes.tolist() and min(len(held) for _, held in made.held_out) >= 1
+
+
+# ------------------------------------------------------------------------------------------------------ predictors
+def test_averaged_weights_are_the_mean_by_sizes(made):
+    states, shares = made.clients.states(), np.array(made.sizes) / sum(made.sizes)
+    for name, tensor in made.average.state_dict().items():
+        mean = sum(share * state[name].double() for share, state in zip(shares, states, strict=True))
+        assert torch.allclose(tensor.double(), mean, atol=1e-6)
+
+
+def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(made):
+    mean = np.mean([by_hand(state, grid()) for state in made.clients.states()], axis=0)
+    two = np.sort(mean, 1)[:, -2:]
+    clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
+    drawn = on_grid(made.predictions).reshape(-1, len(CLASSES)).argmax(1)
+    assert clear.mean() > 0.95 and (drawn == mean.argmax(1))[clear].all()
+
+
+def test_fens_with_one_over_m_is_the_ensemble(made):
+    even = Toy(0.3, seed=2)
+    even.rule = WeightedSum(torch.full((CLIENTS, len(CLASSES)), 1 / CLIENTS), len(CLASSES), trained=False)
+    assert torch.allclose(even.fens(grid()), made.predictions(grid()), atol=1e-5)
+
+
+def test_fens_trains_its_weights_on_held_out_points_alone(made):
+    lam = made.rule.weights()
+    assert lam.shape == (CLIENTS, len(CLASSES)) and not torch.allclose(lam, torch.tensor(1 / CLIENTS))
+
+    def loss(rule):
+        x, y = (torch.cat(parts) for parts in zip(*made.held_out, strict=True))
+        return torch.nn.functional.cross_entropy(rule(made.each(x)), y)
+
+    even = WeightedSum(torch.full((CLIENTS, 1), 1 / CLIENTS), len(CLASSES), trained=False)
+    assert loss(made.rule) < loss(even)
+    other = Toy(0.3, seed=2)
+    other.shards = [(x + 1, y) for x, y in other.shards]  # what the networks were trained on plays no part
+    assert torch.equal(other.rule.weights(), lam)
+
+
+def test_the_student_learns_the_teachers_answers(made):
+    x = made.federation.dataset.x_public
+    same = (made.distilled(x).argmax(1) == made.predictions(x).argmax(1)).double().mean()
+    assert same > 0.9
+    gap = softmax(made.distilled(x), 1) - softmax(made.predictions(x), 1)
+    assert gap.abs().mean() < 0.1
+
+
+def test_starts():
+    def first(start):
+        toy = Toy(100, start=start)
+        return [next(toy._network(k).parameters()) for k in range(CLIENTS)]
+
+    common, own = first("common"), first("own")
+    assert torch.equal(common[0], common[1]) and not torch.equal(own[0], own[1])
+    with pytest.raises(UsageError, match="common"):
+        Toy(1, start="none")
+
+
+# ------------------------------------------------------------------------------------------------------ the picture
+def test_the_same_seed_gives_the_same_picture():
+    def picture(seed):
+        made = plane.picture(Toy(0.1, seed=seed), tuple(VIEWS))
+        return made.sentence, made.alt, made.table
+
+    assert picture(1) == picture(1) != picture(2)
+
+
+def test_the_words_say_what_is_seen(made):
+    picture = plane.picture(made, tuple(VIEWS))
+    right = made.accuracy(made.predictions)
+    assert f"average of predictions {right:.0%}".replace("%", " %") in picture.sentence
+    assert "α = 0.3, seed 2, common start" in picture.alt and "guessing: 33 %" in picture.sentence
+    titles = [row["picture"] for row in picture.table]
+    assert titles[:3] == ["Client 0", "Client 1", "Client 2"] and titles[-1] == "λ, client 2"
+    for k, row in enumerate(picture.table[:3]):
+        assert [row[f"points {name}"] for name in CLASSES] == made.federation.label_counts[k].tolist()
+    row = plane.picture(made, ["clients"]).table[0]
+    assert sum(row[f"points {name}"] for name in CLASSES) == made.sizes[0]  # held-out points play no part there
+
+
+def test_an_unknown_view_is_refused(made):
+    with pytest.raises(UsageError, match="lambda"):
+        plane.picture(made, ["lamda"])
+
+
+def test_quick_enough_to_be_dragged():
+    """A loose budget: training three clients and their borders, of settings that were not seen before."""
+    plane.picture(Toy(3, seed=9))
+    times = []
+    for seed in range(5):
+        begin = time.perf_counter()
+        plane.picture(Toy(0.2, seed=10 + seed))
+        times.append(time.perf_counter() - begin)
+    assert median(times) < 0.5  # 0.06 s on an idle machine; a pause that another process makes is not in the middle
+
+
+# ------------------------------------------------------------------------------------------------------ over ten seeds
+def test_the_card_compares_seed_by_seed():
+    toys = [toy_at(1, seed) for seed in range(10)]
+    gaps = [toy.accuracy(toy.fens) - toy.accuracy(toy.predictions) for toy in toys]
+    half = 2.262 * np.std(gaps, ddof=1) / 10**0.5
+    card = repr(plane.over_seeds("fens", "predictions", [(1, "common")]))
+    assert f"difference {100 * np.mean(gaps):+.0f} ± {100 * half:.0f} points" in card and "α = 1, common start" in card
+    assert plane.right("fens", alpha=1, seed=3) == round(100 * toys[3].accuracy(toys[3].fens))
+    with pytest.raises(UsageError, match="weights"):
+        plane.right("client", alpha=1)
+
+
+def test_what_lesson_01_says_of_one_class_a_client():
+    toy = Toy(0.01)
+    x, y = toy.federation.dataset.x_test, toy.federation.dataset.y_test
+    logits = toy.clients.logits(x)
+    for k, counts in enumerate(toy.federation.label_counts):
+        own = int(counts.argmax())
+        assert int((counts > 0).sum()) == 1 and (logits[k].argmax(1) == own).all()
+        assert logits[k, y == own, own].mean() > logits[k, y != own, own].mean() + 0.2
+    assert (toy.client(0)(grid()).argmax(1) == int(toy.federation.label_counts[0].argmax())).all()
+    assert toy.accuracy(toy.predictions) > 0.7
+
+
+@pytest.mark.slow
+def test_what_the_lessons_say_of_ten_seeds():
+    def gap(first, second, alpha, start="common"):
+        toys = {seed: toy_at(alpha, seed, start) for seed in range(10)}
+        a, b = ({k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()} for name in (first, second))
+        return difference(a, b)
+
+    assert gap("predictions", "weights", 0.1).is_noise
+    assert gap("predictions", "weights", 100, "own").low > 0.2 and abs(gap("predictions", "weights", 100).mean) < 0.02
+    assert gap("fens", "predictions", 0.1).low > 0.1 and abs(gap("fens", "predictions", 100).mean) < 0.02
+    for alpha in (0.01, 0.1, 1, 100):
+        for seed in range(10):
+            toy = toy_at(alpha, seed)
+            x = toy.federation.dataset.x_test
+            assert (toy.distilled(x).argmax(1) == toy.predictions(x).argmax(1)).double().mean() > 0.9

@@ -1,0 +1,124 @@
+"""The toy's panel without a kernel: its controls, what it says, how it is saved; and the picture's geometry."""
+
+import re
+
+import numpy as np
+import pytest
+
+from fedlab_nb.course import Snapshot, plane, predict
+from fedlab_nb.course.plane.squares import EDGE, GRID, VIEWS, grid
+from fedlab_nb.course.plane.toy import CLASSES
+from fedlab_nb.errors import UsageError
+from fedlab_nb.plots import plane as picture
+from fedlab_nb.plots.vector import drawn
+
+
+@pytest.fixture(scope="module")
+def panel():
+    made = plane.show(["clients", "weights", "predictions"], alpha=1)
+    yield made
+    made.close()
+
+
+# ------------------------------------------------------------------------------------------------------ the controls
+def test_a_move_of_the_slider_draws_at_once(panel):
+    panel.set(alpha=1, seed=0, start="common")
+    before, words = panel._view.frame.value, panel.sentence
+    panel.alpha.value = 0.01
+    assert panel._view.frame.value != before and panel.sentence.startswith("α = 0.01: ") and words.startswith("α = 1: ")
+    assert "α = 0.01, seed 0, common start;" in panel._view.frame.alt and not panel.error
+    panel.alpha.value = 1
+    assert panel._view.frame.value == before and panel.sentence == words
+
+
+def test_each_end_of_each_control(panel):
+    for values in ({"alpha": 0.01}, {"alpha": 100}, {"seed": 1_000_000}, {"start": "own"}):
+        panel.set(**values)
+        assert not panel.error and panel._view.frame.value.startswith("<svg")
+    assert "seed 1000000, own starts" in panel.picture.alt
+    panel.set(alpha=1, seed=0, start="common")
+
+
+@pytest.mark.parametrize("values", [{"alpha": 1000}, {"seed": -1}, {"start": "mine"}, {"beta": 1}])
+def test_values_that_no_control_has(panel, values):
+    with pytest.raises(UsageError):
+        panel.set(**values)
+
+
+def test_views_are_known_by_name():
+    with pytest.raises(UsageError, match="predictions"):
+        plane.show(["prediction"])
+
+
+def test_the_table_is_that_of_the_picture(panel):
+    panel.tables.value = True
+    assert "<td>Average of weights</td>" in panel._table.value and panel._table.layout.display is None
+    panel.tables.value = False
+    assert panel._table.layout.display == "none"
+
+
+def test_an_error_is_said_in_the_panel(panel, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.course.plane.panel.picture", lambda *_: 1 / 0)
+    panel.seed.value = 77
+    assert "division by zero" in panel._failed.value and "ZeroDivisionError" in panel.error
+    monkeypatch.undo()
+    panel.seed.value = 0
+    assert not panel._failed.value and not panel.error
+
+
+def test_the_picture_fills_its_frame(panel):
+    panel._view.frame.size = [900, 270]
+    size = panel.picture.figure.get_size_inches()
+    assert size[0] == pytest.approx(900 / panel.inch)
+    asked = int(panel._view.frame.layout.height.removesuffix("px"))
+    panel._view.frame.size = [900, asked]
+    assert panel._view.frame.layout.height == f"{asked}px"  # the height does not hunt for itself
+    panel._view.frame.size = [0, 0]
+
+
+# ------------------------------------------------------------------------------------------------------ how it is kept
+def test_a_saved_panel_is_a_picture_and_a_sentence(panel):
+    data, metadata = panel._repr_mimebundle_()
+    assert set(data) >= {"image/png", "text/plain"} and data["text/plain"] == panel.sentence
+    assert "Decision regions in the plane" in metadata["image/png"]["alt"]
+    folded = Snapshot(panel, after=predict("Which?", ["a", "b"]))._repr_mimebundle_()[0]
+    assert folded["text/html"].startswith("<details>")
+
+
+def test_an_svg_is_small():
+    for alpha in (0.01, 1, 100):
+        assert len(drawn(plane.picture(plane.toy_at(alpha), tuple(VIEWS)).figure).svg) < 150_000
+
+
+# ------------------------------------------------------------------------------------------------------ the geometry
+def test_painted_regions_are_the_largest_scores():
+    toy = plane.toy_at(0.3, 1)
+    scores = toy.predictions(grid()).numpy()
+    painted = np.zeros(len(scores), int)
+    for c, path in enumerate(picture.regions(scores.reshape(GRID, GRID, -1), EDGE)):
+        inside = (
+            sum(path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4)) > 0 if len(path) > 2 else False
+        )
+        painted = np.where(inside, c, painted)
+    two = np.sort(scores, 1)[:, -2:]
+    clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(grid().numpy()) < EDGE).all(1)
+    assert clear.mean() > 0.8 and (painted == scores.argmax(1))[clear].all()
+    assert set(painted) == set(range(len(CLASSES)))
+
+
+@pytest.mark.parametrize(("count", "width"), [(5, 11.5), (6, 11.5), (6, 6), (2, 3)])
+def test_squares_lie_within_the_frame_and_beside_each_other(count, width):
+    height = picture.tallness(count, width)
+    size, corners = picture.places(count, width, height)
+    assert size > 1
+    for i, (x, y) in enumerate(corners):
+        assert 0 <= x and x + size <= width + 1e-9
+        assert picture.LEGEND <= y - picture.FOOT + 1e-9 and y + size + picture.TITLE <= height + 1e-9
+        assert all(abs(x - u) >= size or abs(y - v) >= size for u, v in corners[:i])
+
+
+def test_marks_say_what_is_under_the_pointer():
+    made = drawn(plane.picture(plane.toy_at(0.3, 1), tuple(VIEWS)).figure)
+    (mark,) = made.marks.values()
+    assert len(mark["says"]) == 8 and re.match(r"Client 0\n\d+ % right of the test points\nhas \d+ ", mark["says"][0])
+    assert mark["client"] == [0, 1, 2, None, None, None, None, None]

@@ -1,0 +1,110 @@
+"""Exercises are tested like code: unattempted, wrong in many ways, right; hints and solution agree with the check."""
+
+import math
+
+import pytest
+
+from fedlab_nb.course import NumberProblem, RecordProblem, Verdict
+from fedlab_nb.course.kit.view import STYLES, ProblemView
+
+HALF = NumberProblem(
+    title="Halves",
+    question="What is 1/2?",
+    right_answer=0.5,
+    hints=("Divide.", "One by two."),
+    explanation="1/2 = {answer}",
+    slips=((2, "upside down."),),
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "words"),
+    [
+        (None, "unattempted", "No answer yet"),
+        (..., "unattempted", "No answer yet"),
+        (0.5, "right", "0.5"),
+        (0.505, "right", "0.5"),
+        (0.4, "wrong", "too small"),
+        (7, "wrong", "too large"),
+        (2, "wrong", "upside down"),
+        ("half", "wrong", "a number"),
+        (math.nan, "wrong", "a number"),
+        (math.inf, "wrong", "a number"),
+        (True, "wrong", "a number"),
+        ([0.5], "wrong", "a number"),
+    ],
+)
+def test_number(answer, state, words):
+    verdict = HALF.check(answer)
+    assert verdict.state == state
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [("0.6", "60 is not it: twice"), ("0.77", "77 is too large"), ("0.1", "10 is too small")]
+)
+def test_a_share_of_a_percentage_gets_the_same_hint(answer, words):
+    """0.6 means 60 % here, though 0.6 is nearer to 23 than 60 is."""
+    problem = NumberProblem("t", "q", 23, ("h",), "{answer}", tolerance=0.6, slips=((60, "twice."),), units=("%",))
+    assert words in problem.check(answer).message and problem.check("0.23").state == "right"
+
+
+def test_hints_and_solution():
+    assert HALF.hint() == "Hint 1 of 2: Divide."
+    assert HALF.hint(2) == HALF.hint(9) == "Hint 2 of 2: One by two."
+    assert HALF.solution() == "1/2 = 0.5"
+    assert HALF.check(HALF.right_answer).state == "right"
+
+
+def test_record_takes_outcomes_or_what_keeps_them():
+    class Run:
+        accuracy, method = 0.5, "fens"
+
+    class Panel:
+        outcomes = [Run()]
+
+    problem = RecordProblem(
+        "t", "q", lambda: [Run()], ("h",), "{verdict}", claim=lambda o: Verdict("right", f"{len(o)} run")
+    )
+    assert problem.check([Run(), Run()]).message == "2 run"
+    assert problem.check(Panel()).message == "1 run"
+    assert problem.check([]).state == "unattempted"
+    assert problem.solution() == "1 run"
+    for wrong in (3, "runs", [1, 2]):
+        assert problem.check(wrong).state == "wrong"
+
+
+def test_view_shows_a_word_a_colour_and_escaped_text():
+    view = ProblemView(HALF)
+    card = view.check("<b>")
+    assert repr(card).startswith("Not yet: ")
+    assert "&lt;b&gt;" in card._repr_html_()
+    assert "fl-card-wrong" in card._repr_html_()
+    assert "What is 1/2?" in repr(view.check())
+    assert repr(view.hint()) == "Hint: 1 of 2: Divide."
+    assert repr(view.solution()) == "Solution: 1/2 = 0.5"
+    assert len({label for label, _ in STYLES.values()}) == len(STYLES)
+
+
+def test_form_checks_hints_and_solves_with_the_buttons():
+    form = ProblemView(HALF).form()
+    row, message = form.children
+    box, check, hint, solution = row.children
+    check.click()
+    assert "fl-card-unattempted" in message.value
+    for text, expected in (("0,5", "right"), (" 0.5 ", "right"), ("9", "wrong"), ("nine", "wrong")):
+        box.value = text
+        check.click()
+        assert f"fl-card-{expected}" in message.value
+    hint.click()
+    hint.click()
+    assert "2 of 2" in message.value
+    solution.click()
+    assert "1/2 = 0.5" in message.value
+
+
+def test_the_question_is_an_output_that_needs_no_kernel(capsys):
+    form = ProblemView(HALF).form()
+    assert repr(form) == "Halves: What is 1/2?"
+    form._ipython_display_()
+    assert "Halves: What is 1/2?" in capsys.readouterr().out

@@ -1,0 +1,79 @@
+"""Runs and claims of lessons: who is compared with whom, and the kinds of a gap, by hand."""
+
+import pytest
+from toy_outcomes import toy
+
+from fedlab_nb.course.kit import claims
+from fedlab_nb.course.kit.claims import Gap, two_kinds
+from fedlab_nb.course.kit.runs import versus
+from fedlab_nb.plots.words import apart
+from fedlab_nb.study.lesson_runs import accuracies, alike, by_seed, percent, runs, title
+
+
+def outcomes(method, *values, alpha=0.1):
+    return [toy(method, value, settings={"alpha": alpha, "seed": seed}) for seed, value in enumerate(values)]
+
+
+def test_one_method_s_seeds_are_taken_and_the_first_of_a_repeated_one():
+    record = [*outcomes("fens", 0.8, 0.6), *outcomes("fedavg", 0.3), *outcomes("fens", 0.1)]
+    assert accuracies(record, "fens") == {0: 0.8, 1: 0.6} and by_seed(record, "fens")[0] is record[0]
+    assert percent(record, "fens") == pytest.approx(50) and title("fens") == "FENS"
+
+
+def test_two_methods_are_paired_by_seed():
+    record = [*outcomes("fens", 0.8, 0.6, 0.7), *outcomes("fedavg", 0.3, 0.2, 0.2)]
+    # +50, +40, +50: mean 46.7, 4.30 (Student's t, 2 degrees of freedom) times its standard error 5.77 / √3: 14.3
+    assert versus(record, "fens", "fedavg") == "+47 ± 14 points, clear"
+    assert versus(record, "fedavg", "fens", clear="more than noise") == "-47 ± 14 points, more than noise"
+    assert apart({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2}) == "+1 ± 29 points, within the noise"
+
+
+def test_runs_are_grouped_by_all_that_was_set():
+    record = [*outcomes("fens", 0.8), *outcomes("fedavg", 0.3), *outcomes("fens", 0.9, alpha=1)]
+    groups = alike(record)
+    assert {settings.alpha: dict(methods) for (settings, _), methods in groups.items()} == {
+        0.1: {"fens": {0: 0.8}, "fedavg": {0: 0.3}},
+        1: {"fens": {0: 0.9}},
+    }
+    only = alike(record, lambda o: ("all", o.settings.alpha) if o.method == "fens" else None)
+    assert only == {"all": {0.1: {0: 0.8}, 1: {0: 0.9}}}
+
+
+def gap(*points, name="here"):
+    return Gap(name, {i: p / 100 for i, p in enumerate(points)}, dict.fromkeys(range(9), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("points", "kind"),
+    [((5, 6), claims.SHORT), ((5, 6, 7), claims.CLEAR), ((5, -6, 7), claims.NOISE), ((-5, -6, -7), claims.BELOW)],
+)
+def test_kinds_of_a_gap(points, kind):
+    assert gap(*points).kind == kind and gap(*points).points == pytest.approx(points)
+
+
+def test_words_of_a_gap():
+    assert gap(5, 6, 7).words() == "here: +5, +6, +7 points, mean +6 ± 2"
+    assert gap(5).words("both rules") == "here has 1 seed with both rules"
+
+
+def judged(*gaps, **more):
+    words = {"clear": "a clear one", "other": "a dull one", "nothing": "nothing"}
+    return two_kinds(gaps, right="{clear} | {other}", **words, **more)
+
+
+def test_the_claim_of_two_kinds_needs_both():
+    verdict = judged(gap(5, 6, 7, name="a"), gap(5, -6, 7, name="b"))
+    assert verdict.state == "right" and verdict.message.startswith("a: +5") and "| b: +5, -6" in verdict.message
+    alone = judged(gap(5, 6, 7), gap(1))
+    assert alone.state == "wrong" and "with 3 seeds or more: a dull one. Your record: here: +5" in alone.message
+    assert "has 1 seed with both methods" in alone.message and "a clear one and a dull one" in judged().message
+    assert judged().message.endswith("Your record: nothing.")
+    worse = gap(-5, -6, -7)
+    assert judged(gap(5, 6, 7), worse).state == "wrong"
+    assert judged(gap(5, 6, 7), worse, others=(claims.NOISE, claims.BELOW)).state == "right"
+
+
+def test_runs_are_on_digits_unless_said_otherwise():
+    record = runs("local", 0.5, clients=2, seeds=2, epochs=1)
+    assert [o.settings.seed for o in record] == [0, 1] and record[0].settings.dataset == "digits"
+    assert record[0].settings.clients == 2 and record[0].settings.alpha == 0.5

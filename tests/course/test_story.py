@@ -1,0 +1,92 @@
+"""The characters of the course's federation: found in it, stored for pictures, and marked wherever it is shown."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fedlab_nb.course.heterogeneity import story
+from fedlab_nb.data import federate
+from fedlab_nb.declared import ROOT
+from fedlab_nb.plots import Partition
+from fedlab_nb.plots.characters import SYMBOL, characters, client_name, setting_of_rows, short_name
+from fedlab_nb.plots.words import setting_of
+
+OURS = "digits, α = 0.1, 10 clients, seed 0"
+
+
+@pytest.fixture(scope="module")
+def cast():
+    return story.characters()
+
+
+def test_pictures_name_the_characters_that_the_federation_has(cast):
+    stored = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
+    assert {int(k): name for k, name in stored.items()} == cast.names
+    assert len(cast.names) == 3
+
+
+def test_the_keeper_and_the_tiny_one_by_hand(cast):
+    counts = np.asarray(federate("digits", alpha=0.1, clients=10, seed=0).label_counts)
+    assert cast.share == counts[cast.keeper, cast.digit] / counts[:, cast.digit].sum() > 0.5
+    assert all(counts[k, c] / counts[:, c].sum() <= cast.share for k in range(10) for c in range(10))
+    assert cast.images == counts[cast.tiny].sum() == np.delete(counts.sum(1), cast.keeper).min()
+
+
+def test_the_loud_one_gives_the_largest_logits(cast):
+    loud = story.loudness()
+    others = [k for k in range(10) if k not in (cast.keeper, cast.tiny)]
+    assert cast.loud == max(others, key=lambda k: loud[k])
+    assert cast.logit == pytest.approx(loud[cast.loud]) and cast.logit > cast.usual
+
+
+def test_the_story_in_words_has_the_numbers(cast):
+    text = repr(story.who())
+    assert f"{SYMBOL} {cast.keeper}, the keeper of the {story.PLURALS[cast.digit]}" in text
+    assert f"{cast.images} images" in text and f"{cast.logit:.1f}" in text
+
+
+@pytest.mark.parametrize(
+    "setting, ours",
+    [(OURS, True), ("digits, α = 0.1, 10 clients, seeds 0–2", True), ("digits, α = 0.1, 10 clients, seed 1", False),
+     ("digits, α = 0.1, 10 clients, seed 01", False), ("digits, α = 1, 10 clients, seed 0", False),
+     ("digits, α = 0.1, 100 clients, seed 0", False), ("glyphs, α = 0.1, 10 clients, seed 0", False),
+     ("digits, α = 0.1, 10 clients", False), ("", False)],
+)  # fmt: skip
+def test_clients_of_other_federations_have_no_names(setting, ours, cast):
+    assert (characters(setting) == cast.names) is ours
+    assert bool(characters(setting)) is ours
+    k = cast.keeper
+    assert short_name(k, setting) == (f"{k} {SYMBOL} {cast.names[k]}" if ours else str(k))
+    assert client_name(next(c for c in range(10) if c not in cast.names), setting).count(SYMBOL) == 0
+
+
+@pytest.mark.parametrize("changed", [{"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"}])
+def test_samples_that_are_dealt_otherwise_make_another_federation(changed):
+    usual = {"dataset": "digits", "alpha": 0.1, "clients": 10}
+    assert characters(f"{setting_of(usual)}, seed 0") and not characters(f"{setting_of({**usual, **changed})}, seed 0")
+
+
+def test_rows_of_results_are_one_federation_or_none():
+    row = "digits, α = 0.1, 10 clients, 40 local epochs"
+    assert setting_of_rows([row, row], [0]) == OURS
+    assert setting_of_rows([row], [0, 1]) == setting_of_rows([row, "digits, α = 1, 10 clients"], [0]) == ""
+    assert setting_of_rows([], []) == setting_of_rows(["digits, α = 0.1, 10 clients, 50 % of the samples"], [0]) == ""
+
+
+def ticks(picture):
+    lower = next(ax for ax in picture.figure.axes if ax.get_ylabel() == "class")
+    picture.figure.canvas.draw()
+    return [label.get_text() for label in lower.get_xticklabels()], lower.get_xlabel()
+
+
+def test_a_picture_marks_them_and_forgets_them_with_another_federation(cast):
+    ours, other = (federate("digits", alpha=alpha, clients=10, seed=0) for alpha in (0.1, 1))
+    picture = Partition()
+    marked = {f"{k}{SYMBOL}" for k in cast.names}
+    labels, axis = ticks(picture.show(ours, setting=OURS))
+    assert marked <= set(labels) and all(name in axis for name in cast.names.values())
+    assert f"Marked with {SYMBOL}" in picture.show(ours, setting=OURS).alt
+    labels, axis = ticks(picture.show(other, setting="digits, α = 1, 10 clients, seed 0"))
+    assert labels == [str(k) for k in range(10)] and axis == "client"
+    assert set(ticks(picture.show(ours, setting=OURS))[0]) >= marked

@@ -1,0 +1,207 @@
+"""Lesson 09: exercises in three states; a method and a network of one's own, through store, panels and errors."""
+
+import linecache
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from toy_outcomes import toy
+
+import fedlab_nb as fl
+from fedlab_nb.course.your_own import lesson
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS, EnsembleModel, Method, Report, knob, register
+from fedlab_nb.models import MODELS, build
+from fedlab_nb.study.settings import Settings, plans_for
+
+QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
+
+
+@dataclass(frozen=True, eq=False)
+class Left(Report):
+    """What the learner's method leaves behind."""
+
+    constant: int | None = None
+    scale: float | None = None
+
+
+def written(power_of_ten):
+    """A method as a learner writes it; its answer depends on a constant in its code."""
+
+    @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
+    @dataclass(frozen=True)
+    class Mine(Method):
+        """One line."""
+
+        report = Left
+        scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
+
+        def run(self, ctx):
+            clients = yield from ctx.local_training()
+            states = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+            with ctx.server():
+                model = EnsembleModel(clients.with_states(states))
+                model.report = Left(constant=10**3 if power_of_ten == 3 else 10**4, scale=self.scale)
+                return model
+
+    return Mine
+
+
+def edited():
+    """The same name, other code."""
+
+    @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
+    @dataclass(frozen=True)
+    class Mine(Method):
+        """One line."""
+
+        scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
+
+        def run(self, ctx):
+            clients = yield from ctx.local_training()
+            return EnsembleModel(clients)
+
+    return Mine
+
+
+@pytest.fixture
+def mine():
+    yield written(3)
+    METHODS.pop("mine", None)
+
+
+def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
+    out = fl.run("mine", scale=2, cache=False, **QUICK)
+    assert out.report.scale == 2 == out.to_json()["extras"]["scale"] and out.bytes_up > 0
+    panel = fl.lab("mine", scale=0.5, methods=["ensemble"])
+    assert panel.controls.knobs["scale"].value == 0.5 and panel.methods == ("mine", "ensemble")
+    panel.close()
+
+
+def test_an_edited_method_is_another_one_for_the_store(mine):
+    def key():
+        return plans_for(Settings.make(), ["mine"])[0].run_key()
+
+    first = key()
+    assert first == key()
+    edited()
+    assert key() != first
+    written(3)
+    assert key() == first
+
+
+def test_names_of_the_package_are_not_taken_over():
+    with pytest.raises(UsageError, match="'fens' is taken by FENS"):
+        taken = register("fens", title="x", paper="x", rounds="x", traffic="x")
+        taken(type("Other", (Method,), {"__module__": "mine"}))
+    with pytest.raises(UsageError, match="'mlp' is taken"):
+        fl.add_model("mlp", lambda shape, width: ([nn.Flatten()], 1))
+    assert METHODS["fens"].info.title == "FENS"
+
+
+def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
+    def layout(shape, width):
+        inputs = math.prod(shape)
+        return [nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU())], width
+
+    def deeper(shape, width):
+        return [*layout(shape, width)[0], nn.Sequential(nn.Linear(width, width), nn.ReLU())], width
+
+    try:
+        fl.add_model("wide", layout, width=40)
+        assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
+        out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
+        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
+        key = plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
+        fl.add_model("wide", deeper, width=40)
+        assert plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
+    finally:
+        MODELS.pop("wide", None)
+
+
+def record(alpha, gaps, method):
+    outcomes = []
+    for seed, gap in enumerate(gaps):
+        settings = {"alpha": alpha, "seed": seed}
+        outcomes += [toy("ensemble", 0.5, settings=settings), toy(method, 0.5 + gap / 100, settings=settings)]
+    return outcomes
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (400, "right"), (40, "wrong"), (3200, "wrong")])
+def test_exercise_1(answer, state):
+    assert lesson.q1.problem.check(answer).state == state
+
+
+@pytest.mark.parametrize(("answer", "state"), [(None, "unattempted"), (0.9, "right"), (0.75, "wrong"), (0.1, "wrong")])
+def test_exercise_2(answer, state):
+    assert lesson.q2.problem.check(answer).state == state
+
+
+def test_exercise_2_by_the_lesson_s_formula():
+    raised = np.array([[30, 0], [10, 20]]) ** 2.0
+    assert lesson.q2.problem.check(float((raised / raised.sum(0))[0, 0])).state == "right"
+
+
+@pytest.mark.slow
+def test_exercise_3_solution_supports_the_claim():
+    source = (Path(__file__).parents[2] / "notebooks/source/09_your_own.md").read_text("utf-8")
+    (cell,) = (code for code in source.split("```python\n") if "class CountedModel" in code)
+    space = {"__name__": "__main__", "torch": torch}
+    code = cell.split("```")[0]
+    name = f"<{len(linecache.cache)}: Counted>"
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    try:
+        exec(compile(code, name, "exec"), space)
+        text = lesson.q3.solution().text
+        assert "Supported by your runs: rooted at α = 1: +" in text
+    finally:
+        METHODS.pop("counted", None)
+    assert "No run of a method of your own" in lesson.q3.solution().text
+
+
+@pytest.mark.parametrize(
+    ("runs", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (record(0.1, [9, 9, 9], "fens"), "wrong", "method of your own"),
+        # the lesson's own method, ticked or run without any code of the learner's
+        (record(1, [17, 12, 20], "counted"), "wrong", "under a new name ('counted' is the lesson's)"),
+        (record(1, [17, 12, 20], "counted") + record(0.1, [1, -9, 2], "mine"), "wrong", "Not clear yet: mine"),
+        (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),
+        (record(0.1, [1, -9, 2], "mine") + record(1, [7, 8, 9], "mine"), "right", "mine at α = 1: +8"),
+        (record(1, [7, 8, 9], "of another session"), "right", "of another session at α = 1: +8"),
+        (record(0.1, [17, -12, 2], "mine"), "wrong", "Not clear yet"),
+        (record(0.1, [17, 12], "mine"), "wrong", "no setting has 3 seeds"),
+    ],
+)
+def test_exercise_3(mine, runs, state, words):
+    verdict = lesson.q3.problem.check(runs)
+    assert verdict.state == state and words in verdict.message
+
+
+@pytest.mark.usefixtures("forget_names")
+def test_own_clients_are_said_with_what_they_hold():
+    y = np.array([0] * 30 + [1] * 30)
+    x = np.eye(2, dtype="float32")[y] + np.linspace(0, 0.1, 60)[:, None]
+    ids = ["north"] * 20 + ["south"] * 40
+    arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y, "client_train": ids}
+    card = str(lesson.own_clients(arrays, seeds=1))
+    assert "north: 20 samples, 100 % of them of class 0" in card and "south: 40 samples, 25 % of them" in card
+    assert "FedAvg" in card
+
+
+def test_federations_in_which_a_method_is_ahead(monkeypatch):
+    shares = {"mine": (0.5, 0.6, 0.7), "ensemble": (0.4, 0.6, 0.9)}
+    asked = {}
+
+    def made(methods, alpha, **settings):
+        asked.update(settings, alpha=alpha)
+        return [toy(m, share, settings={"seed": seed}) for m in methods for seed, share in enumerate(shares[m])]
+
+    monkeypatch.setattr(lesson, "runs", made)
+    assert lesson.wins("mine", "ensemble") == 1
+    assert asked == {"alpha": 0.1, "seeds": 10, "ensemble.rule": "logits"}
