@@ -33,7 +33,8 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 def spec_of(method: str) -> LabSpec:
     """What the lab of `method` (a registered one) consists of."""
     if method in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
-        return importlib.import_module(f"{__name__}.{method}.lab").LAB
+        room = importlib.import_module(f"{__name__}.{method}")
+        return getattr(room, "LAB", None) or importlib.import_module(f"{__name__}.{method}.lab").LAB
     if method in data_free.KNOBS:
         return data_free.spec_of(method)
     return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

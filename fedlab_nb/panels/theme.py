@@ -70,11 +70,39 @@ def named(name: str, **traits: Any) -> Any:
     return made(getattr(widgets, about.pop("kind")), *filter(None, [about.pop("class", "")]), **about)
 
 
-def made(kind: type[widgets.Widget], *classes: str, label_width: int = 0, **traits: Any) -> Any:
-    """A widget with its CSS classes; `label_width` in pixels."""
+def made(
+    kind: type[widgets.Widget],
+    *classes: str,
+    label: str = "",
+    help: str = "",
+    width: int | str | None = None,
+    label_width: int | str = 0,
+    **traits: Any,
+) -> Any:
+    """A widget, made where it is used: the one way of the package.
+
+    classes: of CSS;   label: in front of it;   help: its tooltip;   width: of all of it, label_width: of the label
+    alone, in pixels or as CSS says it ("auto", "initial");   traits: what `kind` itself takes
+    """
+    if label:
+        traits["description"] = label
+    if help:
+        traits["tooltip"] = explained(help, label)
+    if width:
+        traits["layout"] = {"width": f"{width}px" if isinstance(width, int) else width, **traits.get("layout", {})}
     if label_width:
-        traits["style"] = {"description_width": f"{label_width}px"}
+        wide = f"{label_width}px" if isinstance(label_width, int) else label_width
+        traits["style"] = {"description_width": wide, **traits.get("style", {})}
     widget = kind(**traits)
     for name in classes:
         widget.add_class(name)
     return widget
+
+
+def player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
+    """A `Play` that replays a slider, from where it starts; `traits` such as interval, tooltip."""
+    trait = "index" if hasattr(slider, "index") else "value"
+    ends = {"min": getattr(slider, "min", 0), "max": getattr(slider, "max", 0)}
+    play = widgets.Play(value=getattr(slider, trait), **ends, **traits)
+    widgets.jslink((play, "value"), (slider, trait))
+    return play
