@@ -1,0 +1,59 @@
+"""Here every picture has few pixels, and a panel that a test has opened is closed after it.
+
+`make` and `ran` open the lab of a file's `SYSTEM`, with `SHORT` in place of what takes long.
+"""
+
+import itertools
+
+import pytest
+
+from fedlab_nb.course.kit.build import alike, tried
+from fedlab_nb.labs import lab
+
+
+@pytest.fixture(autouse=True)
+def few_pixels(coarse):
+    """See `coarse`."""
+
+
+@pytest.fixture
+def closing():
+    """A panel that is handed through it is closed after the test."""
+    panels = []
+
+    def through(panel):
+        panels.append(panel)
+        return panel
+
+    yield through
+    for panel in panels:
+        panel.close()
+
+
+@pytest.fixture
+def make(request, closing):
+    """Opens the lab, with other settings where they are given."""
+    return lambda **options: closing(lab(request.module.SYSTEM, **{**request.module.SHORT, **options}))
+
+
+@pytest.fixture(scope="module")
+def ran(request):
+    """The lab after one run, for the tests that only look at it."""
+    panel = lab(request.module.SYSTEM, **request.module.SHORT)
+    panel.run(wait=True)
+    yield panel
+    panel.close()
+
+
+@pytest.fixture
+def told_apart():
+    """Each wrong function of a build exercise goes wrong somewhere, and no two always return the same."""
+
+    def judge(build):
+        inputs = build.inputs()
+        given = {name: [tried(wrong, each) for each in inputs] for name, wrong in build.slips.items()}
+        given["right"] = [build.right(*each) for each in inputs]
+        for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
+            assert not all(map(alike, ours, theirs)), (one, other)
+
+    return judge
