@@ -1,7 +1,7 @@
 """The theme: one style sheet for all panels (`theme.css`), a few pieces of HTML, and how a widget is made."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,15 @@ def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
         part.layout.display = None if each == name else "none"
 
 
-def offer(menu: widgets.Dropdown, options: Sequence[tuple[str, Any]]) -> None:
-    """Give a menu its options; what was chosen stays chosen where it can, else the first one is."""
-    if menu.options != tuple(options):
-        before = menu.value
+def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None) -> None:
+    """Give a menu its options, values or (words, value) pairs; what was chosen stays chosen where it can, else
+    `otherwise` is, or the first one.
+    """
+    options = tuple(options)
+    if menu.options != options:
+        before, values = menu.value, [option[1] if isinstance(option, tuple) else option for option in options]
         menu.options = options
-        menu.value = before if any(before == value for _, value in options) else options[0][1]
+        menu.value = before if before in values else values[0] if otherwise is None else otherwise
 
 
 def named(name: str, **traits: Any) -> Any:
