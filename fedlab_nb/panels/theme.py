@@ -79,13 +79,13 @@ def made(
     label: str = "",
     help: str = "",
     width: int | str | None = None,
-    label_width: int | str = 0,
+    label_width: int | str = "",
     **traits: Any,
 ) -> Any:
     """A widget, made where it is used: the one way of the package.
 
     classes: of CSS;   label: in front of it;   help: its tooltip;   width: of all of it, label_width: of the label
-    alone, in pixels or as CSS says it ("auto", "initial");   traits: what `kind` itself takes
+    alone (without one, as wide as its words), in pixels or as CSS says it ("auto");   traits: what `kind` itself takes
     """
     if label:
         traits["description"] = label
@@ -93,7 +93,8 @@ def made(
         traits["tooltip"] = explained(help, label)
     if width:
         traits["layout"] = {"width": f"{width}px" if isinstance(width, int) else width, **traits.get("layout", {})}
-    if label_width:
+    if label or label_width:
+        label_width = label_width or "initial"
         wide = f"{label_width}px" if isinstance(label_width, int) else label_width
         traits["style"] = {"description_width": wide, **traits.get("style", {})}
     widget = kind(**traits)
