@@ -12,7 +12,7 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 BADGE = "[![Binder](https://mybinder.org/badge_logo.svg)]({address})"
 ADDRESS = "https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/notebooks/{name}.ipynb"
 HEAD = "| notebook | minutes | what it is about |"
-ROW = re.compile(r"^\| `(\w+)` \| \d+ \| [^|]+ \|")
+ROW = re.compile(r"^\| \[(\w+)\]\([^)]+\) \| \d+ \| [^|]+ \|")
 
 
 def with_badges(text: str, repository: str) -> str:

@@ -31,7 +31,7 @@ def test_every_lesson_has_a_row_with_its_own_page():
 def test_minutes_are_those_of_the_lesson_and_of_the_readme(source):
     stated = int(re.search(r"\*\*Minutes:\*\* (\d+)", source.read_text(encoding="utf-8"))[1])
     readme = re.search(
-        rf"^\| `{source.stem}` \| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+        rf"^\| \[{source.stem}\]\([^)]+\) \| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert minutes()[source.stem] == stated == int(readme[1])
 

@@ -1,7 +1,4 @@
-"""FIDELITY.md: every method has its entry, and its tables of the set-ups are the declared ones.
-
-`python tests/test_fidelity.py` writes the tables anew.
-"""
+"""FIDELITY.md: every method has its entry, and what it names exists."""
 
 import re
 from pathlib import Path
@@ -10,35 +7,10 @@ import pytest
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.settings import RECIPE_FIELDS, setting_names
-from fedlab_nb.study.setups import CLASSROOM, SETUPS
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
-TABLE = re.compile(r"(?<=<!-- set-ups: begin -->\n).*?(?=<!-- set-ups: end -->)", re.DOTALL)
 OWN = {name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
 SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
-PAPERS = [setup for name, setup in SETUPS.items() if name != CLASSROOM]
-
-
-def cell(lines) -> str:
-    """Lines of a set-up in one cell: name, value and source of each."""
-    return "; ".join(f"`{name}` {line.value} ({line.source})" for name, line in lines.items()) or "none"
-
-
-def table(setup) -> str:
-    """A set-up: the clients'; each method's, one row a method; what some data sets change; what is not here."""
-    rows = [f"Clients: {cell(setup.block.shared)}.", "", "| method | in the paper | settings |", "|---|---|---|"]
-    rows += [f"| `{name}` | {setup.block.sources[name]} | {cell(own)} |" for name, own in setup.block.methods.items()]
-    for row in setup.rows:
-        when = " and ".join(f"{name} {', '.join(map(str, of))}" for name, of in row.when.items())
-        own = [f"`{name}`: {cell(lines)}" for name, lines in row.methods.items()]
-        rows.append(f"| *{when}* | all: {cell(row.shared)} | {'; '.join(own) or 'none'} |")
-    tail = f"Missing or different here: {'; '.join(setup.missing)}."
-    return "\n".join([f"### `{setup.name}`: {setup.title}", "", *rows, "", tail, ""])
-
-
-def setups() -> str:
-    """All papers' set-ups. A stroke in a cell is no border."""
-    return "\n".join(map(table, PAPERS)).replace("|S_t|", "\\|S_t\\|")
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -58,8 +30,8 @@ def test_a_baseline_has_its_row(name):
     assert all(cell.strip() for cell in rows[0].strip("|").split(" | "))
 
 
-def test_the_set_ups_are_the_declared_ones():
-    assert TABLE.search(PAGE.read_text()).group() == setups()
+def test_it_is_short_enough_to_be_read():
+    assert len(PAGE.read_bytes()) <= 40_000
 
 
 def test_its_links_lead_somewhere():
@@ -77,7 +49,3 @@ def test_options_that_it_names_exist():
     plain = {k.name for cls in OWN.values() for k in cls.fields()} | set(RECIPE_FIELDS) | setting_names()
     for name, value in re.findall(r"`(\w+)=([\w-]+)`", PAGE.read_text()):
         assert (name, value) in knobs or (name in plain and not any(knob == name for knob, _ in knobs)), (name, value)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(lambda _: setups(), PAGE.read_text()))

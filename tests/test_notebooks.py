@@ -55,7 +55,7 @@ def test_cells_of_a_source():
 def test_the_course_is_whole():
     """Each notebook of the README's table has a source, a notebook and a teacher's page, and there is no other."""
     readme = (FOLDER.parent / "README.md").read_text()
-    lessons = re.findall(r"^\| `(\w+)` \| \d+ \|", readme, re.MULTILINE)
+    lessons = re.findall(r"^\| \[(\w+)\]\([^)]+\) \| \d+ \|", readme, re.MULTILINE)
     assert len(lessons) >= 10
     assert [source.stem for source in SOURCES] == lessons
     assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == lessons

@@ -1,10 +1,15 @@
-"""The README's table of methods is the registry's: `python tests/test_readme.py` writes it anew."""
+"""README and guide: files that they name are there, each lesson has its row, and the guide's table of methods is the
+registry's (`python tests/test_readme.py` writes it anew)."""
 
 import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
+GUIDE = README.parent / "notebooks" / "guide"
+METHODS_PAGE = GUIDE / "methods.md"
 TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
 HEAD = (
     "| method | name | paper | rounds | bytes of one client, down + up | extra data | what leaks |\n"
@@ -23,18 +28,22 @@ def methods_table() -> str:
 
 
 def test_table_of_methods():
-    assert TABLE.search(README.read_text()).group() == methods_table()
+    assert TABLE.search(METHODS_PAGE.read_text()).group() == methods_table()
 
 
-def test_pictures_and_files_exist():
-    text = README.read_text()
-    for path in re.findall(r"\]\((?!http|#)([^)\s]+\.\w+)\)", text):
-        assert (README.parent / path).is_file(), path
+def test_readme_is_one_page():
+    assert len(README.read_text().splitlines()) <= 100
+
+
+@pytest.mark.parametrize("page", [README, *sorted(GUIDE.glob("*.md"))], ids=lambda page: page.stem)
+def test_pictures_and_files_exist(page):
+    for path in re.findall(r"\]\((?!http|#)([^)\s#]+\.\w+)(?:#[\w-]+)?\)", page.read_text()):
+        assert (page.parent / path).is_file(), path
 
 
 def test_every_lesson_has_its_row():
     names = sorted(path.stem for path in (README.parent / "notebooks").glob("*.ipynb"))
-    assert re.findall(r"^\| `(\w+)` \| \d+ \|", README.read_text(), re.MULTILINE) == names
+    assert re.findall(r"^\| \[(\w+)\]\([^)]+\) \| \d+ \|", README.read_text(), re.MULTILINE) == names
 
 
 def test_badges_for_every_lesson():
@@ -53,4 +62,4 @@ def test_badges_for_every_lesson():
 
 
 if __name__ == "__main__":
-    README.write_text(TABLE.sub(lambda _: methods_table(), README.read_text()))
+    METHODS_PAGE.write_text(TABLE.sub(lambda _: methods_table(), METHODS_PAGE.read_text()))

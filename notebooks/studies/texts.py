@@ -14,7 +14,7 @@ from .declared import Declared, Values
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 BLOCK = re.compile(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] .*", re.MULTILINE)  # Markdown takes such a line for HTML
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
-FOLDERS = ("notebooks/source", "notebooks/instructor", "notebooks", ".")
+FOLDERS = ("notebooks/source", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
 
 
 def shown(values: Values, form: str) -> str:
