@@ -13,7 +13,7 @@ clients found: of little use alone.
 
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts import server_optimizers
+from .parts import server_optimizers as averages
 from .parts.iterative import ROUNDS, Iterative
 from .parts.rounds import Rounds, State
 
@@ -27,14 +27,14 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        moments = server_optimizers.initial_state(rounds.parameters(rounds.start))
+        moments = averages.initial_state(rounds.parameters(rounds.start))
 
         def stepped(state: State, ends: list[State]) -> State:
             nonlocal moments
             now = rounds.parameters(state)
-            delta = server_optimizers.mean_change(rounds.shares, ends, now)
+            delta = averages.mean_change(rounds.shares, ends, now)
             rates = {"lr": self.eta_s, "tau": self.tau}
-            moved, moments = server_optimizers.step(self.info.name, now, delta, moments, **rates)
+            moved, moments = averages.step(self.info.name, now, delta, moments, **rates)
             return rounds.average(state, ends) | moved
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.

@@ -18,7 +18,7 @@ from ...training import ClientModels
 from ...training.evaluate import in_chunks
 from ..context import Context
 
-PHASE = "activation ranges"
+RANGES = "activation ranges"
 
 
 def quantised_layers(module: nn.Module) -> list[nn.Module]:
@@ -73,5 +73,5 @@ def measured_ranges(ctx: Context, trained: ClientModels, members: Sequence[int])
     for k in members:
         held_out, _ = ctx.private.held_out(k)
         x = held_out if len(held_out) else ctx.private.train(k)[0]
-        received.append(ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=PHASE)["ranges"])
+        received.append(ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=RANGES)["ranges"])
     return received

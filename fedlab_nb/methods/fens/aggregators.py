@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 
+PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
 # r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients.
 TRAINED = ("linear", "per_class", "nn", "moe")

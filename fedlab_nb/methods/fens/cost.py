@@ -11,7 +11,7 @@ from ...comm import formulas
 from ...models import model_state
 from ..context import Context
 from .activations import quantised_layers
-from .steps import PHASE
+from .aggregators import PHASE
 
 # CIFAR-10 in the paper: ResNet-8, and the network aggregator with k = 40 between 20 clients
 PAPER_D, PAPER = 4_932_344, {"clients": 20, "q": 8450, "rounds": 500, "bits": 8}

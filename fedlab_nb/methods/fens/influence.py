@@ -16,7 +16,7 @@ from ..base import Progress, Steps
 from .aggregators import Aggregator
 from .model import Experts, FensModel
 from .proxies import Owner, Proxy
-from .steps import PHASE
+from .aggregators import PHASE
 
 FRAMES = 20  # about so many snapshots over the rounds
 SAMPLES = 500  # at most so many are looked at

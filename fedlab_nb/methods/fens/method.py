@@ -28,16 +28,16 @@ from ...comm import Link
 from ...errors import demand
 from ..base import GlobalModel, Method, Steps, knob, register
 from ..context import Context
-from ..parts import server_optimizers
+from ..parts import server_optimizers as averages
 from .activations import measured_ranges
-from .aggregators import AGGREGATORS, TRAINED, Aggregator, trained_aggregator
+from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
 from .cost import byte_numbers
 from .fixed_rules import fixed_rule
 from .influence import watched
 from .model import FensModel, distilled, quantised_experts, send_ensemble
 from .proxies import CLIENT_WEIGHTS, PROXIES, Owner, Proxy, cached_logits, client_weights, draw_batches
 from .report import FensReport
-from .steps import PHASE, all_at_once, count_round, flat_parameters, gradient, participants
+from .steps import all_at_once, count_round, flat_parameters, gradient, participants
 
 
 @register(
@@ -59,7 +59,7 @@ class Fens(Method):
     batch: int = knob(128, "Batch", low=1, high=100_000, log=True)
     eta_l: float = knob(1.0, "Client rate", symbol="η_l", low=1e-4, high=100, log=True)
     eta_s: float = knob(0.01, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
-    server: str = knob("fedadam", "Server step", options=server_optimizers.SERVER_OPTIMIZERS)
+    server: str = knob("fedadam", "Server step", options=averages.SERVER_OPTIMIZERS)
     beta1: float = knob(0.9, "β₁", low=0, high=0.9999)
     beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
     tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
@@ -183,7 +183,7 @@ class Fens(Method):
         taking_part = participants(list(w), self.per_round, self.rounds, stream)
         partial = 0 < self.per_round < len(w)
         shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
-        state, rate = server_optimizers.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
+        state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         for t, chosen in enumerate(taking_part):
             start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
@@ -205,7 +205,7 @@ class Fens(Method):
             # Server: the mean change, and one step of its own.
             with server():
                 if returned:
-                    delta = server_optimizers.mean_change(list(share.values()), returned, start)
-                moved, state = server_optimizers.step(self.server, start, delta, state, lr=rate, **moments)
+                    delta = averages.mean_change(list(share.values()), returned, start)
+                moved, state = averages.step(self.server, start, delta, state, lr=rate, **moments)
                 lam.copy_(moved)
             yield loss

@@ -15,7 +15,7 @@ from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy
 from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
-from .activations import PHASE, with_rounded_inputs
+from .activations import RANGES, with_rounded_inputs
 from .aggregators import Aggregator
 from .report import FensReport
 
@@ -55,7 +55,7 @@ def quantised_experts(
     answering = architectures.with_states([dequantise_state(state) for state in packed])
     for module, own, state in zip(answering.modules, ranges, packed, strict=False):
         with_rounded_inputs(module, own, activation_bits)
-        state[PHASE] = own
+        state[RANGES] = own
     return packed, Experts(answering, members)
 
 

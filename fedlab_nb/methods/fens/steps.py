@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, size
-from .aggregators import Aggregator
+from .aggregators import PHASE, Aggregator
 from .proxies import Owner, Proxy
 
-PHASE = "aggregator"
 
 
 def flat_parameters(module: nn.Module) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels
-from . import pfnm
+from .pfnm import grow
 from .report import MatchingReport
 from .wiring import wiring_of
 
@@ -19,7 +19,7 @@ def grown(
     networks = [neurons_of(module) for module in uploaded.modules]
     width = networks[0][0].shape[1] - shares.shape[1]
     scale = torch.cat([torch.ones(len(shares), width), shares.cpu()], 1).double() / sigma**2
-    result = pfnm.grow([v for v, _ in networks], list(scale), spread=sigma0, mass=mass, sweeps=sweeps)
+    result = grow([v for v, _ in networks], list(scale), spread=sigma0, mass=mass, sweeps=sweeps)
     biases = torch.stack([bias for _, bias in networks]) * scale[:, width:]
     bias = biases.sum(0) / (1 / sigma0**2 + scale[:, width:].sum(0))
     module = with_neurons(uploaded.module(0), result.neurons, bias)

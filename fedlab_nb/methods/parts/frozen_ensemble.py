@@ -11,7 +11,7 @@ In short:
 
 The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
 architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
-`frozen_wide.suits` says so, or one by one. Several architectures may be mixed.
+`faster_side_by_side` says so, or one by one. Several architectures may be mixed.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.evaluate import rows_at_once
 from ..context import Context
-from . import frozen_wide
+from .frozen_wide import Wide, faster_side_by_side
 from .frozen_groups import Group, Loop, Stacked
 
 WEIGHTS = ("uniform", "samples")
@@ -89,8 +89,8 @@ class FrozenEnsemble:
             device = next(modules[0].parameters()).device.type
             way = choose_backend(backend, device, modules[0], architecture[1], len(members))
             made: type[Group] = Stacked if way == "stacked" else Loop
-            if backend == "auto" and way == "loop" and frozen_wide.suits(modules):
-                made = frozen_wide.Wide
+            if backend == "auto" and way == "loop" and faster_side_by_side(modules):
+                made = Wide
             self.groups.append((members, made(modules)))
 
     def look(self, x: Tensor, *, statistics: bool = False) -> View:

@@ -54,7 +54,7 @@ class Wide(Group):
         return max(8, PIECE // (self.width * prod(x.shape[-2:])))
 
 
-def suits(modules: Sequence[Network]) -> bool:
+def faster_side_by_side(modules: Sequence[Network]) -> bool:
     """Whether `modules`, of one architecture, can run side by side, and are faster so.
 
     They can if they are Sequentials of the layers of MAPS, from a convolution to `Flatten`, and then of ROWS; before

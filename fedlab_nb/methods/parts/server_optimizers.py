@@ -34,16 +34,16 @@ SERVER_OPTIMIZERS = ("fedadam", "fedyogi", "fedavg")
 BETA1, BETA2 = 0.9, 0.99
 
 
-class State(NamedTuple):
+class Moments(NamedTuple):
     """The moments m and v, shaped as the parameters."""
 
     m: Any
     v: Any
 
 
-def initial_state(parameters: Values) -> State:
+def initial_state(parameters: Values) -> Moments:
     """m_0 = v_0 = 0."""
-    return State(_each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters))
+    return Moments(_each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters))
 
 
 def mean_change(weights: Tensor | list[float], received: list[Values], parameters: Values) -> Values:
@@ -56,9 +56,9 @@ def mean_change(weights: Tensor | list[float], received: list[Values], parameter
 
 
 def step(
-    name: str, parameters: Values, delta: Values, state: State, *, lr: float = 1.0, tau: float = 1e-3,
+    name: str, parameters: Values, delta: Values, state: Moments, *, lr: float = 1.0, tau: float = 1e-3,
     beta1: float = BETA1, beta2: float = BETA2,
-) -> tuple[Values, State]:  # fmt: skip
+) -> tuple[Values, Moments]:  # fmt: skip
     """One server step: the new parameters and the new state. UsageError for an unknown name."""
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":
@@ -68,7 +68,7 @@ def step(
         v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, state.v, delta)
     else:
         v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), state.v, delta)
-    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), State(m, v)
+    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), Moments(m, v)
 
 
 def _each(rule: Callable[..., Tensor], first: Values, *others: Values) -> Values:

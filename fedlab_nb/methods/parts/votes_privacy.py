@@ -36,13 +36,13 @@ def simple_epsilon(per_query: float, queries: int) -> float:
 
 def moments_epsilon(per_query: float, queries: int, delta: float) -> float:
     """ε at `delta` of `queries` answers of ε_0 = `per_query` each, whatever the votes were; at most the simple one."""
-    return _least(queries * any_votes(per_query), delta, simple_epsilon(per_query, queries))
+    return _least_epsilon(queries * any_votes(per_query), delta, simple_epsilon(per_query, queries))
 
 
 def measured_epsilon(votes: Tensor, gamma: float, per_query: float, delta: float) -> float:
     """ε at `delta` of these very `votes [T, C]` (counts without noise): small where they agree. It is not private."""
     whole = these_votes(change_bound(votes, gamma), per_query).sum(0)
-    return _least(whole, delta, simple_epsilon(per_query, len(votes)))
+    return _least_epsilon(whole, delta, simple_epsilon(per_query, len(votes)))
 
 
 def any_votes(per_query: float, orders: Tensor = ORDERS) -> Tensor:
@@ -70,5 +70,5 @@ def these_votes(q: Tensor, per_query: float, orders: Tensor = ORDERS) -> Tensor:
     return torch.where(holds, torch.minimum(alpha, any_votes(per_query, orders)), any_votes(per_query, orders))
 
 
-def _least(moments: Tensor, delta: float, simple: float) -> float:
+def _least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
     return min(float(((moments + math.log(1 / delta)) / ORDERS).min()), simple)

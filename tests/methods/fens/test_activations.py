@@ -6,7 +6,7 @@ from fens_runs import M, context, run, x_test
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fens.activations import PHASE, input_ranges, quantised_layers, rounded, with_rounded_inputs
+from fedlab_nb.methods.fens.activations import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copied
 
@@ -62,7 +62,7 @@ def test_clients_measure_their_own_models_on_what_they_held_out(federation):
     fens, _ = run(ctx, rounds=3, activation_bits=8)
     other, _ = run(plain, rounds=3)
     layers = len(quantised_layers(fens.experts.clients.module(0)))
-    assert ctx.link.ledger.by_phase()[PHASE] == (M * 8 * layers, 0)
+    assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
     more = [ctx.link.ledger.by_phase()["ensemble"][1] - plain.link.ledger.by_phase()["ensemble"][1]]
     assert more == [M * M * 8 * layers]
     trained = [plain.initial_model(k) for k in range(M)]
