@@ -1,3 +1,2 @@
 """Neuron matching: OT-Fusion, Git Re-Basin, matching by activations, PFNM (`method.py`)."""
 
-from . import method

@@ -95,7 +95,7 @@ def test_layers_of_somebody_else():
 
 
 def test_everything_else_goes_one_after_the_other():
-    faster, shape = frozen_groups.faster_side_by_side, (1, 20, 20)
+    faster, shape = frozen_wide.faster_side_by_side, (1, 20, 20)
     assert faster([client(k, "cnn", shape) for k in range(2)])
     assert not faster([client(0, "cnn", shape)])
     assert not faster([client(k, "cnn", (1, 16, 16)) for k in range(2)])
