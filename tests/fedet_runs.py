@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from watched import watched
 
-from fedlab_nb.methods.fedet.method import FedET
+from fedlab_nb.methods.fedet import FedET
 
 QUICK = {"one_shot_steps": 4, "server_steps": 3, "local_steps": 2, "server_width": 8}
 

@@ -4,11 +4,10 @@ import torch
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fedadam import FedAdam
+from fedlab_nb.methods.fedadam import FedAdam, FedYogi
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.fedprox import FedProx
-from fedlab_nb.methods.fedyogi import FedYogi
 from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state

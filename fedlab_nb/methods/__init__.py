@@ -2,8 +2,7 @@
 are made from.
 
 Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
-or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `knobs`, `context`, `private`,
-`results`, `poison`) and `parts`, what several methods share.
+or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and `parts`, what several methods share.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """What a running method can reach: its clients' private data (client side only), the link, public data, random streams.
 
-`ctx.private` is the trip-wire (`private.py`): inside `with ctx.server():` any touch of a client's samples raises, so a
+`ctx.private` is the trip-wire (`PrivateData`): inside `with ctx.server():` any touch of a client's samples raises, so a
 server step that peeks cannot pass unnoticed. Test images are not here at all.
 """
 
@@ -20,8 +20,57 @@ from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
 from .poison import Poison
-from .private import PrivateData
 from .results import ClientsAlone, Progress, Steps, reported
+
+# -------------------------------------------------------------------------------------------------------------- private
+# The clients' samples, and the trip-wire: no server step can read them.
+
+
+class PrivateData:
+    """The clients' samples, on the device; client side only.
+
+    Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`,
+    `held_out(k)` and `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+    The labels of `poisoned` clients are flipped where the `poison` is one of labels.
+    """
+
+    def __init__(
+        self,
+        federation: Federation,
+        holdout: float,
+        device: torch.device,
+        dtype: torch.dtype,
+        poison: Poison = Poison(),  # noqa: B008  (frozen)
+        poisoned: Sequence[int] = (),
+    ) -> None:
+        self._x = federation.dataset.x_train.to(device, dtype)
+        labels = federation.dataset.y_train.to(device)
+        self._y = poison.flipped(labels, [federation.shards[k] for k in poisoned], federation.classes)
+        parts = federation.split(holdout)
+        self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
+        self.locked = False
+        self.held_out_used = False  # whether the method has asked for held-out samples
+
+    def _rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        if self.locked:
+            raise RuntimeError("A server step touched a client's private samples.")
+        rows = rows.to(self._y.device)
+        return self._x[rows], self._y[rows]
+
+    def train(self, k: int) -> tuple[Tensor, Tensor]:
+        return self._rows(self._train[k])
+
+    def held_out(self, k: int) -> tuple[Tensor, Tensor]:
+        self.held_out_used = True
+        return self._rows(self._held[k])
+
+    def everything(self, k: int) -> tuple[Tensor, Tensor]:
+        self.held_out_used = True
+        return self._rows(torch.cat([self._train[k], self._held[k]]).sort().values)
+
+    def sizes(self, part: str = "train") -> list[int]:
+        """Samples of each client in its `train` or `held_out` part (numbers, not samples: always allowed)."""
+        return [len(rows) for rows in (self._train if part == "train" else self._held)]
 
 
 class Context:

@@ -10,35 +10,165 @@ the default is the one that validation images chose (`study/tuning`):
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
   right when;
 - beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
-  class that the mean of the logits names (`parts/predictive.py`). β is chosen on the clients' held-out samples. The
+  class that the mean of the logits names (`ensemble.py`). β is chosen on the clients' held-out samples. The
   models must go down for that, M S_θ to each client; else the server needs labelled samples, as in the paper. The paper
   also has a whole posterior of each client; here a client has one network. β is chosen by likelihood, so no order of
   accuracies follows: on most seeds the mean of the probabilities is ahead of the product, on 102 and 104 it is not
   (digits, alpha = 0.1, M = 10).
 
 `keep` of the clients, chosen `by` a score, may upload, the others' models stay at home: ensemble selection, by Guha,
-Talwalkar, Smith (2019) and DeDES (`parts/selection.py`). Neither paper has the choice before the upload.
+Talwalkar, Smith (2019) and DeDES (`ensemble.py`). Neither paper has the choice before the upload.
 
 Whatever the rule, a run reports the accuracy of the two plain means, from the same outputs: comparisons show both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UsageError, demand
-from ..training import ClientModels
+from ..training import ClientModels, in_chunks
 from ..training.evaluate import Remembered, accuracy
 from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .context import Context
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
-from .parts.predictive import GRID, between, choose_beta
-from .parts.selection import BY, chosen_clients
 from .results import plain_mean
+
+# ----------------------------------------------------------------------------------------------------------- predictive
+# β-predictive Bayes: from a mixture of the clients' predictions (β = 0) to their product (β = 1).
+#
+# Hasan, Zhang, Guo, Chen, Poupart, *Calibrated One Round Federated Learning with Bayesian Inference in the Predictive
+# Space*, AAAI 2024 (arXiv 2312.09817):
+#
+#     p_mix = (1/M) Σ_k p_k,   p_prod ∝ Π_k p_k,   log p_β = β log p_prod + (1 - β) log p_mix - log Z.
+#
+# A product of experts is too sure of itself, a mixture is not sure enough; one number between them repairs that. At β =
+# 1 the class with the highest probability is that of the mean of the logits, for every x: Σ_k log p_kc = Σ_k f_kc - Σ_k
+# log Z_k, and the last sum does not depend on c.
+
+GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+
+
+def between(logits: Tensor, beta: float) -> Tensor:
+    """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
+    logs = logits.log_softmax(-1)
+    mixture = logs.logsumexp(0)
+    return (beta * logs.sum(0) + (1 - beta) * mixture).log_softmax(-1)
+
+
+def choose_beta(ctx: Context, uploaded: ClientModels, grid: tuple[float, ...] = GRID) -> tuple[float, list[float]]:
+    """The β of `grid` with the lowest NLL on the clients' held-out samples, and all these NLLs, nats a sample.
+
+    One round more: the uploaded models go down to every client, the NLL sums go up, 4 bytes a β. Call it outside
+    `ctx.server()`.
+    """
+    # Server, link: the models down, since the samples may not go up.
+    received = uploaded.with_states(ctx.link.broadcast(uploaded.states(), phase="ensemble"))
+    # Clients: the NLL of every β, summed over their own held-out samples.
+    sums, samples = [], 0
+    for k in range(ctx.clients_count):
+        x, y = ctx.private.held_out(k)
+        nll = x.new_zeros(len(grid))
+        if len(x):
+            logits = received.logits(x)
+            nll = torch.stack([F.nll_loss(between(logits, beta), y, reduction="sum") for beta in grid])
+        sums.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
+    with ctx.server():
+        samples = sum(one["samples"] for one in sums)
+        means = (torch.stack([one["nll"] for one in sums]).sum(0) / samples).tolist()
+        return grid[means.index(min(means))], means
+
+
+# ------------------------------------------------------------------------------------------------------------ selection
+# Whom to ask: which k of M clients upload their model for an ensemble.
+#
+# Guha, Talwalkar, Smith, *One-Shot Federated Learning*, 2019 (arXiv 1902.11175), the first paper on the subject: keep
+# those who are best on their own held-out samples ("validation", the paper's CV), those with the most samples ("size"),
+# or any ("random"). Under label skew the first rule fails: a client with one class is always right about its own
+# samples. "diversity" is DeDES (Wang et al., TMLR 2023): cluster the models by their weights, and take the best of each
+# cluster.
+#
+# Clients send their score and n_k, 8 bytes; under "diversity" their last layer too, which is what is clustered; under
+# "random" nothing. The server answers with yes or no, and only the chosen upload. In both papers the server sets the
+# thresholds, or has all models; here every model that is not chosen stays at home. A client without held-out samples
+# scores 0. Ties go to more samples, then to the lower number.
+
+BY = ("validation", "size", "random", "diversity")
+PASSES = 50  # of k-means, at most
+
+
+def chosen_clients(ctx: Context, clients: ClientModels, keep: int, by: str, stream: str) -> list[int]:
+    """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `by` one of BY.
+
+    `stream` names the random stream. Call it outside `ctx.server()`.
+    """
+    count = ctx.clients_count
+    if not 0 < keep < count:
+        return list(range(count))
+    if by == "random":
+        with ctx.server():
+            chosen = torch.randperm(count, generator=ctx.generator(stream, "selection"))[:keep].tolist()
+    else:
+        # Clients: how good and how many; the last layer, where it is looked at. Link, server: the choice.
+        received = []
+        for k in range(count):
+            own: dict[str, Any] = {"scores": score(ctx, clients, k)}
+            if by == "diversity":
+                own["last layer"] = list(clients.module(k).classifier.state_dict().values())
+            received.append(ctx.link.up(k, own, phase="scores"))
+        with ctx.server():
+            accuracy, sizes = torch.stack([one["scores"] for one in received]).double().T.tolist()
+            first = sizes if by == "size" else accuracy
+            ranked = sorted(range(count), key=lambda k: (-first[k], -sizes[k], k))
+            chosen = ranked[:keep]
+            if by == "diversity":
+                vectors = torch.stack([torch.cat([t.flatten() for t in one["last layer"]]) for one in received])
+                chosen = best_of_clusters(clusters(vectors, keep, ranked[0]), ranked, keep)
+    for k in range(count):
+        ctx.link.down(k, k in chosen, phase="scores")
+    return sorted(chosen)
+
+
+def score(ctx: Context, clients: ClientModels, k: int) -> Tensor:
+    """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
+    x, y = ctx.private.held_out(k)
+    right = (in_chunks(clients.module(k), x).argmax(1) == y).float().mean() if len(x) else x.new_zeros(())
+    return torch.stack([right.float(), right.new_tensor(ctx.sizes[k]).float()])
+
+
+def clusters(vectors: Tensor, count: int, first: int) -> Tensor:
+    """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … count - 1; some may be empty.
+
+    The start is row `first`, then each time the row that is farthest from all centres so far, so that nothing is drawn.
+    """
+    vectors = vectors.double()
+    starts = vectors[[first]]
+    while len(starts) < count:
+        farthest = torch.cdist(vectors, starts).min(1).values.argmax()
+        starts = torch.cat([starts, vectors[farthest][None]])
+    centres, member = starts, torch.cdist(vectors, starts).argmin(1)
+    for _ in range(PASSES):
+        members = torch.nn.functional.one_hot(member, count).double()  # [M, count]
+        sizes = members.sum(0)[:, None]
+        centres = torch.where(sizes > 0, members.T @ vectors / sizes.clamp_min(1), centres)
+        before, member = member, torch.cdist(vectors, centres).argmin(1)
+        if torch.equal(before, member):
+            break
+    return member
+
+
+def best_of_clusters(member: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
+    """The first of each cluster in the order `ranked`; where clusters are empty, the next ones fill up to `keep`."""
+    cluster = member.tolist()
+    best = [k for at, k in enumerate(ranked) if cluster[k] not in {cluster[j] for j in ranked[:at]}]
+    return (best + [k for k in ranked if k not in best])[:keep]
+
 
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
 CHOSEN = -1.0  # β that is chosen on held-out samples

@@ -1,7 +1,7 @@
 """FedAdam (Reddi et al., ICLR 2021): the clients' mean change is a gradient to the server, which steps by Adam.
 
 For t = 1…T: θ_t down, E local epochs, θ_k up; Δ_t = Σ_k (n_k/N) (θ_k - θ_t); then m, v and θ_{t+1} = θ_t + η_s m /
-(√v + κ) as `parts/server_optimizers` has them (β = 0.9, 0.99, no bias correction; FENS, which uses the same step for
+(√v + κ) as `parts/averages` has them (β = 0.9, 0.99, no bias correction; FENS, which uses the same step for
 its aggregator, has κ = 10⁻³). Momenta live at the server, so the traffic is FedAvg's, 2 S_θ T. Batch norm's
 statistics are averaged, not stepped.
 
@@ -13,9 +13,8 @@ clients found: of little use alone.
 
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts import server_optimizers as averages
-from .parts.iterative import ROUNDS, Iterative
-from .parts.rounds import Rounds, State
+from .parts import averages
+from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 
 @register("fedadam", **ROUNDS, title="FedAdam", paper="Reddi et al., ICLR 2021")
@@ -40,3 +39,16 @@ class FedAdam(Iterative):
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
         yield from rounds.averaging(rounds.start, server=stepped)
         return rounds.result
+
+
+# -------------------------------------------------------------------------------------------------------------- fedyogi
+# FedYogi (Reddi et al., ICLR 2021): FedAdam with a second moment that moves by a bounded amount.
+#
+# v_{t+1} = v_t - (1 - β₂) Δ_t² sign(v_t - Δ_t²) in place of v_{t+1} = β₂ v_t + (1 - β₂) Δ_t²: after a few large changes
+# FedAdam's step grows back fast, FedYogi's slowly. Everything else is `fedadam`,
+# v = 0 at the start included.
+
+
+@register("fedyogi", **ROUNDS, title="FedYogi", paper="Reddi et al., ICLR 2021")
+class FedYogi(FedAdam):
+    """FedAdam, but after large changes its steps grow again more slowly."""

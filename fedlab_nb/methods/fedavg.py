@@ -1,12 +1,12 @@
 """One-round FedAvg (McMahan et al., AISTATS 2017): θ̄ = Σ_k (n_k / N) θ_k, once, after full local training.
 
 Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the
-message's header. `average` takes a robust average in place of it (`parts/robust.py`), which does not know n_k.
+message's header. `average` takes a robust average in place of it (`parts/averages.py`), which does not know n_k.
 """
 
 from .base import GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register
 from .context import Context
-from .parts.robust import assumed_knob, average_knob, averaged, check_average
+from .parts.averages import assumed_knob, average_knob, averaged, check_average
 
 
 @register(

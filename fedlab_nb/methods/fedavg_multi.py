@@ -22,9 +22,8 @@ from ..comm.ternary import Sparsifier, restore
 from ..errors import demand
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.iterative import ROUNDS, Iterative
-from .parts.robust import assumed_knob, average_knob, averaged, check_average
-from .parts.rounds import PHASE, Rounds, State, difference
+from .parts.averages import assumed_knob, average_knob, averaged, check_average
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")

@@ -19,8 +19,7 @@ from ..training.distill import distil, distillation_loss
 from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob, weighted_mean
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
-from .parts.images import CLIP
-from .parts.student import new_student, snapshot, student_recipe
+from .parts.images import CLIP, new_student, snapshot, student_recipe
 from .parts.synthesis import ServerKnobs, weights_knob
 
 

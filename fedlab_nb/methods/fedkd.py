@@ -29,8 +29,8 @@ from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, 
 from .context import Context
 from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
+from .parts.images import new_student, snapshot
 from .parts.rounds import PHASE, Rounds, State
-from .parts.student import new_student, snapshot
 
 
 @register(

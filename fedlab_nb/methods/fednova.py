@@ -27,8 +27,7 @@ import torch
 
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.iterative import ROUNDS, Iterative
-from .parts.rounds import Rounds, State, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, effective_steps
 
 
 @register("fednova", **ROUNDS, title="FedNova", paper="Wang et al., NeurIPS 2020")

@@ -14,8 +14,7 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, knob, register
 from .context import Context
-from .parts.iterative import ROUNDS, Iterative
-from .parts.rounds import Rounds, State
+from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 
 @register("fedprox", **ROUNDS, title="FedProx", paper="Li et al., MLSys 2020")

@@ -9,7 +9,7 @@ labels="model", Matena & Raffel's: y ~ p(y|x, θ_k), the model's own prediction.
 over y is exact (a pass a class), with more one label a sample is drawn. labels="true": the samples' own labels, the
 "empirical" Fisher, as in FedLPA; this is the "DiagonalFisher" baseline of its paper. λ_damp, the prior, decides where
 nobody's data speak: there, and everywhere for λ_damp → ∞, it is the weighted average. Traffic of one client: 4d down,
-2·4d up. FedLPA's *factor diagonals* (`fedlpa/server_replay.py`) are another thing: those of A and B, damped.
+2·4d up. FedLPA's *factor diagonals* (`used` in `fedlpa/server.py`) are another thing: those of A and B, damped.
 
 Departures: λ_damp is added to Matena & Raffel's formula, which replaces a Fisher of 0 by a small number. w_k = n_k/N,
 as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives no λ_damp. Batch norm's
@@ -30,8 +30,7 @@ from ..models.state import copied
 from ..training.evaluate import in_chunks
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.kronecker import factor_layers, input_rows, join, output_rows, with_layers
-from .parts.layer_io import inputs_and_gradients
+from .parts.kronecker import factor_layers, input_rows, inputs_and_gradients, join, output_rows, with_layers
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LABELS = ("model", "true")

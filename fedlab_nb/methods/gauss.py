@@ -31,7 +31,6 @@ import torch
 
 from .base import GlobalModel, Progress, Report, Steps, knob, register
 from .context import Context
-from .parts.class_statistics import ClassSums, class_sums, message, received
 from .parts.frozen import (
     FrozenMethod,
     HeadModel,
@@ -40,7 +39,7 @@ from .parts.frozen import (
     frozen_features,
     size_knob,
 )
-from .parts.gaussian_heads import HEADS, scores
+from .parts.gaussian_heads import HEADS, ClassSums, class_sums, message, received, scores
 
 SHOWN = 2_000_000  # the report leaves out an array of more numbers
 

@@ -24,8 +24,7 @@ from torch import Tensor
 from ..training.loop import Loss
 from .base import GlobalModel, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.iterative import ROUNDS, Iterative
-from .parts.rounds import Rounds
+from .parts.rounds import ROUNDS, Iterative, Rounds
 
 
 @register("moon", **ROUNDS, title="MOON", paper="Li et al., CVPR 2021")

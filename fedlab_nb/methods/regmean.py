@@ -28,8 +28,7 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .context import Context
-from .parts.kronecker import input_factors, layer_matrix, with_layers
-from .parts.posterior import inverse
+from .parts.kronecker import input_factors, inverse, layer_matrix, with_layers
 
 
 @register(

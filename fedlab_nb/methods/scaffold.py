@@ -32,8 +32,7 @@ from torch import Tensor
 from ..training.loop import Adjust
 from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.iterative import ROUNDS, Iterative, epochs_knob
-from .parts.rounds import Rounds, State, difference, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 WORDS = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..methods.parts.synthesis_trace import SynthesisReport
+from ..methods.parts.synthesis import SynthesisReport
 from .axes import HALVES, colour_bar, few_ticks, legend_above, level_line, no_spines, percent_axis
 from .style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, shorten
 from .words import marked_words, percent, plural, tabled

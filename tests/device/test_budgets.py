@@ -6,9 +6,8 @@ import torch
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.fedlpa.solvers import LOOK, conjugate_gradients, gradient_descent
 from fedlab_nb.methods.fens.aggregators import TRAINED
-from fedlab_nb.methods.fens.proxies import Proxy
-from fedlab_nb.methods.parts.kronecker import Factors
-from fedlab_nb.methods.parts.posterior import Posterior
+from fedlab_nb.methods.fens.training import Proxy
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior
 from fedlab_nb.study import run
 from fedlab_nb.training import Recipe, train_clients
 from tests.device.emulated import NAME, EmulatedDevice

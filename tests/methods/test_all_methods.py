@@ -13,10 +13,9 @@ from fedlab_nb.comm import Ledger, Link, serialise, size
 from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS
+from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fens import method as fens
 from fedlab_nb.methods.results import typed
 from fedlab_nb.study import compare, run
 from fedlab_nb.study.experiment import finished

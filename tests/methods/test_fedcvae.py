@@ -10,8 +10,7 @@ from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fedcvae import FedCVAE, shares
-from fedlab_nb.methods.parts.cvae import TRUNCATED, Cvae, elbo, sample, train_cvaes
+from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, shares, train_cvaes
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64

@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT
-from fedlab_nb.methods.parts.votes_privacy import measured_epsilon, moments_epsilon
+from fedlab_nb.methods.parts.privacy import measured_epsilon, moments_epsilon
 from fedlab_nb.study import compare, run
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe

@@ -7,8 +7,7 @@ import torch
 
 from fedlab_nb import run
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedpft import FedPFT
-from fedlab_nb.methods.parts.mixtures import COVARIANCES
+from fedlab_nb.methods.fedpft import COVARIANCES, FedPFT
 from fedlab_nb.study.experiment import finished
 
 from .test_gauss import EXACT, context, digits

@@ -10,8 +10,7 @@ from fedlab_nb.comm import serialise
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.gauss import Gauss
-from fedlab_nb.methods.parts.class_statistics import class_sums
-from fedlab_nb.methods.parts.gaussian_heads import HEADS, scores
+from fedlab_nb.methods.parts.gaussian_heads import HEADS, class_sums, scores
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 

@@ -12,12 +12,11 @@ from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, 
 from fedlab_nb.comm import formulas
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fedadam import FedAdam
+from fedlab_nb.methods.fedadam import FedAdam, FedYogi
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.fedprox import FedProx
-from fedlab_nb.methods.fedyogi import FedYogi
 from fedlab_nb.methods.moon import Moon, contrastive
 from fedlab_nb.methods.parts.rounds import effective_steps
 from fedlab_nb.methods.scaffold import Scaffold

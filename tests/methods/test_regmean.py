@@ -6,8 +6,7 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve
-from fedlab_nb.methods.parts.kronecker import Factors, input_factors, kronecker_factors, layer_matrix
-from fedlab_nb.methods.parts.posterior import Posterior
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, input_factors, kronecker_factors, layer_matrix
 from fedlab_nb.methods.regmean import RegMean, merge, shrunk
 from fedlab_nb.models import build, model_state
 from fedlab_nb.study.experiment import finished

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import Dataset, load
-from fedlab_nb.methods.parts.synthesis_trace import SynthesisReport
+from fedlab_nb.methods.parts.synthesis import SynthesisReport
 from fedlab_nb.plots import png
 from fedlab_nb.plots.synthetic import gallery, one_of_each
 

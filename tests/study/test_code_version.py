@@ -74,7 +74,7 @@ def test_a_copy_has_the_package_s_own_codes(tree):
 @pytest.mark.parametrize(
     ("file", "edit"),
     [
-        *((file, edit) for file in ("training/local.py", "data/partition.py", "methods/fens/method.py", "rng.py")
+        *((file, edit) for file in ("training/local.py", "data/partition.py", "methods/fens/__init__.py", "rng.py")
           for edit in (docstring, inner_docstring, comment)),
         ("models/__init__.py", docstring),
         ("doctor.py", line),
@@ -83,7 +83,7 @@ def test_a_copy_has_the_package_s_own_codes(tree):
         ("panels/panel.py", line),
         ("course/averaging/lesson.py", line),
         ("labs/fedlpa/two_weights.py", line),
-        ("methods/fusefl/method.py", line),
+        ("methods/fusefl/__init__.py", line),
         ("methods/fedavg.py", line),
         ("study/engine.py", line),
     ],
@@ -110,7 +110,7 @@ def test_arithmetic_counts_to_the_last_sign(after):
     ("file", "fens", "fedlpa"),
     [
         ("methods/fens/aggregators.py", True, False),
-        ("methods/fens/method.py", True, False),
+        ("methods/fens/__init__.py", True, False),
         ("methods/parts/kronecker.py", False, True),
         ("methods/fedlpa/solvers.py", False, True),
         ("methods/base.py", True, True),

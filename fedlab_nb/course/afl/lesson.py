@@ -10,7 +10,7 @@ from ...comm import Link
 from ...declared import declared
 from ...labs.afl.numbers import class_means, retrained
 from ...methods.afl import without
-from ...methods.parts.secure_sum import masked, opened
+from ...methods.parts.privacy import masked, opened
 from ...plots import Picture
 from ...plots.against_alpha import against_alpha
 from ...plots.words import data_size, percent

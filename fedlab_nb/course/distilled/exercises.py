@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import torch
 
-from ...methods.distilled.kernel import tangent_kernel
+from ...methods.distilled.images import tangent_kernel
 from ...study import Outcome, Outcomes
 from ...study.lesson_runs import MANY, runs
 from ..kit.build import Build, by_name

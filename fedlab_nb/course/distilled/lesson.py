@@ -18,7 +18,7 @@ from ...labs.distilled import clusters
 from ...labs.distilled.clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances
 from ...labs.distilled.numbers import attack
 from ...labs.distilled.plots.clusters import two_grids
-from ...methods.distilled.kernel import BIASES, WEIGHTS, tangent_kernel
+from ...methods.distilled.images import BIASES, WEIGHTS, tangent_kernel
 from ...plots import Picture
 from ...plots.words import data_size, plural, points, significance
 from ...plots.words import percent as share_words

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from ...methods.fens import Fens
 from ...methods.fens.aggregators import per_class
-from ...methods.fens.proxies import Proxy
+from ...methods.fens.training import Proxy
 from ...panels import Panel
 from ...study import Outcome
 from ..kit.view import Card, worked

@@ -10,7 +10,7 @@ import numpy as np
 from ...comm import formulas
 from ...declared import declared
 from ...labs.fens.numbers import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, Forgotten, bytes_by_part, likeness
-from ...methods.fens.cost import PAPER, PAPER_D
+from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots import Picture
 from ...plots.words import apart, data_size, mean_percent

@@ -19,7 +19,7 @@ from ...errors import choose
 from ...methods import METHODS
 from ...methods.base import weighted_mean
 from ...methods.fens.aggregators import WeightedSum, per_class
-from ...methods.fens.proxies import Proxy
+from ...methods.fens.training import Proxy
 from ...methods.results import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ...methods.afl import Sums, without
-from ...methods.afl.model import AflReport
+from ...methods.afl import AflReport, Sums, without
 from ...study.outcome import Outcome
 
 EXACT = 1e-5  # a pixel of what travelled in float32 and was divided again

@@ -5,7 +5,7 @@ fewer of them, and FedAvg of the large model and of the smallest one, to set tra
 from typing import Any, NamedTuple
 
 from ...data import DATASETS, load
-from ...methods.parts.public import OWN
+from ...methods.parts.images import OWN
 from ...panels.state import PanelState
 from ...plots import Picture
 from ...plots.blank import blank

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...declared import declared
 from ...methods.fedet.consensus import Consensus, consensus
-from ...methods.fedet.report import FedETReport
+from ...methods.fedet.model import FedETReport
 from ...study import Outcome, Outcomes, lesson_runs
 
 SIZES = declared("labs/fedet/lab.toml")["settings"]["model"]  # the small models of lab and lesson, dealt out in turn

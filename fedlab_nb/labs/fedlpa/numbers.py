@@ -15,10 +15,8 @@ import torch
 from ...comm import from_upper_triangle
 from ...data import load
 from ...errors import RunError
-from ...methods.fedlpa.label_leak import classes_read_off, label_leak
-from ...methods.fedlpa.model import LIMIT
-from ...methods.fedlpa.report import FedLPAReport
-from ...methods.fedlpa.server_replay import USES, ServerReplay
+from ...methods.fedlpa.client import classes_read_off, label_leak
+from ...methods.fedlpa.server import LIMIT, USES, FedLPAReport, ServerReplay
 from ...methods.parts.kronecker import PI_RULES
 from ...rng import generator
 from ...study.experiment import validation_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ...methods.fedlpa.server_replay import used
-from ...methods.parts.kronecker import Factors, damped
-from ...methods.parts.posterior import Posterior
+from ...methods.fedlpa.server import used
+from ...methods.parts.kronecker import Factors, Posterior, damped
 
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...data import load
 from ...methods.fens import Fens
-from ...methods.fens.cost import PAPER, PAPER_D, Size
+from ...methods.fens.model import PAPER, PAPER_D, Size
 from ...panels.state import PanelState
 from ...plots import Picture
 from ...study.experiment import test_points

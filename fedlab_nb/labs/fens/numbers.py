@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...comm import Ledger, formulas
-from ...methods.fens.cost import PAPER, PAPER_D, Size, client_bytes
-from ...methods.fens.report import FensReport
+from ...methods.fens.model import PAPER, PAPER_D, FensReport, Size, client_bytes
 from ...models import build_specified, model_state
 from ...plots.words import plural
 from ...study import Outcome

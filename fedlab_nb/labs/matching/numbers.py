@@ -12,8 +12,7 @@ from torch import Tensor
 from ...data import load
 from ...errors import RunError
 from ...methods.base import weighted_mean
-from ...methods.matching import rules
-from ...methods.matching.matcher import activations, on_the_cpu
+from ...methods.matching import activations, on_the_cpu, rules
 from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied

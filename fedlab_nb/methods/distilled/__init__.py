@@ -1,3 +1,203 @@
-"""Distilled data: a few images a class go up instead of a network. `method.py` reads like the algorithm."""
+"""Distilled data: each client sends a few images a class, and the server learns from their union.
 
-from .method import Distilled
+After FedD3 (Song et al., 2022, arXiv 2208.11311) and FedSD2C (Zhang, Liu, Wang, NeurIPS 2024, arXiv 2412.05186).
+
+Clients: for each class that client k holds, m images (fewer if it has fewer): `random` samples; centres of `kmeans`;
+kernel inducing points, `kip` (Nguyen et al., ICLR 2021, FedD3's method), images X_s that make
+
+    ½ mean ‖K(X, X_s) (K(X_s, X_s) + λ_damp tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
+
+small, K the tangent kernel of a ReLU perceptron; or `crops`, FedSD2C as far as it goes without its autoencoder.
+Link: the images and their labels go up, 4 (p + 1) bytes each with p pixels. Nothing comes down, except that clients
+that train a network for `crops` get the initial model first, as in the other methods.
+Server: trains a network on the union of the images, or solves one kernel regression on it.
+
+Departures: FedD3 has a kernel of depth 4, a rate of 0.004, up to 3,000 steps until 99.9 % of a client's samples are
+right, λ_damp = 1e-6 and 10 images a client; here steps, depth and λ_damp are knobs, m counts images a class, and
+pixels stay in [0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent
+vectors of SDXL's autoencoder (see `images.py`).
+
+KIP is often worse than random images for a network: they are fitted to the kernel, and a client with three classes
+does not keep what tells them from the other seven.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import demand
+from ...training import ClientModels, Recipe, in_chunks, train_clients
+from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported, server_model_knob
+from ..context import Context, check_finite
+from ..results import Report
+from .images import (
+    amplitude_mix,
+    best_crops,
+    centred,
+    centres,
+    coefficients,
+    feature_matched,
+    kernel_inducing,
+    least_lossy,
+    random_rows,
+    rows_by_class,
+    tangent_kernel,
+)
+
+# ---------------------------------------------------------------------------------------------------------------- model
+# What a run of `distilled` returns and leaves behind: kernel regression as a global model, and the images sent.
+
+SHOWN = 600  # images in a report, over all clients
+
+
+@dataclass(frozen=True, eq=False)
+class DistilledReport(Report):
+    """What the server received: `images [S, ...]`, `labels [S]`, `client [S]`, at most SHOWN in all, of each client the
+    first ones; `counts [M, C]`: of all of them. `loss [T]`: of each step that made them, the clients' mean."""
+
+    images: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    client: np.ndarray | None = None
+    counts: np.ndarray | None = None
+    loss: np.ndarray | None = None
+
+
+class KernelModel(GlobalModel):
+    """Kernel ridge regression on the images `x [S, ...]` with labels `y [S]`.
+
+    Scores `[N, C]` are K(·, x) (K + λ_damp tr(K)/S I)⁻¹ (one-hot - 1/C); features are the kernel values `[N, S]`.
+    """
+
+    score_kind = "regression"
+
+    def __init__(self, x: Tensor, y: Tensor, classes: int, depth: int, ridge: float, report: Report) -> None:
+        self.x, self.depth, self.report = x, depth, report
+        self.coefficients = coefficients(x, centred(y, classes), depth, ridge)
+        self.parameters = x.numel() + self.coefficients.numel()
+
+    def logits(self, x: Tensor) -> Tensor:
+        return in_chunks(lambda part: (self._kernel(part) @ self.coefficients).to(x), x)
+
+    def features(self, x: Tensor) -> Tensor:
+        return in_chunks(lambda part: self._kernel(part).to(x), x)
+
+    def _kernel(self, x: Tensor) -> Tensor:
+        return tangent_kernel(x, self.x, self.depth)
+
+
+WAYS = ("random", "kmeans", "kip", "crops")
+
+
+@register(
+    "distilled",
+    title="Distilled data",
+    paper="after FedD3 (Song et al., 2022)",
+    traffic="4 (p + 1) an image, up only",
+    leaks="images, which may be a client's own, with their labels",
+)
+class Distilled(Method):
+    """Send a few images of each class, and no model. The server learns from the images of all clients."""
+
+    trains_locally = False  # but with `crops`
+    sends_models = False
+
+    images: str = knob("kmeans", "Images", options=WAYS)
+    per_class: int = knob(3, "Images per class", symbol="m_c", low=1, high=1000)
+    server: str = knob("kernel", "Server", options=("network", "kernel"))
+    depth: int = knob(4, "Kernel depth", low=0, high=10)
+    ridge: float = knob(1e-3, "Ridge", symbol="λ_damp", low=1e-9, high=10, log=True)
+    steps: int = knob(60, "Image steps", low=0, high=5000)
+    image_lr: float = knob(0.02, "Image rate", low=1e-6, high=1.0, log=True)
+    mix: float = knob(0.9, "Amplitude mix", symbol="λ_mix", low=0, high=1)
+    server_epochs: int = knob(100, "Server epochs", low=1, high=5000, log=True)
+    server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
+    server_model: str = server_model_knob()
+
+    report = DistilledReport
+
+    @property
+    def leaks(self) -> str:
+        return {
+            "random": "some of each client's own images, as they are, with their labels",
+            "kmeans": "means of each client's images of a class; of a class with at most m images, the images",
+        }.get(self.images, "images made from each client's own, with their labels")
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        demand(
+            self.images != "crops" or ctx.has("images"),
+            "images=crops needs images, but the samples are feature rows; choose random, kmeans or kip.",
+        )
+        ctx.server_architecture(self.server_model)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples
+        return float(passes.get(self.images, 0))
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        # Clients: a few images of each class. Link: they go up with their labels.
+        networks = (yield from ctx.local_training()) if self.images == "crops" else None
+        received: list[dict] = []
+        losses: list[list[Tensor]] = [[] for _ in range(ctx.clients_count)]
+        for k, own in enumerate(losses):
+            images, labels = yield from self.images_of(ctx, k, networks, own)
+            received.append(ctx.link.up(k, {"images": images, "labels": labels.int()}, phase="images"))
+        # Server: learn from the union.
+        with ctx.server():
+            x = torch.cat([message["images"] for message in received])
+            y = torch.cat([message["labels"] for message in received]).long()
+            report = self.reported(received, losses, ctx.classes)
+            if self.server == "kernel":
+                return KernelModel(x, y, ctx.classes, self.depth, self.ridge, report)
+            student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
+            recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
+            ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
+            yield from reported("server training", ticks, lambda: NetworkModel(student, report))
+            check_finite(student, "The server's training", f"server_lr={self.server_lr:g}")
+            return NetworkModel(student, report)
+
+    def images_of(
+        self, ctx: Context, k: int, networks: ClientModels | None, losses: list[Tensor]
+    ) -> Steps[tuple[Tensor, Tensor]]:
+        """What client k sends, `[S, ...]` and `[S]`; `losses` gets one value for each step that makes them."""
+        x, y = ctx.private.train(k)
+        groups, stream = rows_by_class(y, ctx.classes), ctx.generator("distilled", self.images, k)
+        steps: Iterable[tuple[Tensor, Tensor]] = ()
+        if networks is not None:
+            network = networks.module(k)
+            crops, each = best_crops(network, x, y, stream)
+            rows = least_lossy(groups, each, self.per_class).to(x.device)
+            others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
+            images = amplitude_mix(crops[rows], others, self.mix)
+            steps = feature_matched(network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr)
+        elif self.images == "kmeans":
+            images = torch.cat([centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups])
+            rows = torch.cat([rows[: self.per_class] for rows in groups]).to(x.device)  # as many of each class
+        else:
+            rows = random_rows(groups, self.per_class, stream).to(x.device)
+            images = x[rows]
+        if self.images == "kip":
+            steps = kernel_inducing(
+                images, y[rows], x, y, classes=ctx.classes, depth=self.depth, ridge=self.ridge, steps=self.steps,
+                lr=self.image_lr, clip=ctx.has("images"), stream=stream,
+            )  # fmt: skip
+        for moved, loss in steps:
+            images = moved
+            losses.append(loss)
+            yield Progress("images", k * self.steps + len(losses), ctx.clients_count * self.steps)
+        if not losses:
+            yield Progress("images", k + 1, ctx.clients_count)
+        return images, y[rows]
+
+    def reported(self, received: list[dict], losses: list[list[Tensor]], classes: int) -> DistilledReport:
+        """What the server received, for pictures."""
+        most = max(1, SHOWN // len(received))
+        shown = [(message["images"][:most], message["labels"][:most]) for message in received]
+        client = torch.arange(len(shown)).repeat_interleave(torch.tensor([len(labels) for _, labels in shown]))
+        counts = torch.stack([torch.bincount(m["labels"].long(), minlength=classes) for m in received])
+        images, labels = (torch.cat(column).cpu().numpy() for column in zip(*shown, strict=True))
+        loss = torch.stack([torch.stack(each) for each in losses]).mean(0).cpu().numpy() if losses[0] else None
+        return DistilledReport(images, labels, client.numpy(), counts.cpu().numpy(), loss)

@@ -1,3 +1,118 @@
-"""FedLPA: `method` is the algorithm from top to bottom; its parts stand beside it."""
+"""FedLPA: one-shot federated learning with layer-wise posterior aggregation (NeurIPS 2024, arXiv 2310.00339).
 
-from .method import FedLPA
+Each client fits a Gaussian to every layer around its trained weights Θ_k = [W b] (the paper's M_k): a Laplace
+approximation whose precision is the empirical Fisher, stored as a Kronecker product of two small damped factors
+(Eq. 10). The server multiplies the Gaussians. The mean of the product solves, layer by layer,
+
+    Σ_k w_k B_k Θ A_k = Σ_k w_k B_k Θ_k A_k                                                    (Eqs. 7, 11-13)
+
+Implemented: Eq. 10 (`client.py`, `parts/kronecker.py`), Eqs. 11-14 and 16 (`server.py`, `solvers.py`,
+`parts/kronecker.py`). One upload a client; of the symmetric factors only the upper triangles travel. No public data, no
+distillation. With less of the precision this is `fedavg` (none of it) or `regmean` (A alone);
+`fisher_merge` has the Fisher diagonal, which is not the diagonals of A and B.
+
+Departures, and why:
+- The default solver is conjugate gradients: on the digits a residual of 1e-4 takes 20 steps at most (a test). Gradient
+  descent ("gd") has no step in the paper: 1/L is ours, L the largest curvature; step="official" is the authors' 2/N (N
+  numbers in a layer), far shorter in wide layers, divergent where L > N. On the worst of seeds 0-2 (digits, five
+  clients, alpha = 0.1) EA's residual in the first layer is 0.76; 10,000 steps of 1/L bring it to 0.01, of 2/N to 0.25
+  there.
+- solver=adam goes FedFisher's way to the same solution, from the average (Jhunjhunwala et al., AISTATS 2024): stopped
+  early, it stays nearer to the average. FedFisher has no prior, and picks the iterate on validation images of the
+  server; here the damping stays, and `iterations` alone says when to stop.
+- w_k = n_k/N as in the authors' code, not 1 as in Eq. 7; with weights that sum to 1 the prior counts about once. Linear
+  regression is then exact. "uniform" follows the equations up to a factor that cancels.
+- The paper has no formula for pi: 1 as in the authors' code ("one", the default), or K-FAC's ratio of traces
+  ("trace"). On the digits (five clients, alpha = 0.1, seeds 0-9) one has 87 ± 2 %, trace 46 ± 4 %. It is no law: with
+  the five-layer CNN on 28x28 validation images, three seeds, one was ahead on handwritten digits and behind on letters.
+- Convolutions are scaled as published (φ = 1); the authors' code has 1/Q² ("official"). It cancels under "trace".
+- The factor pass runs in eval mode on the training part as it is. Parameters without factors (batch norm) and running
+  statistics, which the paper does not mention, are averaged with w_k.
+- The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
+- `rounds` are of FedAvg, from FedLPA's model: the paper recommends this, and does not say how FedLPA itself goes on.
+  On the digits (five clients, alpha = 0.1, seeds 0-9) the first such round loses 10 ± 5 points (clear).
+- `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it. Same setting:
+  87 % without, 85 at 0.03, 80 at 0.1, 65 at 0.3.
+- The paper says that the upload has no label information; `label_leak` in the report measures that it has.
+- All in float32: against a float64 solve (digits, 32x32 letters; λ_damp down to 1e-6) accuracy moved by one sample.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from ...training import Recipe
+from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
+from ..context import Context
+from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
+from ..parts.rounds import Rounds
+from .client import LocalPosterior
+from .server import FedLPAModel, FedLPAReport, layer_systems
+from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
+
+
+@register(
+    "fedlpa",
+    title="FedLPA",
+    paper="Liu et al., NeurIPS 2024",
+    rounds="one-shot (then T of FedAvg, if wanted)",
+    traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
+    needs=["one architecture"],
+    extra="one more pass over the training data",
+    leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
+)
+class FedLPA(Method):
+    """Upload each layer with a Gaussian around it. The server multiplies the Gaussians."""
+
+    damping: float = knob(1e-3, "Damping", symbol="λ_damp", low=1e-6, high=1e-1, log=True)
+    pi: str = knob("one", "Damping split", symbol="π", options=PI_RULES)
+    solver: str = knob("cg", "Solver", options=SOLVERS)
+    iterations: int = knob(1000, "Gradient steps", symbol="T_gd", low=0, high=20_000)
+    step: str = knob("1/L", "Step", options=STEPS)
+    conv_scale: str = knob("one", "Scale of convolutions", symbol="φ", options=CONV_SCALES)
+    weights: str = client_weights_knob("w_k")
+    noise: float = knob(0.0, "Noise", low=0, high=1)
+    rounds: int = knob(0, "Rounds after", symbol="T", low=0, high=1000)
+    local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
+
+    report = FedLPAReport
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        return float(recipe.epochs + self.rounds * self.local_epochs)
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        clients = yield from ctx.local_training()
+        posteriors, received = [], []
+        for k in range(ctx.clients_count):
+            # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
+            own = LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale)
+            upload = own.upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
+            received.append(ctx.link.up(k, upload, phase="posteriors"))
+            posteriors.append(own)
+            yield Progress("factor pass", k + 1, ctx.clients_count)
+        with ctx.server():
+            state, systems, end = yield from self.aggregate(ctx, received)
+        if self.rounds:
+            state = yield from Rounds(ctx, self).averaging(state)
+
+        # Not part of the algorithm: for pictures and lessons, what nobody has sent beside what the server has made.
+        labels = (ctx.private.train(k)[1] for k in range(ctx.clients_count))
+        counts = torch.stack([torch.bincount(y, minlength=ctx.classes) for y in labels]).cpu()
+        report = FedLPAReport.of(end).with_clients(systems, posteriors, counts, self.damping, self.pi)
+        return FedLPAModel(ctx.new_model(state), report, posteriors)
+
+    # ------------------------------------------------------------------ server part
+    def aggregate(self, ctx: Context, received: list[dict]) -> Steps[tuple]:
+        """Solve every layer's linear system; the solution is the global model's layer, all else is averaged.
+
+        Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
+        """
+        average, systems = layer_systems(received, self.weights)
+        total = {"cg": CG_LIMIT, "ea": 0}.get(self.solver, self.iterations)
+        for now in solve_layers(systems, self.solver, self.iterations, self.step):
+            if now.doubled or now.iteration % 10 == 0:
+                snapshot = None
+                if now.doubled:
+                    snapshot = NetworkModel(ctx.new_model(with_layers(average, now.matrices)), FedLPAReport.of(now))
+                yield Progress("solve", now.iteration, max(total, 1), {"residual": now.worst}, snapshot)
+        return with_layers(average, now.matrices), systems, now

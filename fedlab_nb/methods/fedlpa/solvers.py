@@ -1,4 +1,4 @@
-"""Four solvers of FedLPA's linear system `S Θ = Z`, which `posterior` sets up for a layer.
+"""Four solvers of FedLPA's linear system `S Θ = Z`, which `Posterior` sets up for a layer.
 
 The closed form of the expectation approximation (biased, Eq. 16), gradient descent on the squared residual (Eq. 14),
 and conjugate gradients, which solve the same system exactly; and Adam from the average, which is FedFisher's way
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...errors import RunError, choose
 from ...training.optim import Adam
-from ..parts.posterior import Posterior
+from ..parts.kronecker import Posterior
 
 # Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut; expectation
 # approximation: the closed form that the paper rejects as biased; Adam: FedFisher's.

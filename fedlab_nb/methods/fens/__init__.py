@@ -1,8 +1,21 @@
-"""FENS: keep all client models and learn how to combine them. `method` is the algorithm from top to bottom.
+"""FENS: keep all client models and learn how to combine them.
 
-Allouah et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024. The parts: `aggregators` are the
-trained rules f_λ, `fixed_rules` those that are counted; `proxies` the samples that λ is trained on, `steps` one step of
-SGD; `model` is what predicts and what is left behind, `cost` one client's bytes, `influence` what is watched.
+Allouah et al., *Revisiting Ensembling in One-Shot Federated Learning*, NeurIPS 2024, Algorithm 1.
+
+Phase 1, one shot. Client k trains alone and sends θ_k up once ("local models"). The server quantises every model to
+`bits` bits, ŵ = s clip(round(w/s)) with s = max|w| / (2^(bits-1) - 1), and sends all M down to every client
+("ensemble"). From here on the *quantised* models answer, in phase 2 and in predictions.
+Phase 2, T tiny rounds ("aggregator"). On samples that they held out, the clients train f(x) = f_λ(f_1(x), …, f_M(x)): λ
+down, J steps of SGD with η_l at each client, λ up, one server step (FedAdam in the experiments). Rules f that are not
+trained need no rounds.
+
+Bytes of one client, q numbers in λ: 4d (initial model) + 4d (own model) + M d bits/8 (ensemble; numbers that are not
+quantised, and scales, 4 each) + 2·4q·T (with `per_round` the rounds that it takes part in); quantised activations: 8 a
+layer, with its own model and with each of the ensemble. Averaging and weighted averaging need no ensemble at the
+clients and no rounds; weighted averaging sends C counts up (int32), voting M·C·C.
+
+Beside this file: `aggregators.py` has the trained rules f_λ, `training.py` the samples that λ is trained on, a step of
+SGD and the rules that are counted, `model.py` what predicts, what is left behind and one client's bytes.
 
 Departures from the paper, and why:
 - J local steps (the paper's K): the pseudo-code's loop from 0 to K makes K+1, but the table of settings says 1.
@@ -31,4 +44,204 @@ With M = 50 the network's units die on most seeds at the classroom's rates (17 �
 repair it (89 ± 2 %).
 """
 
-from .method import Fens
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...comm import Link
+from ...errors import demand
+from ..base import GlobalModel, Method, Steps, knob, register
+from ..context import Context
+from ..parts import averages
+from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
+from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts, send_ensemble
+from .training import (
+    CLIENT_WEIGHTS,
+    PROXIES,
+    Owner,
+    Proxy,
+    all_at_once,
+    cached_logits,
+    client_weights,
+    count_round,
+    draw_batches,
+    fixed_rule,
+    flat_parameters,
+    gradient,
+    participants,
+    watched,
+)
+
+
+@register(
+    "fens",
+    title="FENS",
+    paper="Allouah et al., NeurIPS 2024",
+    rounds="one-shot, then T tiny rounds",
+    traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
+    extra="labelled samples that each client held out",
+    leaks="each client's model, to every other client (proxy=server: its held-out samples, to the server)",
+)
+class Fens(Method):
+    """Keep all client models. The clients together train a small function that combines their logits."""
+
+    aggregator: str = knob("per_class", "Aggregator", symbol="f_λ", options=AGGREGATORS)
+    k: int = knob(40, "Hidden units", symbol="r", low=1, high=1000)
+    rounds: int = knob(50, "Rounds", symbol="T", low=1, high=10_000, log=True)
+    local_steps: int = knob(1, "Local steps", symbol="J", low=1, high=100)
+    batch: int = knob(128, "Batch", low=1, high=100_000, log=True)
+    eta_l: float = knob(1.0, "Client rate", symbol="η_l", low=1e-4, high=100, log=True)
+    eta_s: float = knob(0.01, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
+    server: str = knob("fedadam", "Server step", options=averages.SERVER_OPTIMIZERS)
+    beta1: float = knob(0.9, "β₁", low=0, high=0.9999)
+    beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
+    tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
+    per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
+    client_weights: str = knob("samples", "Client weights", symbol="w_k", options=CLIENT_WEIGHTS)
+    start: str = knob("average", "Start", options=("average", "xavier"))
+    bits: int = knob(8, "Bits", low=2, high=32)
+    activation_bits: int = knob(32, "Activation bits", low=2, high=32)
+    proxy: str = knob("held-out", "Trained on", options=PROXIES)
+    skip_own: bool = knob(False, "Leave out own model")
+    without: int = knob(-1, "Forget client", low=-1)
+    distil: bool = knob(False, "Distil")
+    distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
+
+    report = FensReport
+    holds_out = True
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        for name in ("bits", "activation_bits"):
+            bits = getattr(self, name)
+            demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
+        held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
+        demand(
+            held_out,
+            f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
+            "a larger part, use fewer clients, or set proxy=reused.",
+        )
+        others = self.without < 0 or self.without < ctx.clients_count > 1
+        demand(
+            others,
+            f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} with "
+            "others left, or -1 to forget nobody.",
+        )
+        demand(
+            not self.distil or ctx.has("public"),
+            "FENS with distil=true needs unlabelled public images, but there are none; set public=0.1 or another "
+            "data set.",
+        )
+
+    @property
+    def uses_proxy(self) -> bool:
+        """Whether λ comes from samples: it is trained, or counted from votes."""
+        return self.aggregator in (*TRAINED, "voting")
+
+    @property
+    def federated(self) -> bool:
+        """Whether that is done by the clients, which need the ensemble for it."""
+        return self.uses_proxy and self.proxy != "server"
+
+    @property
+    def leaks(self) -> str:
+        if self.federated:
+            return "each client's model, to every other client"
+        if self.uses_proxy:
+            return "each client's model and its held-out samples, to the server"
+        return "each client's model" + (" and label counts" if self.aggregator == "weighted" else "")
+
+    def terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
+        """What one client's bytes depend on beside its network, by the names of `client_bytes`."""
+        members, q, rounds = clients - (0 <= self.without < clients), 0, 0
+        if self.aggregator in TRAINED:
+            q = self.new_rule(members, classes, input_shape).q
+            taking_part = min(self.per_round or members, members) / members
+            rounds = round(self.rounds * taking_part) if self.federated else 0
+        models = members - self.skip_own if self.federated else 0
+        return {"clients": models, "q": q, "rounds": rounds, "bits": self.bits}
+
+    def new_rule(
+        self, clients: int, classes: int, input_shape: Sequence[int], stream: torch.Generator | None = None
+    ) -> Aggregator:
+        """The trained f_λ at its initial values."""
+        shape = tuple(input_shape)
+        return trained_aggregator(self.aggregator, clients, classes, self.k, shape, self.start, stream)
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        """Algorithm 1; its phase 2 is `train_aggregator`."""
+        self.validate(ctx)
+        members = [k for k in range(ctx.clients_count) if k != self.without]
+        # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
+        uploaded = yield from ctx.one_upload()
+        ranges = measured_ranges(ctx, uploaded, members) if self.activation_bits <= 8 else []
+        with ctx.server():
+            packed, experts = quantised_experts(uploaded, self.bits, members, ranges, self.activation_bits)
+        if self.federated:
+            send_ensemble(ctx, members, packed, self.skip_own)
+        # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
+        if self.aggregator not in TRAINED:
+            fens = FensModel(experts, fixed_rule(ctx, self.aggregator, experts, self.proxy))
+        else:
+            proxies = cached_logits(ctx, experts, self.proxy, inputs=self.aggregator == "moe")
+            rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
+            rule = rule.to(ctx.device, ctx.dtype)
+            link = ctx.link if self.federated else None
+            rounds = self.train_aggregator(
+                rule, proxies, lambda i: ctx.generator("fens", "batches", i), link, ctx.server
+            )
+            rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
+            fens = yield from watched(experts, rule, proxies, rounds, self.rounds, rates)
+        terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
+        fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
+        if not self.distil:
+            return fens
+        with ctx.server():
+            return (yield from distilled(ctx, fens, self.distil_steps))
+
+    def train_aggregator(
+        self, rule: Aggregator, proxies: Mapping[Owner, Proxy], stream: Callable[[Owner], torch.Generator],
+        link: Link | None = None, server: Callable[[], AbstractContextManager] = nullcontext, at_once: bool = True,
+    ) -> Iterator[Tensor]:  # fmt: skip
+        """T rounds that change `rule` in place; yields after each the loss before it, ours to watch: Σ_k w_k (mean loss
+        of client k's first mini-batch).
+
+        `proxies`: by client, or the "server"'s own (link None);   `stream(k)` draws client k's mini-batches;
+        `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
+        sample takes part. With `per_round` the loss and the weights are those of S_t.
+        """
+        w = client_weights(proxies, self.batch, self.client_weights)
+        lam, steps = flat_parameters(rule), self.local_steps
+        batches = {i: draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
+        taking_part = participants(list(w), self.per_round, self.rounds, stream)
+        partial = 0 < self.per_round < len(w)
+        shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
+        state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
+        moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
+        for t, chosen in enumerate(taking_part):
+            start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
+            share = {i: w[i] / sum(w[j] for j in chosen) for i in chosen} if partial else w
+            if shortcut:
+                loss, slope = shortcut(t)
+                delta = -self.eta_l * slope
+                if link:
+                    count_round(link.ledger, w, lam)
+            else:
+                for i in chosen:
+                    # Link: λ down. Client i: J steps of SGD. Link: its λ up.
+                    lam.copy_(link.down(i, start, phase=PHASE) if link else start)
+                    for j in range(steps):
+                        value, slope = gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
+                        lam -= self.eta_l * slope
+                        loss = loss if j else loss + share[i] * value
+                    returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
+            # Server: the mean change, and one step of its own.
+            with server():
+                if returned:
+                    delta = averages.mean_change(list(share.values()), returned, start)
+                moved, state = averages.step(self.server, start, delta, state, lr=rate, **moments)
+                lam.copy_(moved)
+            yield loss

@@ -1,23 +1,128 @@
 """What FENS predicts with: the frozen client models and the rule that combines their logits; or one student."""
 
+from __future__ import annotations
+
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ...comm import dequantise_state, quantise_state
-from ...models import Network
+from ...comm import dequantise_state, formulas, quantise_state
+from ...models import Network, model_state
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
-from ...training.evaluate import Remembered, accuracy
+from ...training.evaluate import Remembered, accuracy, in_chunks
 from ..base import GlobalModel, NetworkModel, Steps, reported
 from ..context import Context
-from .activations import RANGES, with_rounded_inputs
-from .aggregators import Aggregator
-from .report import FensReport
+from ..results import Report
+from .aggregators import PHASE, Aggregator
+
+# --------------------------------------------------------------------------------------------------------------- report
+# What a run of FENS leaves behind for pictures and lessons.
+
+
+@dataclass(frozen=True, eq=False)
+class FensReport(Report):
+    """M: the clients that take part, `members [M]`; q, T: numbers of the aggregator, and rounds; C classes.
+
+    weights `[M, C]`: the rule's table of weights, where it has one;   competency `[M, C, C]`: voting's share of class
+    r's samples for which client i votes c
+    frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds `frame_rounds [F]`;
+    contribution `[M, C]`: what each client adds on average to the score of the true class
+    losses `[T]`: before each round;   bytes: of one client, see `byte_numbers`
+    average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the plain average, and each
+    member alone;   teacher_accuracy: of FENS, where one student was taught on `public_images` images, on `agreement`
+    (a share) of which it answers as FENS does
+    """
+
+    aggregator_parameters: int | None = None  # q
+    proxy_samples: int | None = None
+    bytes: dict[str, Any] | None = None
+    public_images: int | None = None
+    agreement: float | None = None
+    average_accuracy: float | None = None
+    member_accuracy: list[float] | None = None
+    teacher_accuracy: float | None = None
+    members: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    competency: np.ndarray | None = None
+    frames: np.ndarray | None = None
+    frame_rounds: np.ndarray | None = None
+    contribution: np.ndarray | None = None
+    losses: np.ndarray | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- activations
+# Quantised activations of the ensemble: what every linear and convolutional layer reads, at `bits` bits a number.
+#
+# As in FENS' public code (PyTorch's static quantisation: one range a layer, its least and largest value), but for the
+# samples that the ranges come from: a client's own held-out ones (its training ones where it held nothing out), there a
+# part of the test set. The client measures its trained model and sends the ranges beside it, `[L, 2]` for L layers. The
+# arithmetic is simulated: a layer gets x̂ = s (clip(round(x/s) + z, 0, 2^bits - 1) - z), s = (high - low) / (2^bits -
+# 1), z = round(-low/s), and computes in floating point.
+
+RANGES = "activation ranges"
+
+
+def quantised_layers(module: nn.Module) -> list[nn.Module]:
+    """The L layers whose inputs are rounded, in the order of `module.modules()`."""
+    return [layer for layer in module.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+
+
+@torch.no_grad()
+def input_ranges(module: Network, x: Tensor) -> Tensor:
+    """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
+    layers = quantised_layers(module)
+    ranges = x.new_zeros(len(layers), 2)
+
+    def note(row: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        low, high = inputs[0].aminmax()
+        row.copy_(torch.stack([torch.minimum(row[0], low), torch.maximum(row[1], high)]))
+
+    handles = [
+        layer.register_forward_pre_hook(functools.partial(note, row))
+        for layer, row in zip(layers, ranges, strict=True)
+    ]  # fmt: skip
+    try:
+        in_chunks(module, x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return ranges
+
+
+def rounded(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
+    """x̂ of the module docstring; a range of no width leaves next to nothing."""
+    top = 2**bits - 1
+    step = ((high - low) / top).clamp_min(torch.finfo(x.dtype).tiny)
+    zero = (-low / step).round()
+    return step * ((x / step).round() + zero).clamp(0, top).sub(zero)
+
+
+def with_rounded_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
+    """The same module, changed in place: every layer reads its input at `bits` bits within its row of `ranges`."""
+
+    def read(low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (rounded(inputs[0], low, high, bits), *inputs[1:])
+
+    for layer, (low, high) in zip(quantised_layers(module), ranges, strict=True):
+        layer.register_forward_pre_hook(functools.partial(read, low, high))
+    return module
+
+
+def measured_ranges(ctx: Context, trained: ClientModels, members: Sequence[int]) -> list[Tensor]:
+    """Client part and link: every member measures its own model on what it held out, and sends the ranges up."""
+    received = []
+    for k in members:
+        held_out, _ = ctx.private.held_out(k)
+        x = held_out if len(held_out) else ctx.private.train(k)[0]
+        received.append(ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=RANGES)["ranges"])
+    return received
+
 
 CHUNK = 2048  # samples that a rule sees at once
 TEMPERATURE, DISTIL_BATCH = 3.0, 64
@@ -134,3 +239,62 @@ def distilled(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
 def _array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().float() if tensor.is_floating_point() else tensor
     return tensor.cpu().numpy().copy()
+
+
+# ----------------------------------------------------------------------------------------------------------------- cost
+# What one client of FENS sends and receives, by the formula, beside what the ledger counted.
+
+# CIFAR-10 in the paper: ResNet-8, and the network aggregator with k = 40 between 20 clients
+PAPER_D, PAPER = 4_932_344, {"clients": 20, "q": 8450, "rounds": 500, "bits": 8}
+BESIDES = ("class counts", "confusion matrices", "labelled set")
+
+
+class Size(NamedTuple):
+    """A client's model of `d` numbers, `plain` of which are never quantised; the others lie in `tensors` tensors."""
+
+    d: int
+    plain: int = 0
+    tensors: int = 0
+
+    @classmethod
+    def of(cls, state: Mapping[str, Tensor]) -> Size:
+        coded = [t.numel() for t in state.values() if t.ndim >= 2]
+        d = sum(t.numel() for t in state.values())
+        return cls(d, d - sum(coded), len(coded))
+
+
+def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0) -> int:
+    """`formulas.fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
+    ranges: numbers of a model's activation ranges"""
+    if bits > 8:
+        return formulas.fens_bytes(size.d, clients, q, rounds, 32, ranges=ranges)
+    return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges)
+
+
+def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False) -> dict[str, Any]:
+    """What one client's traffic came to, beside the formula, and the formula with the paper's network in its place.
+
+    `client`: the (first) member's model;   `terms`: `Fens.terms` of this run, whose rounds are those that a client is
+    expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with the
+    most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
+    matrices or labelled samples that the rule needs besides; None where architectures differ. "ratio_at_paper_size" is
+    of this run's M, q and T, "ratio_of_the_paper" (4.36) of the paper's, both with the ResNet-8 of 4.9 million numbers:
+    there an aggregator's rounds are small beside a model, here they may not be.
+    """
+    size, ledger = Size.of(model_state(client)), ctx.link.ledger
+    traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
+    busiest = max(traffic, key=traffic.__getitem__)
+    formula = None
+    if len(set(ctx.architectures)) == 1:
+        start = 0 if ctx.init == "same" else formulas.state_bytes(size.d)  # clients that draw their own get none
+        own = [int(r["messages"]) for r in ledger.rows() if (r["client"], r["phase"]) == (busiest, PHASE)]
+        taken = {"rounds": max(own, default=0), "ranges": 2 * len(quantised_layers(client)) if ranged else 0}
+        besides = sum(int(r["bytes"]) for r in ledger.rows() if r["client"] == busiest and r["phase"] in BESIDES)
+        formula = client_bytes(size, **{**terms, **taken}) - start + besides
+    return {
+        "measured": traffic[busiest],
+        "formula": formula,
+        "ratio": traffic[busiest] / formulas.one_shot_bytes(size.d),
+        "ratio_at_paper_size": formulas.fens_ratio(PAPER_D, **terms),
+        "ratio_of_the_paper": formulas.fens_ratio(PAPER_D, **PAPER),
+    }

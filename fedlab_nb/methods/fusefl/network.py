@@ -4,7 +4,7 @@
     F_fus = classifier . merge_m . H_fus^K ... H_fus^1     a `FusedNetwork`
 
 Fused stages are frozen: no gradient, batch norm by its owner's running statistics, and nothing here ever writes to
-them. How long anyone trains is `method`'s matter.
+them. How long anyone trains is the matter of `FuseFL.run`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models import Network, load_state
-from ...training import ClientModels, in_chunks
+from ...models import Network, load_state, parameter_count
+from ...training import ClientModels, accuracy, in_chunks
 from ...training.evaluate import Remembered, rows_at_once
-from .blocks import added, join
+from ..base import NetworkModel, Report
+from .blocks import Client, added, join, size
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
@@ -184,3 +187,112 @@ class FusedNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.answer(self.outputs(x)[-1])
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+# What a run of FuseFL leaves behind for pictures and lessons.
+
+
+@dataclass(frozen=True, eq=False)
+class FuseFLReport(Report):
+    """K rounds with one block in each, M clients. Accuracies are 0-1.
+
+    widths:    [M] of the clients' networks;   shapes: [K] of the output of client 0's blocks
+    trainable: [K] numbers that client 0 trains in each round
+    block_numbers, adaptor_numbers: [K][M] parameters of each client's block and adaptor, which it sends in that round
+    home, outside: [K, M] accuracy of each client's model after each round, on its own training samples and on test
+               samples; kept of small networks alone
+    heads:     {"own", "average" and perhaps "ccvr": accuracy of the same blocks under each classifier}
+    block, sent: of a snapshot alone: the round, from 1 (K + 1: the classifier), and the bytes (up, down) so far
+    """
+
+    widths: list[int] | None = None
+    trainable: list[int] | None = None
+    shapes: list[list[int]] | None = None
+    block_numbers: list[list[int]] | None = None
+    adaptor_numbers: list[list[int]] | None = None
+    heads: dict[str, float] | None = None
+    outside: list[list[float]] | None = None
+    home: np.ndarray | None = None
+    block: int | None = None
+    sent: tuple[int, int] | None = None
+
+    @classmethod
+    def of(
+        cls, clients: Sequence[Client], shapes: Sequence[Sequence[int]], home: list[list[float]], sent: tuple[int, int]
+    ) -> FuseFLReport:
+        """What is known once all blocks are trained; `shapes`: of the outputs of client 0's blocks."""
+        rounds, first = range(len(shapes)), clients[0]
+        above = [size(sum(first.blocks[k:], [first.classifier])) for k in rounds]
+        return cls(
+            widths=[client.architecture[3] for client in clients],
+            trainable=[size(first.adaptors[k]) + above[k] for k in rounds],
+            shapes=[list(shape) for shape in shapes],
+            block_numbers=[[size(client.blocks[k]) for client in clients] for k in rounds],
+            adaptor_numbers=[[size(client.adaptors[k]) for client in clients] for k in rounds],
+            home=np.array(home) if home else None,
+            block=len(shapes) + 1,
+            sent=sent,
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------- model
+# FuseFL's global model, and the copies of the clients' models that tell how good each was after every round.
+
+MOST_NUMBERS = 2**24  # in the copies of the clients' models; beyond, there are none
+
+
+class Rounds:
+    """Copies of the M clients' models after each of the K rounds, for small networks alone.
+
+    `models [K]`, and `home [K][M]`: accuracy of each on its own training samples. Both stay empty for large networks.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks, self.small = blocks, True
+        self.models: list[Uppers] = []
+        self.home: list[list[float]] = []
+
+    def add(self, models: Sequence[Network], inputs: Inputs) -> None:
+        """Client part, at the end of a round: each looks at its own training samples."""
+        if not self.models:  # each model may carry a copy of the blocks of all clients below
+            whole = sum(parameter_count(model) for model in models)
+            self.small = whole * len(models) * self.blocks <= MOST_NUMBERS
+        if self.small:
+            self.models.append(Uppers(copy.deepcopy(list(models)), inputs))
+            both = zip(self.models[-1].modules, inputs.shards, strict=True)
+            self.home.append([accuracy(in_chunks(model, x).argmax(1), y) for model, (x, y) in both])
+
+
+class FusedModel(NetworkModel):
+    """The fused network. `heads`: all classifiers that its blocks can have, each a list of one or M layers.
+
+    `rounds [K]`: the clients' models after each round, of small networks alone.
+    """
+
+    report: FuseFLReport
+
+    def __init__(
+        self, network: FusedNetwork, heads: Mapping[str, list[nn.Linear]], rounds: list[Uppers], report: FuseFLReport
+    ) -> None:
+        super().__init__(network, report)
+        self.heads, self.rounds = heads, rounds
+
+    def calibrated(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
+        """This model under a calibrated classifier, when so many bytes were `sent` (up, down)."""
+        heads = {**self.heads, "ccvr": [head]}
+        return FusedModel(self.module.under([head]), heads, self.rounds, replace(self.report, sent=sent))
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        return self.module.answer(self.module.last(x))
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.module.merged(self.module.last(x))
+
+    @torch.no_grad()
+    def measured(self, x: Tensor, y: Tensor) -> FuseFLReport:
+        last, under = self.module.last(x), self.module.under
+        heads = {name: accuracy(under(head).answer(last).argmax(1), y) for name, head in self.heads.items()}
+        outside = [[accuracy(own.argmax(1), y) for own in models.logits(x)] for models in self.rounds]
+        return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

@@ -1,2 +1,195 @@
-"""Neuron matching: OT-Fusion, Git Re-Basin, matching by activations, PFNM (`method.py`)."""
+"""Neuron matching: put every client's hidden units into the same order, then average.
 
+Units of a hidden layer have no names: in another order, with the weights that read them in that order too, they compute
+the same function. So two networks that have learnt the same can differ in every weight, and their average mixes
+strangers. The server finds for each client k the orders P_k in which its units fit those of a reference, the client
+with the most samples, and averages θ̄ = Σ_k w_k P_k(θ_k). No data. Rules:
+
+- greedy: OT-Fusion (Singh & Jaggi, NeurIPS 2020), layer by layer by the weights that come in. With equal widths and
+  the same mass for every unit their optimal transport is an assignment of one unit to one; widths are equal here.
+- rebasin: Git Re-Basin (Ainsworth, Hayase & Srinivasa, ICLR 2023), weight matching, which looks at the weights that
+  come in and go out, layer after layer until nothing gains.
+- activations: by the correlation of the units' activations on the same inputs (`on`: public samples, or noise).
+- pfnm: PFNM (Yurochkin et al., ICML 2019), for one hidden layer, at the end of `rules.py`. It needs C class counts a
+  client, and its network can have more hidden units than a client's.
+
+`sweeps`: afterwards each client in turn is matched with the average of the others, as in Git Re-Basin's MergeMany.
+
+Departures: the papers match two networks at a time, or go on from the average; here all are matched with one client
+first. Running statistics of batch norm move with their units and are averaged, and not estimated anew (REPAIR, which
+needs data). FedMA, PFNM layer by layer, trains between the layers: more than one round, and not here.
+
+What to expect: with different initial models and little skew, nearly all of what the plain average loses comes back.
+With one common initial model the units still know their places. And under strong label skew matching brings nothing:
+units that fit each other do not make clients agree on classes that they never saw.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import demand
+from ...models import Network
+from ...models.state import copied
+from ...training import ClientModels
+from ..base import GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
+from ..context import Context
+from ..parts.frozen_ensemble import class_count_weights
+from ..parts.images import public_samples
+from . import rules
+from .rules import MatchedModel, MatchingReport, grown, one_hidden_layer
+from .wiring import State, Wiring, permuted, wiring_of
+
+# -------------------------------------------------------------------------------------------------------------- matcher
+# The server's matching of networks of one width: each client with the reference, then with the mean of the others.
+#
+# Which units fit is said by a rule of `rules.py`, which of a network's numbers move with a unit by `wiring.py`.
+
+SAMPLES = 500  # of public samples or noise, on which activations are compared
+
+
+class Matcher:
+    """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
+
+    def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
+        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.sizes.index(max(ctx.sizes))
+        self.wiring = wiring_of(uploaded.module(0))
+        self.states = on_the_cpu(uploaded.states())
+        self.orders = [self.wiring.identity() for _ in self.states]
+        self.traces: list[list[float]] = [[] for _ in self.states]
+        self.stream = ctx.generator("matching")
+        self.inputs = None
+        if rule == "activations":
+            self.inputs = public_samples(ctx, "held-out" if on == "public" else "noise", SAMPLES)
+
+    def steps(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
+        """Match every client with the reference; then each with the average of the others, sweep by sweep. Yields how
+        many are done."""
+        reference, count = self.states[self.reference], len(self.states)
+        for k in range(count):
+            if k != self.reference:
+                self.orders[k] = self._match(reference, k)
+            yield k + 1
+        for sweep in range(1, sweeps + 1):
+            for k in range(count):
+                others = [j for j in range(count) if j != k]
+                if others:
+                    standing = [permuted(self.states[j], self.wiring, self.orders[j]) for j in others]
+                    self.orders[k] = self._match(weighted_mean(standing, [sizes[j] for j in others]), k)
+                yield sweep * count + k + 1
+
+    def _match(self, reference: State, k: int) -> rules.Orders:
+        if self.rule == "greedy":
+            return rules.greedy(reference, self.states[k], self.wiring)
+        if self.rule == "rebasin":
+            trace: list[float] = []
+            orders = rules.rebasin(reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append)
+            self.traces[k] = self.traces[k] or trace  # of the first time: later ones have another reference
+            return orders
+        assert self.inputs is not None  # `activations` alone has them
+        ours, theirs = (activations(self.modules[k], s, self.wiring, self.inputs) for s in (reference, self.states[k]))
+        return rules.by_activations([rules.correlation(a, b) for a, b in zip(ours, theirs, strict=True)])
+
+    def reordered(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
+        """The clients' states with their units in these orders."""
+        return [permuted(state, self.wiring, order) for state, order in zip(states, self.orders, strict=True)]
+
+    def report(self) -> MatchingReport:
+        orders = np.stack([torch.cat(own).numpy() for own in self.orders])
+        standing = torch.cat(self.wiring.identity()).numpy()
+        distances = []
+        for state, own in zip(self.states, self.orders, strict=True):
+            both = (self.wiring.identity(), own)
+            distances.append([distance(self.states[self.reference], permuted(state, self.wiring, o)) for o in both])
+        return MatchingReport(
+            self.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
+            [float((own != standing).mean()) for own in orders], distances,
+            self.traces if self.rule == "rebasin" else None, sum(self.wiring.units),
+        )  # fmt: skip
+
+
+def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
+    """The states in float64 on the CPU, in one transfer."""
+    together = torch.stack([torch.cat([t.flatten() for t in state.values()]) for state in states]).cpu().double()
+    counts = [t.numel() for t in states[0].values()]
+    return [
+        {name: part.view_as(states[0][name]) for name, part in zip(states[0], row.split(counts), strict=True)}
+        for row in together
+    ]
+
+
+@torch.no_grad()
+def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> list[Tensor]:
+    """`[samples, units]` for each group, of a network like `module` with the weights `state`; for convolutions every
+    position is a sample."""
+    twin, seen = copied(module).eval(), {}
+    like = {name: t for name, t in twin.state_dict().items() if t.is_floating_point()}
+    for name, tensor in like.items():
+        tensor.copy_(state[name])
+    for name in wiring.reads:
+        twin.get_submodule(name).register_forward_hook(lambda layer, x, out, name=name: seen.update({name: out}))
+    twin(x)
+    return [seen[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
+
+
+def distance(one: State, other: State) -> float:
+    """‖θ - θ'‖ of two states."""
+    return float(sum((one[name] - other[name]).square().sum() for name in one)) ** 0.5
+
+
+RULES = ("rebasin", "greedy", "activations", "pfnm")
+
+
+@register(
+    "matching",
+    title="Neuron matching",
+    paper="Ainsworth et al., ICLR 2023; Singh & Jaggi, NeurIPS 2020; Yurochkin et al., ICML 2019",
+    needs=["one architecture"],
+    leaks="each client's model and sample count (pfnm: class counts too)",
+)
+class Matching(Method):
+    """Put the clients' hidden units into the same order, then average the weights."""
+
+    rule: str = knob("rebasin", "Rule", options=RULES)
+    sweeps: int = knob(3, "Sweeps", low=0, high=20)
+    weights: str = client_weights_knob("w_k")
+    on: str = knob("noise", "Activations on", options=("public", "noise"))
+    sigma: float = knob(1.0, "Noise of neurons", symbol="σ", low=1e-3, high=1e3, log=True)
+    sigma0: float = knob(1.0, "Spread of neurons", symbol="σ_0", low=1e-3, high=1e3, log=True)
+    gamma: float = knob(1.0, "Mass", symbol="γ", low=1e-6, high=1e9, log=True)
+
+    report = MatchingReport
+
+    def validate(self, ctx: Context) -> None:
+        super().validate(ctx)
+        network = ctx.initial_model()
+        wiring_of(network)  # refuses layers that it cannot follow
+        demand(
+            self.rule != "pfnm" or one_hidden_layer(network),
+            "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.",
+        )
+        demand(
+            self.rule != "activations" or self.on != "public" or ctx.has("public"),
+            "Activations need public samples, but this data set has none; set public=0.1 or another data set, or "
+            "matching.on=noise.",
+        )
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        # Clients: train alone and upload once (pfnm: and count their labels).
+        uploaded = yield from ctx.one_upload()
+        shares = class_count_weights(ctx) if self.rule == "pfnm" else None
+        # Server: match, then average.
+        with ctx.server():
+            sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
+            average = ctx.new_model(weighted_mean(uploaded.states(), sizes))
+            if shares is not None:
+                module, report = grown(uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps)
+            else:
+                matcher = Matcher(ctx, uploaded, self.rule, self.on)
+                for done in matcher.steps(sizes, self.sweeps):
+                    yield Progress("matching", done, ctx.clients_count * (1 + self.sweeps))
+                reordered = matcher.reordered(uploaded.states())
+                module, report = ctx.new_model(weighted_mean(reordered, sizes)), matcher.report()
+            return MatchedModel(module, report, average, uploaded)

@@ -8,12 +8,18 @@ scores. It is solved exactly on the CPU. The order as it stands is kept unless a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .wiring import State, Wiring, reordered, rows
+from ...models import Network, parameter_count
+from ...models.state import copied
+from ...training import ClientModels
+from ..base import NetworkModel, Report
+from .wiring import State, Wiring, reordered, rows, wiring_of
 
 BETTER = 1e-9  # of the size of the scores: less is rounding
 Orders = list[Tensor]
@@ -129,3 +135,181 @@ def _products(reference: State, state: State, wiring: Wiring, orders: Orders, gr
 
 def _total(scores: Tensor, order: Tensor) -> float:
     return float(scores[torch.arange(len(order)), order].sum())
+
+
+# ----------------------------------------------------------------------------------------------------------------- pfnm
+# PFNM: networks with one hidden layer, matched without fixing how many neurons the result has.
+#
+# Yurochkin et al., ICML 2019. A neuron is one vector v = [incoming weights, bias, outgoing weights]. Client k's neurons
+# are noisy copies of global ones: v ~ N(θ_i, σ²), θ_i ~ N(0, σ0²), and an Indian buffet process with mass γ says which
+# global neurons a client has. The precision of the outgoing weight of class c is s_kc / σ², with s_kc client k's share
+# of the class: a client that has no image of a class does not speak for it.
+#
+# One client after the other, given what all others are matched with, each of its neurons goes to a global neuron of its
+# own, or becomes a new one (the paper's Eq. 8; both sides doubled). With p_k a neuron's precisions, S_i = Σ p v and
+# Q_i = Σ p over the neurons that the others have put into i, m_i how many these are, and M clients:
+#
+#     old i:  Σ_d [(S_i + p v)² / (1/σ0² + Q_i + p) - S_i² / (1/σ0² + Q_i)] + 2 log(m_i / (M - m_i))
+#     new, the r-th of this client:  Σ_d (p v)² / (1/σ0² + p) + 2 log(γ / M) - 2 log r
+#
+# In the end θ_i = S_i / (1/σ0² + Q_i), and the same for the biases of the classes. γ → ∞ matches nothing: a network of
+# all neurons, an ensemble that is weighed by the class shares. γ → 0 makes no more neurons than the largest client has.
+# The authors' code takes the logarithm of m/(M - m) once, and m is at most 10 there.
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """`neurons [J, D]`: θ;   members: for each client `[L_k]`, the global neuron of each of its own."""
+
+    neurons: Tensor
+    members: list[Tensor]
+
+
+def grow(vectors: Sequence[Tensor], precisions: Sequence[Tensor], *, spread: float, mass: float, sweeps: int) -> Grown:
+    """Match neurons `vectors` (for each client `[L_k, D]`, float64) with `precisions` (for each client `[D]`).
+
+    `spread`: σ0;   `mass`: γ. The largest client comes first; then `sweeps` times every client is matched anew.
+    """
+    prior, clients = 1 / spread**2, len(vectors)
+    members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in vectors]
+    order = sorted(range(clients), key=lambda k: -len(vectors[k]))
+    for k in order * (1 + sweeps):
+        members[k] = members[k][:0]
+        _close_gaps(members)
+        total, weight, count = _sums(vectors, precisions, members)
+        p, pull = precisions[k], precisions[k] * vectors[k]
+        old = ((total[None] + pull[:, None]).square() / (prior + weight + p)[None]).sum(2)
+        old = old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
+        new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(mass / clients).double().log()
+        ranks = torch.arange(1, len(pull) + 1, dtype=torch.float64)
+        chosen = assigned_to(torch.cat([old, new - 2 * ranks.log()], 1))
+        fresh = chosen >= len(count)  # new ones: which is the first is all the same, so they keep the client's order
+        chosen[fresh] = len(count) + torch.arange(int(fresh.sum()))
+        members[k] = chosen
+    _close_gaps(members)
+    total, weight, _ = _sums(vectors, precisions, members)
+    return Grown(total / (prior + weight), members)
+
+
+def _sums(
+    vectors: Sequence[Tensor], precisions: Sequence[Tensor], members: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """S and Q `[J, D]`, and m `[J]`, of the neurons that are matched so far."""
+    there = max((int(own.max()) + 1 for own in members if len(own)), default=0)
+    total = vectors[0].new_zeros(there, vectors[0].shape[1])
+    weight, count = torch.zeros_like(total), total.new_zeros(there)
+    for v, p, own in zip(vectors, precisions, members, strict=True):
+        if len(own):
+            total[own] += p * v
+            weight[own] += p
+            count[own] += 1
+    return total, weight, count
+
+
+def _close_gaps(members: list[Tensor]) -> None:
+    """Number the global neurons that somebody has without gaps, in place."""
+    seen = torch.cat(members).unique()
+    for k, own in enumerate(members):
+        members[k] = torch.searchsorted(seen, own)
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+# What a run of neuron matching leaves behind, and its network with the clients' own beside it.
+
+LIMIT = 12_000_000  # numbers of all clients' networks that a model holds; beyond that (large networks) it holds none
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingReport(Report):
+    """`rule`: by which units were matched;   layers, units: the groups of units, and how many there are.
+
+    orders:     `[M, U]`, U = Σ units: for each client and each place of the reference, which unit of the client's comes
+                there; with pfnm for each of the client's units the neuron of the result that it went to
+    reference:  the client with whose units all others' are matched
+    moved:      for each client the share of its units that stand elsewhere afterwards
+    distances:  for each client ‖θ_ref - θ_k‖ before and after (none with pfnm)
+    objective:  for each client the values of the objective, step by step (rebasin)
+    neurons:    hidden units of the result
+    average_accuracy: test accuracy, 0–1, of the plain average of the same networks
+    """
+
+    rule: str | None = None
+    layers: list[str] | None = None
+    units: list[int] | None = None
+    orders: np.ndarray | None = None
+    reference: int | None = None
+    moved: list[float] | None = None
+    distances: list[list[float]] | None = None
+    objective: list[list[float]] | None = None
+    neurons: int | None = None
+    average_accuracy: float | None = None
+
+    def others(self) -> dict[str, float]:
+        return {} if self.average_accuracy is None else {"plain average": self.average_accuracy}
+
+
+class MatchedModel(NetworkModel):
+    """The matched network; `clients`: the networks as the server received them, None where they are too large."""
+
+    def __init__(self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels) -> None:
+        super().__init__(module, report)
+        self.average = NetworkModel(average)
+        self.clients = clients if sum(map(parameter_count, clients.modules)) <= LIMIT else None
+
+    def measured(self, x: Tensor, y: Tensor) -> MatchingReport:
+        assert isinstance(self.report, MatchingReport)
+        return replace(self.report, average_accuracy=self.average.accuracy(x, y))
+
+
+# -------------------------------------------------------------------------------------------------------------- neurons
+# Networks with one hidden layer as lists of neurons, which PFNM matches, and back.
+
+
+def grown(
+    uploaded: ClientModels, shares: Tensor, sigma: float, sigma0: float, mass: float, sweeps: int
+) -> tuple[Network, MatchingReport]:
+    """PFNM's network of the global neurons; `shares [M, C]`: of the classes that each client has; σ, σ0 and γ."""
+    networks = [neurons_of(module) for module in uploaded.modules]
+    width = networks[0][0].shape[1] - shares.shape[1]
+    scale = torch.cat([torch.ones(len(shares), width), shares.cpu()], 1).double() / sigma**2
+    result = grow([v for v, _ in networks], list(scale), spread=sigma0, mass=mass, sweeps=sweeps)
+    biases = torch.stack([bias for _, bias in networks]) * scale[:, width:]
+    bias = biases.sum(0) / (1 / sigma0**2 + scale[:, width:].sum(0))
+    module = with_neurons(uploaded.module(0), result.neurons, bias)
+    name, count = wiring_of(module).layers[0], len(result.neurons)
+    members = np.stack([own.numpy() for own in result.members])
+    moved = [float((own != np.arange(len(own))).mean()) for own in members]
+    report = MatchingReport("pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count)
+    return module, report
+
+
+def linear_layers(network: nn.Module) -> list[nn.Linear]:
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+
+
+def one_hidden_layer(network: nn.Module) -> bool:
+    """Whether all that `network` has learnt is in two linear layers."""
+    layers = linear_layers(network)
+    parts = {parameter for layer in layers for parameter in layer.parameters()}
+    return len(layers) == 2 and set(network.parameters()) == parts and layers[0].bias is not None
+
+
+def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
+    """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
+    hidden, last = linear_layers(network)
+    together = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1).detach().cpu().double()
+    return together, last.bias.detach().cpu().double()
+
+
+def with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
+    """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
+    twin = copied(network)
+    hidden, last = linear_layers(twin)
+    inputs = hidden.in_features
+    parts = neurons.to(hidden.weight).split([inputs, 1, neurons.shape[1] - inputs - 1], 1)
+    hidden.weight, hidden.bias = nn.Parameter(parts[0].contiguous()), nn.Parameter(parts[1][:, 0].contiguous())
+    last.weight, last.bias = nn.Parameter(parts[2].T.contiguous()), nn.Parameter(bias.to(hidden.weight))
+    hidden.out_features = last.in_features = len(neurons)
+    name, shape, classes, _ = twin.architecture
+    twin.architecture = (name, shape, classes, len(neurons))
+    return twin

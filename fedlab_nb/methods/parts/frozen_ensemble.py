@@ -25,8 +25,7 @@ from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.evaluate import rows_at_once
 from ..context import Context
-from .frozen_wide import Wide, faster_side_by_side
-from .frozen_groups import Group, Loop, Stacked
+from .frozen_groups import Group, Loop, Stacked, Wide, faster_side_by_side
 
 WEIGHTS = ("uniform", "samples")
 

@@ -6,8 +6,8 @@ import torch
 from toy_outcomes import toy
 
 from fedlab_nb.course.coboosting import lesson
+from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.methods.coboosting.boosting import perturb, sign_step
-from fedlab_nb.methods.coboosting.report import CoBoostingReport
 
 
 def run(method, alpha, seed, accuracy, curve=None, **options):

@@ -6,7 +6,7 @@ import torch
 from toy_outcomes import toy
 
 from fedlab_nb.course.distilled import exercises, lesson
-from fedlab_nb.methods.distilled.kernel import tangent_kernel
+from fedlab_nb.methods.distilled.images import tangent_kernel
 
 
 # ------------------------------------------------------------------------------------------------ by hand

@@ -20,7 +20,7 @@ from fedlab_nb.labs.coboosting.numbers import (
     tried,
 )
 from fedlab_nb.labs.sliders import Sliders
-from fedlab_nb.methods.coboosting.report import CoBoostingReport
+from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.study import job, run
 
 SHORT = {

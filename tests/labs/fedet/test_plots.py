@@ -12,7 +12,7 @@ from fedlab_nb.labs.fedet.plots.rounds import one_shot, rounds
 from fedlab_nb.labs.fedet.plots.target import target
 from fedlab_nb.labs.fedet.plots.temperature import temperature
 from fedlab_nb.labs.fedet.plots.traffic import amount, traffic
-from fedlab_nb.methods.fedet.report import FedETReport
+from fedlab_nb.methods.fedet.model import FedETReport
 from fedlab_nb.plots import png
 
 PNG = b"\x89PNG"

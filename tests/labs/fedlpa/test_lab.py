@@ -6,7 +6,7 @@ import pytest
 from lab_views import look_at, sentence_of
 
 from fedlab_nb.labs.fedlpa import numbers
-from fedlab_nb.methods.fedlpa.report import FedLPAReport
+from fedlab_nb.methods.fedlpa.server import FedLPAReport
 from fedlab_nb.study import job
 
 SYSTEM = "fedlpa"
@@ -144,7 +144,7 @@ def test_other_settings(make, options):
 
 
 def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.fedlpa.model.LIMIT", 100)
+    monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
     panel = make(seed=5)
     panel.run(wait=True)
     assert panel.show("factors") is None and "too large to be stored" in panel.controls.error.value

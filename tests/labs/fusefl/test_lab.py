@@ -6,7 +6,7 @@ from lab_views import sentence_of
 from fedlab_nb.data import federate
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fusefl.run import with_and_without_cue
-from fedlab_nb.methods.fusefl.method import FuseFL
+from fedlab_nb.methods.fusefl import FuseFL
 
 SYSTEM = "fusefl"
 SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
@@ -191,7 +191,7 @@ def test_corners(make, options):
 
 
 def test_networks_too_large_to_keep_their_clients(make, monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.fusefl.model.MOST_NUMBERS", 0)
+    monkeypatch.setattr("fedlab_nb.methods.fusefl.network.MOST_NUMBERS", 0)
     panel = make(methods=[], seeds=1, epochs=2, **{"fusefl.merge": "mean"})
     panel.run(wait=True)
     assert "Step " in sentence_of(panel, "steps", MADE)

@@ -15,7 +15,7 @@ from fedlab_nb.labs.fusefl.plots.shortcut import sentence, shortcut
 from fedlab_nb.labs.fusefl.plots.steps import Replay, steps
 from fedlab_nb.labs.fusefl.traffic import Bill, Parts
 from fedlab_nb.labs.fusefl.two_cues import Bits
-from fedlab_nb.methods.fusefl.report import FuseFLReport
+from fedlab_nb.methods.fusefl.network import FuseFLReport
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SETTING = "digits, α = 0.1, 5 clients, seed 0"

@@ -77,7 +77,7 @@ def test_other_settings(make, options):
 
 
 def test_networks_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.matching.report.LIMIT", 100)
+    monkeypatch.setattr("fedlab_nb.methods.matching.rules.LIMIT", 100)
     panel = make(seed=5)
     panel.run(wait=True)
     assert panel.show("barrier") is None and "too large to be stored" in panel.controls.error.value

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 import fedlab_nb as fl
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.afl import AFL, without
-from fedlab_nb.methods.afl.model import OWN_FITS, accuracy_of
+from fedlab_nb.methods.afl import AFL, OWN_FITS, accuracy_of, without
 from fedlab_nb.methods.context import Context
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
@@ -119,7 +118,7 @@ def test_what_cannot_be_forgotten_is_said():
 
 
 def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.afl.model.MOST_NUMBERS", 1000)
+    monkeypatch.setattr("fedlab_nb.methods.afl.MOST_NUMBERS", 1000)
     model, ctx = fitted(AFL())
     assert model.report.moments is None and model.report.weights is not None
     assert model.measured(*ctx.private.train(0)) is model.report
@@ -181,8 +180,8 @@ def test_noise_falls_with_the_budget_and_vanishes():
 def test_the_total_has_noise_of_the_promised_spread_once(secure, monkeypatch):
     """With masks the clients' shares add up to the same variance."""
     seen = []
-    real = "fedlab_nb.methods.afl.method.head"
-    from fedlab_nb.methods.afl.sums import head
+    real = "fedlab_nb.methods.afl.head"
+    from fedlab_nb.methods.afl import head
 
     monkeypatch.setattr(real, lambda total, *a, **k: (seen.append(total), head(total, *a, **k))[1])
     for seed in range(3):

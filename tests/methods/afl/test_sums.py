@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from fedlab_nb.methods.afl.sums import SENSITIVITY, Sums, head, scores
+from fedlab_nb.methods.afl import SENSITIVITY, Sums, head, scores
 
 EXACT = torch.float64
 

@@ -17,8 +17,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.methods.coboosting import boosting
-from fedlab_nb.methods.coboosting.model import WeightedEnsemble
+from fedlab_nb.methods.coboosting import WeightedEnsemble, boosting
 from fedlab_nb.study import job
 
 pytestmark = pytest.mark.slow

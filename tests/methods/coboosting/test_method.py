@@ -11,10 +11,7 @@ from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import METHODS, EnsembleModel
-from fedlab_nb.methods.coboosting import boosting
-from fedlab_nb.methods.coboosting.method import CoBoosting
-from fedlab_nb.methods.coboosting.model import BoostedModel, WeightedEnsemble
-from fedlab_nb.methods.coboosting.report import CoBoostingReport
+from fedlab_nb.methods.coboosting import BoostedModel, CoBoosting, CoBoostingReport, WeightedEnsemble, boosting
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.parts import synthesis
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import EnsembleModel
-from fedlab_nb.methods.coboosting import boosting
-from fedlab_nb.methods.coboosting.model import WeightedEnsemble
+from fedlab_nb.methods.coboosting import WeightedEnsemble, boosting
 from fedlab_nb.methods.dense import boundary_loss
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, combine
 from fedlab_nb.models import build

@@ -3,9 +3,19 @@
 import pytest
 import torch
 
-from fedlab_nb.methods.distilled.crops import amplitude_mix, best_crops, cropped, feature_matched, least_lossy
-from fedlab_nb.methods.distilled.images import centres, kernel_inducing, random_rows, rows_by_class
-from fedlab_nb.methods.distilled.kernel import centred, inducing_loss
+from fedlab_nb.methods.distilled.images import (
+    amplitude_mix,
+    best_crops,
+    centred,
+    centres,
+    cropped,
+    feature_matched,
+    inducing_loss,
+    kernel_inducing,
+    least_lossy,
+    random_rows,
+    rows_by_class,
+)
 from fedlab_nb.models import build
 
 EXACT = torch.float64

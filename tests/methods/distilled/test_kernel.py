@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedlab_nb.methods.distilled.kernel import BIASES, WEIGHTS, centred, coefficients, inducing_loss, tangent_kernel
+from fedlab_nb.methods.distilled.images import BIASES, WEIGHTS, centred, coefficients, inducing_loss, tangent_kernel
 
 EXACT = torch.float64
 

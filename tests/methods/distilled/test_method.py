@@ -9,9 +9,8 @@ from watched import watched
 from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.distilled import Distilled
-from fedlab_nb.methods.distilled.kernel import centred, coefficients, tangent_kernel
-from fedlab_nb.methods.distilled.method import WAYS
+from fedlab_nb.methods.distilled import WAYS, Distilled
+from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
 from fedlab_nb.models import architecture_of, model_state
 from fedlab_nb.training import Recipe
 
@@ -97,7 +96,7 @@ def test_in_float64_an_image_is_twice_as_long_and_its_label_is_not():
 
 
 def test_a_large_federation_shows_some_images_of_every_client(monkeypatch):
-    monkeypatch.setattr("fedlab_nb.methods.distilled.method.SHOWN", 7)
+    monkeypatch.setattr("fedlab_nb.methods.distilled.SHOWN", 7)
     out, _ = watched(Distilled(per_class=2, server="kernel").run(context()))
     assert np.bincount(out.report.client).tolist() == [2, 2, 2] and out.report.counts.sum() > 7
 

@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from fedlab_nb.data import Dataset, federate, load
+from fedlab_nb.methods import fedet
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fedet import method as fedet
-from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss
-from fedlab_nb.methods.fedet.participation import cycled
-from fedlab_nb.methods.fedet.representation import group_means
+from fedlab_nb.methods.fedet import cycled
+from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, group_means
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.rng import seed_for
 from fedlab_nb.study.experiment import finished

@@ -13,11 +13,10 @@ from watched import watched
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fedet.consensus import consensus
-from fedlab_nb.methods.fedet.method import FedET
-from fedlab_nb.methods.fedet.representation import HEAD, head_of
-from fedlab_nb.methods.parts import public
-from fedlab_nb.methods.parts.public import SOURCES
+from fedlab_nb.methods.fedet import FedET
+from fedlab_nb.methods.fedet.consensus import HEAD, consensus, head_of
+from fedlab_nb.methods.parts import images as public
+from fedlab_nb.methods.parts.images import SOURCES
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
 

@@ -10,9 +10,9 @@ from fedlab_nb.data import federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fedet.bound import label_distance, theorem_1
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.fedet.participation import chosen_clients, client_architectures, cycled, larger
-from fedlab_nb.methods.fedet.representation import Represented, group_means, head_of, mean_head, with_head
-from fedlab_nb.methods.parts.public import fitted, half_the_classes, public_samples, transformed
+from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
+from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head, with_head
+from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
 from fedlab_nb.models import build, load_state, model_state, parameter_count
 from fedlab_nb.training import Recipe, trained
 

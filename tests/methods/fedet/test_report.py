@@ -8,10 +8,10 @@ from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
+from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet import model as fedet_model
 from fedlab_nb.methods.fedet.consensus import consensus
-from fedlab_nb.methods.fedet.method import FedET
-from fedlab_nb.methods.fedet.report import room
+from fedlab_nb.methods.fedet.model import room
 from fedlab_nb.training import Recipe
 
 

@@ -11,9 +11,16 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedavg import FedAvg
-from fedlab_nb.methods.fedlpa.client import LocalPosterior, noisy, noisy_factor, noisy_state
-from fedlab_nb.methods.fedlpa.label_leak import classes_read_off, label_leak, ranks
-from fedlab_nb.methods.fedlpa.method import FedLPA
+from fedlab_nb.methods.fedlpa import FedLPA
+from fedlab_nb.methods.fedlpa.client import (
+    LocalPosterior,
+    classes_read_off,
+    label_leak,
+    noisy,
+    noisy_factor,
+    noisy_state,
+    ranks,
+)
 from fedlab_nb.models import build, model_state
 from fedlab_nb.training import Recipe, trained
 

@@ -5,10 +5,9 @@ import pytest
 import torch
 from watched import watched
 
-from fedlab_nb.methods.fedlpa import model as model_module
-from fedlab_nb.methods.fedlpa.method import FedLPA
-from fedlab_nb.methods.fedlpa.server import layer_systems
-from fedlab_nb.methods.fedlpa.server_replay import USES, ServerReplay, used
+from fedlab_nb.methods.fedlpa import FedLPA
+from fedlab_nb.methods.fedlpa import server as model_module
+from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, used
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import model_state
 from tests.methods.fedlpa.test_method import context

@@ -6,7 +6,7 @@ from fens_runs import M, context, run, x_test
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fens.activations import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
+from fedlab_nb.methods.fens.model import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copied
 

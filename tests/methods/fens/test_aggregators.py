@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import aggregators as rules
-from fedlab_nb.methods.fens.fixed_rules import Voting, vote_counts
+from fedlab_nb.methods.fens.training import Voting, vote_counts
 from fedlab_nb.methods.parts.frozen_ensemble import class_shares
 from fedlab_nb.rng import generator
 

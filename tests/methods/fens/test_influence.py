@@ -3,8 +3,7 @@
 import torch
 
 from fedlab_nb.methods.fens import aggregators as rules
-from fedlab_nb.methods.fens.influence import contribution, influence
-from fedlab_nb.methods.fens.proxies import Proxy
+from fedlab_nb.methods.fens.training import Proxy, contribution, influence
 from fedlab_nb.rng import generator
 
 M, C, IMAGE = 4, 3, (1, 8, 8)

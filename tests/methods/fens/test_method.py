@@ -12,8 +12,8 @@ from fedlab_nb.comm import quantise_state
 from fedlab_nb.data import federate
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.base import EnsembleModel
+from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS, TRAINED
-from fedlab_nb.methods.fens.method import Fens
 from fedlab_nb.models import build, parameter_count
 
 

@@ -9,8 +9,14 @@ from fedlab_nb.comm import Link
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens import aggregators as rules
-from fedlab_nb.methods.fens.proxies import CLIENT_WEIGHTS, Proxy, client_weights, draw_batches
-from fedlab_nb.methods.fens.steps import flat_parameters, participants
+from fedlab_nb.methods.fens.training import (
+    CLIENT_WEIGHTS,
+    Proxy,
+    client_weights,
+    draw_batches,
+    flat_parameters,
+    participants,
+)
 from fedlab_nb.rng import generator
 
 M, C, IMAGE = 5, 4, (1, 8, 8)

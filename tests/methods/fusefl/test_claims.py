@@ -16,7 +16,7 @@ from fedlab_nb.labs.fusefl.probes import blocks_of, layers_of, probe
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
-from fedlab_nb.methods.fusefl.method import FuseFL
+from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.models import MODELS
 from fedlab_nb.models.build import ModelInfo
 from fedlab_nb.study.experiment import finished

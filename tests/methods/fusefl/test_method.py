@@ -10,11 +10,10 @@ from watched import watched
 
 from fedlab_nb.comm import formulas, size
 from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import fusefl as module
 from fedlab_nb.methods.ensemble import Ensemble
-from fedlab_nb.methods.fusefl import method as module
-from fedlab_nb.methods.fusefl import network
+from fedlab_nb.methods.fusefl import FuseFL, network
 from fedlab_nb.methods.fusefl.blocks import Client, cut, narrow
-from fedlab_nb.methods.fusefl.method import FuseFL
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build, model_state, parameter_count
 from fedlab_nb.study.experiment import finished

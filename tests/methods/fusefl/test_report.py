@@ -7,9 +7,9 @@ from fusefl_fixtures import context, samples, spy
 
 from fedlab_nb.comm import size
 from fedlab_nb.methods.base import NetworkModel
-from fedlab_nb.methods.fusefl import model as fused_model
-from fedlab_nb.methods.fusefl.method import FuseFL
-from fedlab_nb.methods.fusefl.report import FuseFLReport
+from fedlab_nb.methods.fusefl import FuseFL
+from fedlab_nb.methods.fusefl import network as fused_model
+from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.study.experiment import finished
 
 

@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.matching.method import RULES, Matching
+from fedlab_nb.methods.matching import RULES, Matching
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, model_state
 from fedlab_nb.study.experiment import finished

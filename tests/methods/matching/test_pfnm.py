@@ -6,8 +6,7 @@ import math
 import pytest
 import torch
 
-from fedlab_nb.methods.matching.neurons import neurons_of, one_hidden_layer, with_neurons
-from fedlab_nb.methods.matching.pfnm import grow
+from fedlab_nb.methods.matching.rules import grow, neurons_of, one_hidden_layer, with_neurons
 from fedlab_nb.models import build
 
 from .test_wiring import network, seeded

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.methods.matching.matcher import activations
+from fedlab_nb.methods.matching import activations
 from fedlab_nb.methods.matching.rules import (
     agreement,
     assigned,

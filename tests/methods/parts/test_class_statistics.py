@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.comm import serialise, size
-from fedlab_nb.methods.parts.class_statistics import BY_CLASS, MOMENTS, by_class, class_sums, message, received
+from fedlab_nb.methods.parts.gaussian_heads import BY_CLASS, MOMENTS, by_class, class_sums, message, received
 
 EXACT = torch.float64
 

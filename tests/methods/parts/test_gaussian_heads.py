@@ -7,8 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 
-from fedlab_nb.methods.parts.class_statistics import ClassSums, class_sums
-from fedlab_nb.methods.parts.gaussian_heads import HEADS, scores
+from fedlab_nb.methods.parts.gaussian_heads import HEADS, ClassSums, class_sums, scores
 
 from .test_class_statistics import EXACT, samples
 

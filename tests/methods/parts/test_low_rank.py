@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.comm import size
-from fedlab_nb.course.kit.low_rank import bytes_of, low_rank
-from fedlab_nb.methods.parts.low_rank import LowRank, averaged, fitted, missing, stacked
+from fedlab_nb.course.kit.low_rank import LowRank, averaged, bytes_of, fitted, low_rank, missing, stacked
 
 
 def clients(count=5, o=6, i=9, rank=3, common=False, dtype=torch.float64):

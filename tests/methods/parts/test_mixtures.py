@@ -6,7 +6,7 @@ import torch
 from sklearn.mixture import GaussianMixture
 
 from fedlab_nb.comm import size
-from fedlab_nb.methods.parts.mixtures import COVARIANCES, FLOOR, Mixture, fitted, maximised
+from fedlab_nb.methods.fedpft import COVARIANCES, FLOOR, Mixture, fitted, maximised
 
 EXACT = torch.float64
 THEIRS = {"spherical": "spherical", "diagonal": "diag", "full": "full"}

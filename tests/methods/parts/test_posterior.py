@@ -5,8 +5,7 @@ import torch
 
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedlpa.solvers import CG_TOLERANCE, conjugate_gradients, gradient_descent, solve, steps
-from fedlab_nb.methods.parts.kronecker import Factors, damped, damping_ratio
-from fedlab_nb.methods.parts.posterior import Posterior
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, damped, damping_ratio
 
 K, O, I = 4, 5, 8  # noqa: E741
 

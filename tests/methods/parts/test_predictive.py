@@ -7,8 +7,7 @@ from fens_runs import C, M, context, x_test
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.ensemble import Ensemble
-from fedlab_nb.methods.parts.predictive import GRID, between
+from fedlab_nb.methods.ensemble import GRID, Ensemble, between
 from fedlab_nb.study import run
 from fedlab_nb.study.experiment import finished
 

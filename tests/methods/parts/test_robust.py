@@ -11,7 +11,7 @@ from scipy.stats import trim_mean
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.parts.robust import averaged, check_average, krum
+from fedlab_nb.methods.parts.averages import averaged, check_average, krum
 
 ROBUST = ("median", "trimmed", "krum")
 

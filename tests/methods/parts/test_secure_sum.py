@@ -5,7 +5,7 @@ import torch
 
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError
-from fedlab_nb.methods.parts.secure_sum import BASE, PRIME, masked, opened, secure_sum
+from fedlab_nb.methods.parts.privacy import BASE, PRIME, masked, opened, secure_sum
 
 EXACT = torch.float64
 

@@ -9,8 +9,7 @@ from fens_runs import M, context, x_test
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.ensemble import Ensemble
-from fedlab_nb.methods.parts.selection import BY, best_of_clusters, clusters
+from fedlab_nb.methods.ensemble import BY, Ensemble, best_of_clusters, clusters
 from fedlab_nb.rng import generator
 from fedlab_nb.study import compare, run
 from fedlab_nb.study.experiment import finished

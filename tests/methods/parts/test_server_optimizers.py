@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.parts import server_optimizers as server
+from fedlab_nb.methods.parts import averages as server
 
 DELTAS = [[0.5, -0.01], [-2.0, 0.0], [0.1, 0.3], [0.0, -0.3]]
 

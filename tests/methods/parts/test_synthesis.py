@@ -8,8 +8,7 @@ from watched import watched
 
 from fedlab_nb.methods.base import Progress
 from fedlab_nb.methods.parts.images import Pool, intended_labels, random_crop, search
-from fedlab_nb.methods.parts.synthesis import GeneratorKnobs
-from fedlab_nb.methods.parts.synthesis_trace import FRAMES, SynthesisReport, SynthesisTrace, shows
+from fedlab_nb.methods.parts.synthesis import FRAMES, GeneratorKnobs, SynthesisReport, SynthesisTrace, shows
 from fedlab_nb.models import build
 
 STEP = Progress("synthesis", 0, 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.methods.parts.votes_privacy import (
+from fedlab_nb.methods.parts.privacy import (
     any_votes,
     change_bound,
     laplace,
@@ -14,7 +14,7 @@ from fedlab_nb.methods.parts.votes_privacy import (
     moments_epsilon,
     simple_epsilon,
     these_votes,
-)  # fmt: skip
+)
 
 POINTS = np.linspace(-40, 40, 200_001)  # in units of 1/γ
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from ....methods.afl.sums import SENSITIVITY
+from ....methods.afl import SENSITIVITY
 from ....methods.parts.privacy import sigma_for
 from ....plots.axes import FIFTHS, level_line, log_axis, percent_axis, seed_lines
 from ....plots.style import ACCENT, INK, SERIES, Picture, drawing, dress, legend, look

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from ....methods.fedet.report import FedETReport
+from ....methods.fedet.model import FedETReport
 from ....plots.axes import DOTS, few_ticks, percent_axis, seed_lines, two_axes
 from ....plots.style import ACCENT, QUIET, SECOND, SERIES, Picture, drawing, dress, heading, legend, look
 from ....plots.words import percent, seeds_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from ....methods.fusefl.report import FuseFLReport
+from ....methods.fusefl.network import FuseFLReport
 from ....plots.words import data_size, percent
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()

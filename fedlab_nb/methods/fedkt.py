@@ -13,7 +13,7 @@ a query costs 2 s γ, and the promise is to each *client* as a whole (the paper'
 counts; one sample moves one vote in each of the s cuttings, 2 γ each, and the promise is to each *sample* (L2). Either
 way the labels are all that the private data have told, and what is trained on them tells no more. But the students
 themselves go up without noise under `server`: the promise is to whoever sees the final model, not to the server.
-`parts/votes_privacy.py` adds the costs up. Fewer `queries` cost less.
+`parts/privacy.py` adds the costs up. Fewer `queries` cost less.
 
 Departures: with t = 1 the one teacher is the student (but under `client`). Without noise, ties go to the higher mean
 probability, less than one vote; with noise they have probability zero. A client with fewer than t samples has a teacher
@@ -26,19 +26,78 @@ any voter would do; here every classifier is a network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import demand
-from ...models import Network, model_state
-from ...models.state import copied
-from ...training import ClientModels, Recipe, Tick, in_chunks, train_clients
-from ...training.loop import Shard
-from ..base import Method, NetworkModel, Steps, knob, register, reported, server_model_knob
-from ..context import Context
-from .votes import PRIVACY, FedKTReport, students_labels, teachers_labels
+from ..errors import demand
+from ..models import Network, model_state
+from ..models.state import copied
+from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
+from ..training.loop import Shard
+from .base import Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
+from .context import Context
+from .parts.privacy import laplace, measured_epsilon, moments_epsilon, simple_epsilon
+
+# ---------------------------------------------------------------------------------------------------------------- votes
+# Votes on public samples: labels from a client's teachers, and from all students at the server; what noise costs.
+
+PRIVACY = ("none", "server", "client")
+
+
+@dataclass(frozen=True, eq=False)
+class FedKTReport(Report):
+    """queries: public samples that were labelled;   consistent: share of (client, query) whose students agree
+
+    With noise: epsilon_simple, epsilon (moments, at `delta`), and epsilon_measured, that of these very votes (not
+    private itself; for privacy=server alone);   changed: share of the server's labels that its noise has changed
+    """
+
+    queries: int | None = None
+    consistent: float | None = None
+    delta: float | None = None
+    epsilon_simple: float | None = None
+    epsilon: float | None = None
+    epsilon_measured: float | None = None
+    changed: float | None = None
+
+
+def teachers_labels(logits: Tensor, gamma: float, stream: torch.Generator) -> Tensor:
+    """What teachers' logits `[t, T, C]` vote for, `[T]`, with noise Lap(1/γ) on the counts; γ = 0: without."""
+    votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
+    if gamma:
+        return (votes + laplace(tuple(votes.shape), gamma, stream).to(logits)).argmax(1)
+    return (votes + logits.softmax(-1).mean(0)).argmax(1)
+
+
+def students_labels(
+    logits: Tensor, consistent: bool, privacy: str, gamma: float, delta: float, stream: torch.Generator | None
+) -> tuple[Tensor, FedKTReport]:
+    """Labels `[T]` from the students' logits `[M, s, T, C]`, and what all votes cost; `stream`: of the server's noise.
+
+    consistent: a client counts only where all its students agree;   privacy, γ, δ: as in `FedKT`
+    """
+    named = logits.argmax(-1)
+    agree = (named == named[:, :1]).all(1)  # [M, T]
+    each = F.one_hot(named, logits.shape[-1])
+    votes = (each * agree[:, None, :, None] if consistent else each).sum((0, 1))  # [T, C]
+    report = FedKTReport(len(votes), float(agree.double().mean()))
+    plain = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
+    if privacy == "none":
+        return plain, report
+    students, queries, cost = logits.shape[1], len(votes), 2 * gamma
+    if privacy == "server":
+        assert stream is not None
+        noise = laplace(tuple(votes.shape), gamma, stream)
+        labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * students
+        own = measured_epsilon(votes, gamma, cost, delta)
+        report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
+    else:
+        labels, queries = plain, queries * students
+    epsilon, simple = moments_epsilon(cost, queries, delta), simple_epsilon(cost, queries)
+    return labels, replace(report, epsilon=epsilon, epsilon_simple=simple, delta=delta)
 
 
 @register(

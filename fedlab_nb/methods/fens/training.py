@@ -1,0 +1,297 @@
+"""What the aggregator is trained on: each client's proxy samples, as the frozen ensemble sees them.
+
+The client models are frozen, so client i computes its logits `Z_i [n_i, M, C]` once and no image is touched again (but
+for a gate, which reads them).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ...comm import Ledger, size
+from ...errors import RunError, choose, demand
+from ...models.state import finite
+from ..base import Progress, Steps
+from ..context import Context
+from ..parts.frozen_ensemble import class_count_weights
+from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
+from .model import Experts, FensModel
+
+Owner = Any  # of a proxy: a client's number, or "server"
+PROXIES = ("held-out", "reused", "reused-equal", "server")
+# In proportion to the samples used in the round; every client the same, as in the paper's pseudo-code.
+CLIENT_WEIGHTS = ("samples", "uniform")
+
+
+class Proxy(NamedTuple):
+    """What one client trains on: cached logits `[n, M, C]`, labels `[n]`, and the inputs where a gate reads them."""
+
+    logits: Tensor
+    labels: Tensor
+    inputs: Tensor | None = None
+
+    def rows(self, chosen: Tensor | slice) -> Proxy:
+        x = self.inputs
+        return Proxy(self.logits[chosen], self.labels[chosen], None if x is None else x[chosen])
+
+    @classmethod
+    def joined(cls, proxies: Sequence[Proxy]) -> Proxy:
+        """The samples of all, one after the other."""
+        z, y, x = zip(*proxies, strict=True)
+        return cls(torch.cat(z), torch.cat(y), None if x[0] is None else torch.cat(x))
+
+
+def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
+    """Client k's own samples for the aggregator: `source` is one of PROXIES."""
+    if source in ("held-out", "server"):
+        return ctx.private.held_out(k)
+    x, y = ctx.private.train(k)
+    if source == "reused":
+        return x, y
+    order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", k)).to(y.device)
+    chosen = order[: ctx.private.sizes("held_out")[k]]
+    return x[chosen], y[chosen]
+
+
+def cached_logits(ctx: Context, experts: Experts, source: str, inputs: bool = False) -> dict[Owner, Proxy]:
+    """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too"""
+    members = experts.members
+    sets: dict[Owner, tuple[Tensor, ...]] = {k: own_samples(ctx, k, source) for k in members}
+    if source == "server":
+        sent = [ctx.link.up(k, own, phase="labelled set") for k, own in sets.items()]
+        sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
+    empty = 0, len(members), ctx.classes
+    return {
+        owner: Proxy(experts.fresh(x) if len(y) else x.new_zeros(empty), y, x if inputs else None)
+        for owner, (x, y) in sets.items()
+    }
+
+
+def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generator) -> Tensor:
+    """Indices of `steps` successive mini-batches of n samples, `[steps, min(n, batch)]`.
+
+    Shuffled passes over the samples, an incomplete last batch dropped; a client with no more than `batch` samples
+    uses them all, in order, every time. A longer plan begins with the batches of a shorter one.
+    """
+    samples, device = len(proxy.labels), proxy.labels.device
+    if samples <= batch:
+        return torch.arange(samples, device=device).expand(steps, samples)
+    a_pass = samples // batch
+    passes = [torch.randperm(samples, generator=generator)[: a_pass * batch] for _ in range(-(-steps // a_pass))]
+    return torch.cat(passes).view(-1, batch)[:steps].to(device)
+
+
+def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dict[Owner, float]:
+    """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
+    choose("client weighting", kind, CLIENT_WEIGHTS)
+    most = batch if kind == "samples" else 1
+    used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
+    demand(
+        used, "No client has a proxy sample, so the aggregator cannot be trained; hold out a larger part of the data."
+    )
+    return {i: n / sum(used.values()) for i, n in used.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------- steps
+# One step of SGD on λ: a client's own; and, where J = 1, all clients' at once, which gives the same numbers.
+#
+# One step from λ on the mean loss of a mini-batch gives `delta_k = -eta_l grad_k`, so that `delta = sum_k w_k delta_k =
+# -eta_l * gradient of sum_k w_k (mean loss of client k)`: one weighted gradient over all clients' mini-batches laid
+# side by side. With w_k proportional to the samples used, a round is exactly one step of Adam (without bias correction)
+# on the pooled mini-batch. With J = 2 this is no longer true: a client's second gradient is taken where only its own
+# first step led.
+
+
+def flat_parameters(module: nn.Module) -> Tensor:
+    """All parameters of `module` as one vector `[q]` that they share memory with: writing to it changes the module."""
+    parameters = list(module.parameters())
+    flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
+    for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        parameter.data = part.view_as(parameter)
+    return flat
+
+
+def gradient(aggregator: Aggregator, batch: Proxy, each: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The cross-entropy over a batch (its mean, or weighted by `each [b]`) and its gradient, flat `[q]`."""
+    with torch.enable_grad():
+        scores = aggregator(batch.logits, batch.inputs)
+        if each is None:
+            loss = cross_entropy(scores, batch.labels)
+        else:
+            loss = cross_entropy(scores, batch.labels, reduction="none") @ each
+        gradients = torch.autograd.grad(loss, list(aggregator.parameters()))
+    return loss.detach(), torch.cat([gradient.flatten() for gradient in gradients])
+
+
+def all_at_once(
+    aggregator: Aggregator, proxies: Mapping[Owner, Proxy], batches: Mapping[Owner, Tensor],
+    weights: Mapping[Owner, float],
+) -> Callable[[int], tuple[Tensor, Tensor]]:  # fmt: skip
+    """A function from round t (of J = 1) to Σ_k w_k (mean loss of client k) and its gradient `[q]`.
+
+    batches: `[T, b_k]`;   weights: w_k of the clients that take part
+    """
+    pool = Proxy.joined([proxies[i] for i in weights])
+    ends = itertools.accumulate(len(proxies[i].labels) for i in weights)
+    index = torch.cat([batches[i] + first for i, first in zip(weights, [0, *ends], strict=False)], 1)  # [T, P]
+    sizes = {i: batches[i].shape[1] for i in weights}
+    each = torch.cat([pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()])  # [P]
+    whole = index.shape[1] == len(pool.labels)  # all use all their samples in every round: nothing to choose
+    return lambda t: gradient(aggregator, pool if whole else pool.rows(index[t]), each)
+
+
+def participants(
+    owners: Sequence[Owner], m: int, rounds: int, stream: Callable[[Owner], torch.Generator]
+) -> list[list[Owner]]:
+    """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
+    if not 0 < m < len(owners):
+        return [list(owners)] * rounds
+    draws = stream("participants")
+    chosen = (sorted(torch.randperm(len(owners), generator=draws)[:m].tolist()) for _ in range(rounds))
+    return [[owners[i] for i in own] for own in chosen]
+
+
+def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
+    """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
+    count = size(message)
+    for k in members:
+        ledger.add(k, "down", PHASE, count)
+        ledger.add(k, "up", PHASE, count)
+
+
+# ------------------------------------------------------------------------------------------------------------ influence
+# Phase 2, watched: the loss, and how much the aggregator makes of each client, class by class.
+#
+# Nothing of it is sent or used.
+
+FRAMES = 20  # about so many snapshots over the rounds
+SAMPLES = 500  # at most so many are looked at
+
+
+def watched(
+    experts: Experts, rule: Aggregator, proxies: Mapping[Owner, Proxy], rounds: Iterator[Tensor], total: int,
+    rates: str,
+) -> Steps[FensModel]:  # fmt: skip
+    """Go through the `total` rounds that train `rule` (each yields its loss), with a snapshot every now and then.
+
+    RunError, which names the `rates`, where the training has diverged.
+    """
+    losses, frames, samples = [], {}, list(proxies.values())
+
+    def model(of: Aggregator, done: int, **more: Any) -> FensModel:
+        frames[done] = influence(of, samples)
+        tables, at = torch.stack(list(frames.values())), torch.tensor(list(frames))
+        return FensModel(experts, of, frames=tables, frame_rounds=at, **more)
+
+    yield Progress(PHASE, 0, total, model=model(copy.deepcopy(rule), 0))  # of a copy: rounds change the rule in place
+    for done, loss in enumerate(rounds, 1):
+        losses.append(loss)
+        if done % max(1, total // FRAMES) and done < total:
+            yield Progress(PHASE, done, total)
+            continue
+        well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
+        if not well:
+            raise RunError(
+                f"Training the aggregator diverged with {rates}: its numbers are no longer finite; use smaller rates."
+            )
+        yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
+    numbers = {"proxy_samples": sum(len(own.labels) for own in samples), "contribution": contribution(rule, samples)}
+    return model(rule, total, losses=torch.stack(losses), **numbers)
+
+
+def influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+    """`[M, C]`: the mean of d f_c / d z_ic, client i's logit for class c, over the proxy samples of class c.
+
+    Of a weighted sum it is the table of weights itself, of a mixture of experts the gate's mean for each class, of a
+    network its mean slope. A class without a proxy sample is judged on all of them.
+    """
+    if (table := rule.weights()) is not None:
+        return table.clone()
+    return _mean_slopes(rule, proxies, times_logit=False)
+
+
+def contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+    """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
+    return _mean_slopes(rule, proxies, times_logit=True)
+
+
+def _mean_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
+    z, labels, x = Proxy.joined([own for own in proxies if len(own.labels)]).rows(slice(SAMPLES))
+    columns = []
+    with torch.enable_grad():
+        z = z.detach().requires_grad_()
+        scores = rule(z, x)
+        for c in range(scores.shape[1]):
+            rows = labels == c
+            rows = rows if bool(rows.any()) else torch.ones_like(rows)
+            (slope,) = torch.autograd.grad(scores[rows, c].sum(), z, retain_graph=True)
+            each = (slope * z.detach() if times_logit else slope)[rows, :, c]
+            columns.append(each.mean(0))
+    return torch.stack(columns, 1)
+
+
+# ---------------------------------------------------------------------------------------------------------- fixed rules
+# The rules whose λ is no result of training (Allouah et al., NeurIPS 2024, table 9): what they need is counted.
+#
+# Plain averaging counts nothing, weighted averaging the labels, polychotomous voting how every model votes.
+
+
+class Voting(Aggregator):
+    """Polychotomous voting with a uniform prior and 0/1 benefit: `score_r = sum_i log P_i[r, vote_i]`. q = 0.
+
+    counts: `[M, C, C]`, how often client i's model voted c for a sample of true class r, merged (added up) over the
+    clients. `P_i[r, c] = (counts + laplace) / (row sum + C * laplace)`; a class that was never seen then has a
+    uniform row. `laplace` is 1/C unless given: one imaginary vote a row, spread over the C classes. The paper gives no
+    amount; this prior is fixed beforehand, not tuned. Without smoothing (`laplace=0`) a single zero forbids a class;
+    an unseen class is then uniform too. Only hard votes are used.
+    """
+
+    log_competency: Tensor
+
+    def __init__(self, counts: Tensor, laplace: float | None = None):
+        super().__init__()
+        classes = counts.shape[2]
+        counts = counts.double() + (1 / classes if laplace is None else laplace)
+        totals = counts.sum(2, keepdim=True)
+        competency = torch.where(totals > 0, counts / totals, torch.full_like(counts, 1 / classes))
+        self.register_buffer("log_competency", competency.log().float())
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        votes = z.argmax(2)  # [B, M]
+        client = torch.arange(votes.shape[1], device=votes.device)
+        return self.log_competency.transpose(1, 2)[client, votes].sum(1)  # [B, M, C] -> [B, C]
+
+    def competency(self) -> Tensor:
+        return self.log_competency.exp()
+
+
+def vote_counts(z: Tensor, labels: Tensor) -> Tensor:
+    """How often each model votes c where the truth is r: `[M, C, C]` int32, from `z [n, M, C]` and labels `[n]`."""
+    _, clients, classes = z.shape
+    client = torch.arange(clients, device=z.device)
+    # [n, M]: where (client, truth, vote) lies in the flat table
+    cell = (client * classes + labels[:, None]) * classes + z.argmax(2)
+    return torch.bincount(cell.flatten(), minlength=clients * classes**2).view(clients, classes, classes).int()
+
+
+def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
+    """The rule `name`; what it needs is counted by the clients, or, for votes on the samples of `source` (one of
+    PROXIES) "server", there."""
+    members = experts.members
+    if name == "averaging":
+        return averaging(len(members), ctx.classes).to(ctx.device, ctx.dtype)
+    if name == "weighted":
+        return weighted_averaging(class_count_weights(ctx, members))
+    # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
+    proxies = cached_logits(ctx, experts, source)
+    counts = {k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)}
+    up = [own if k == "server" else ctx.link.up(k, own, phase="confusion matrices") for k, own in counts.items()]
+    with ctx.server():
+        return Voting(torch.stack(up).sum(0)).to(ctx.device, ctx.dtype)
