@@ -22,14 +22,6 @@ def test_a_system_has_its_section(name):
     assert "authors" in section  # beside their code, or that there is none
 
 
-@pytest.mark.parametrize("name", [name for name in OWN if name not in SYSTEMS])
-def test_a_baseline_has_its_row(name):
-    start = f"| {METHODS[name].info.title} `{name}` |"
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith(start) and line.endswith("|")]
-    assert len(rows) == 1, f"FIDELITY.md needs one row that begins with {start}"
-    assert all(cell.strip() for cell in rows[0].strip("|").split(" | "))
-
-
 def test_it_is_short_enough_to_be_read():
     assert len(PAGE.read_bytes()) <= 40_000
 

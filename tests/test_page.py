@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import pytest
 
-from fedlab_nb import page
 from fedlab_nb.cli import main
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
+from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.plots.identity import look
 from fedlab_nb.study.statistics import band
 from fedlab_nb.study.stored import GRIDS, load, sets
@@ -98,8 +98,8 @@ def test_every_method_has_its_look_and_a_group(data):
     for method in data["methods"]:
         assert (method["colour"], method["marker"], method["line"]) == look(method["name"])
         assert method["title"] == METHODS[method["name"]].info.title
-    groups = re.search(r"const GROUPS = \{(.*?)\};", (page.HERE / "page.js").read_text(encoding="utf-8"), re.DOTALL)[1]
-    assert set(METHODS) - {"local", "centralized"} <= set(re.findall(r'"(\w+)"', groups))
+    assert sorted(name for names in data["groups"].values() for name in names) == sorted(data["results"])
+    assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
 
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):

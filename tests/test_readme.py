@@ -1,5 +1,4 @@
-"""README and guide: files that they name are there, each lesson has its row, and the guide's table of methods is the
-registry's (`python tests/test_readme.py` writes it anew)."""
+"""README and guide: files that they name are there, and each lesson has its row."""
 
 import importlib.util
 import re
@@ -9,26 +8,6 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 GUIDE = README.parent / "notebooks" / "guide"
-METHODS_PAGE = GUIDE / "methods.md"
-TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
-HEAD = (
-    "| method | name | paper | rounds | bytes of one client, down + up | extra data | what leaks |\n"
-    + 7 * "|---"
-    + "|\n"
-)
-
-
-def methods_table() -> str:
-    """One row a method, in the registry's order."""
-    from fedlab_nb.methods import METHODS
-
-    infos = [cls.info for cls in METHODS.values()]
-    rows = [f"| {i.title} | `{i.name}` | {i.paper} | {i.rounds} | {i.traffic} | {i.extra} | {i.leaks} |" for i in infos]
-    return HEAD + "\n".join(rows) + "\n"
-
-
-def test_table_of_methods():
-    assert TABLE.search(METHODS_PAGE.read_text()).group() == methods_table()
 
 
 def test_readme_is_one_page():
@@ -59,7 +38,3 @@ def test_badges_for_every_lesson():
     assert badges.with_badges(after, "someone/course") == after
     assert len(after.splitlines()) == len(before.splitlines())
     assert badges.main([]) == badges.main(["https://github.com/a/b"]) == 2
-
-
-if __name__ == "__main__":
-    METHODS_PAGE.write_text(TABLE.sub(lambda _: methods_table(), METHODS_PAGE.read_text()))

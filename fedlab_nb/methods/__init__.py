@@ -2,7 +2,8 @@
 are made from.
 
 Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
-or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and `parts`, what several methods share.
+or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and
+`parts`, what several methods share.
 """
 
 import importlib
@@ -18,8 +19,10 @@ from .base import (
     NetworkModel,
     Progress,
     Report,
+    grouped,
     knob,
     register,
+    table,
 )
 
 # In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the

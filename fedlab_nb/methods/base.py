@@ -103,14 +103,29 @@ NEEDS = {
     "images": "images, not feature rows",
 }
 
+# In which lists show the methods, in this order; a method that names none stands under one of the two of its `rounds`.
+ONE_SHOT, ROUNDS = "One shot", "Many rounds"
+GROUPS = (
+    "Average weights",
+    "Keep an ensemble",
+    "Distil, with public data",
+    "Distil, data-free",
+    "Closed form",
+    ONE_SHOT,
+    ROUNDS,
+    "Bounds",
+)
+
 
 @dataclass(frozen=True)
 class Info:
-    """What the tables say of a method. `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up."""
+    """What the tables say of a method. `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up. `group`: one
+    of GROUPS."""
 
     name: str
     title: str
     paper: str
+    group: str = ""
     rounds: str = "one-shot"
     traffic: str = "2 S_θ"
     needs: frozenset[str] = frozenset()
@@ -215,12 +230,33 @@ def register(name: str, **words: Any):
         if name in METHODS and METHODS[name].__module__.startswith(own) and not cls.__module__.startswith(own):
             raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
         info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
-        cls.info = Info(name, **info | {"needs": frozenset(info.get("needs", ()))})
+        group = info.get("group") or (ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS)
+        cls.info = Info(
+            name, **info | {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
+        )
         assert cls.info.needs <= set(NEEDS), cls.info.needs
         METHODS[name] = cls if "__dataclass_fields__" in vars(cls) else dataclass(frozen=True)(cls)
         return METHODS[name]
 
     return put
+
+
+def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
+    """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
+    wanted = set(methods)
+    groups = {
+        group: [name for name in METHODS if name in wanted and METHODS[name].info.group == group] for group in GROUPS
+    }
+    return {group: names for group, names in groups.items() if names}
+
+
+def table() -> str:
+    """All methods as a table in Markdown, in the order of METHODS."""
+    columns = ("method", "name", "paper", "rounds", "bytes of one client, down + up", "extra data", "what leaks")
+    infos = [cls.info for cls in METHODS.values()]
+    rows = [(i.title, f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
+    head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
+    return head + len(columns) * "|---" + "|\n" + "".join(lines)
 
 
 def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from .context import Context
 @register(
     "centralized",
     title="Centralized",
+    group="Bounds",
     paper="upper bound",
     rounds="none",
     traffic="the samples themselves",

@@ -48,7 +48,9 @@ def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) ->
     return -(differ * kl_each(teacher, student, temperature)).mean()
 
 
-@register("dense", title="DENSE", paper="Zhang et al., NeurIPS 2022", leaks="each client's model")
+@register(
+    "dense", title="DENSE", group="Distil, data-free", paper="Zhang et al., NeurIPS 2022", leaks="each client's model"
+)
 class Dense(GeneratorKnobs):
     """A generator makes images with the help of the averaged ensemble. One network is distilled on them."""
 

@@ -230,7 +230,13 @@ class RuledEnsemble(EnsembleModel):
         return combine(logits, self.weights, normalise=False)
 
 
-@register("ensemble", title="Ensemble (FedENS)", paper="Allouah et al., NeurIPS 2024", leaks="each client's model")
+@register(
+    "ensemble",
+    title="Ensemble (FedENS)",
+    group="Keep an ensemble",
+    paper="Allouah et al., NeurIPS 2024",
+    leaks="each client's model",
+)
 class Ensemble(Method):
     """Upload once, keep all M models, and average their outputs."""
 

@@ -53,7 +53,14 @@ def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
 
-@register("fadi", title="F-ADI", paper="Yin et al., CVPR 2020", needs=["images"], leaks="each client's model")
+@register(
+    "fadi",
+    title="F-ADI",
+    group="Distil, data-free",
+    paper="Yin et al., CVPR 2020",
+    needs=["images"],
+    leaks="each client's model",
+)
 class FAdi(ServerKnobs):
     """Pixels are changed until the averaged ensemble sees the wanted class. One network is distilled, without data."""
 

@@ -44,7 +44,9 @@ def activation_loss(features: Tensor | list[Tensor]) -> Tensor:
     return -torch.stack([own.abs().mean() for own in features]).mean()
 
 
-@register("fdafl", title="F-DAFL", paper="Chen et al., ICCV 2019", leaks="each client's model")
+@register(
+    "fdafl", title="F-DAFL", group="Distil, data-free", paper="Chen et al., ICCV 2019", leaks="each client's model"
+)
 class FDafl(GeneratorKnobs):
     """A generator learns to make images that the ensemble is sure of. One network is distilled, without data."""
 

@@ -12,6 +12,7 @@ from .parts.averages import assumed_knob, average_knob, averaged, check_average
 @register(
     "fedavg",
     title="FedAvg, one round",
+    group="Average weights",
     paper="McMahan et al., AISTATS 2017",
     needs=["one architecture"],
     leaks="each client's model and sample count",

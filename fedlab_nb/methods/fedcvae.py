@@ -143,6 +143,7 @@ class FedCvaeReport(Report):
 @register(
     "fedcvae",
     title="FedCVAE-Ens",
+    group="Distil, data-free",
     paper="Heinbaugh et al., ICLR 2023",
     traffic="S_decoder + 4 C, up only",
     leaks="a generator of each client's samples, and its class counts",

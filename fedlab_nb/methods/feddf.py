@@ -26,6 +26,7 @@ from .parts.synthesis import ServerKnobs, weights_knob
 @register(
     "feddf",
     title="FedDF, one shot",
+    group="Distil, with public data",
     paper="Lin et al., NeurIPS 2020",
     needs=["public"],
     extra="unlabelled public samples at the server",

@@ -36,6 +36,7 @@ from .parts.rounds import PHASE, Rounds, State
 @register(
     "fedkd",
     title="FedKD",
+    group="Distil, with public data",
     paper="Gong et al., AAAI 2022",
     traffic="2 S_θ + 4 C",
     needs=["public"],

@@ -103,6 +103,7 @@ def students_labels(
 @register(
     "fedkt",
     title="FedKT",
+    group="Distil, with public data",
     paper="Li et al., IJCAI 2021",
     traffic="s S_θ, up only",
     needs=["public"],

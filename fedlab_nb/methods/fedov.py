@@ -160,6 +160,7 @@ class OpenSetVote(EnsembleModel):
 @register(
     "fedov",
     title="FedOV",
+    group="Keep an ensemble",
     paper="Diao et al., ICLR 2023",
     traffic="2 S_θ (one output more)",
     extra="local training with outliers made from the client's own samples",

@@ -166,6 +166,7 @@ class FedPftReport(Report):
 @register(
     "fedpft",
     title="FedPFT",
+    group="Closed form",
     paper="Beitollahi et al., 2024",
     traffic="4 C + 4 h (1 + 2 d), up only",
     extra="frozen features, the same at every client",

@@ -40,6 +40,7 @@ MOST = 32  # classes; up to so many the expectation over the model's labels is a
 @register(
     "fisher_merge",
     title="Fisher merging",
+    group="Average weights",
     paper="Matena & Raffel, NeurIPS 2022",
     traffic="3 S_θ",
     needs=["one architecture"],

@@ -63,6 +63,7 @@ class GaussReport(Report):
 @register(
     "gauss",
     title="Gaussian heads",
+    group="Closed form",
     paper="Guan et al., AAAI 2025; Turazza et al., ICLR 2026",
     traffic="4 C + 4 h (d + d(d+1)/2), up only",
     extra="frozen features, the same at every client",

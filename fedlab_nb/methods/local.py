@@ -57,6 +57,7 @@ class LocalModels(NetworkModel):
 @register(
     "local",
     title="Local only",
+    group="Bounds",
     paper="lower bound",
     rounds="none",
     traffic="S_θ (the initial model)",

@@ -34,6 +34,7 @@ from .parts.kronecker import input_factors, inverse, layer_matrix, with_layers
 @register(
     "regmean",
     title="RegMean",
+    group="Average weights",
     paper="Jin et al., ICLR 2023",
     traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
     needs=["one architecture"],

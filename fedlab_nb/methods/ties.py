@@ -74,6 +74,7 @@ class MergedModel(NetworkModel):
 @register(
     "ties",
     title="TIES merging",
+    group="Average weights",
     paper="Yadav et al., NeurIPS 2023; Ilharco et al., ICLR 2023; Yu et al., ICML 2024",
     needs=["one architecture"],
     leaks="each client's model and sample count (trimmed: its largest changes)",

@@ -13,7 +13,7 @@ from typing import Any
 from ..data import federate, title_of
 from ..data import load as load_data
 from ..errors import RunError
-from ..methods import METHODS
+from ..methods import METHODS, grouped
 from ..plots.identity import look, short
 from ..plots.style import class_colours
 from ..study.statistics import band, t_quantile
@@ -58,6 +58,7 @@ def of_set(table: Stored) -> dict[str, Any]:
             {"name": name, "colour": colour}
             for name, colour in zip(class_names(table.dataset), class_colours(10), strict=True)
         ],
+        "groups": grouped(table.methods),
         "methods": [vars(i) | look(i.name)._asdict() | {"short": short(i.title), "needs": ""} for i in infos],
         "results": {i.name: [[result(table, i.name, a, m) for a in grid.alphas] for m in grid.clients] for i in infos},
         "federations": [[partition(table, a, m) for a in grid.alphas] for m in grid.clients],

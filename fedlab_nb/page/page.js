@@ -1,15 +1,6 @@
 // The page: its state, the controls, and what happens on hover, click and key. One direction: control -> state -> pictures.
 const FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"].filter((name) => METHOD.has(name));
 const MOST = 7; // methods in colour: more cannot be told apart
-const GROUPS = {
-  "One shot: average the weights": ["fedavg", "fedlpa", "fisher_merge", "regmean", "matching", "ties"],
-  "One shot: keep the members": ["ensemble", "fens", "fedov"],
-  "One shot: distil": ["fedet", "coboosting", "feddf", "fedkd", "fadi", "fdafl", "dense", "fedcvae", "fedkt"],
-  "One shot: fuse blocks": ["fusefl"],
-  "One shot: send sums, Gaussians or data": ["afl", "gauss", "fedpft", "distilled"],
-  "Many rounds": ["fedavg_multi", "fedprox", "scaffold", "fednova", "fedadam", "fedyogi", "moon", "dsfl"],
-  "Bounds": BOUNDS,
-};
 const HINT = "Point at a mark for its exact numbers. A click holds it in every picture, and Escape lets it go.\n"
   + "With the keyboard: Tab goes to a picture, the arrow keys go from mark to mark, and Enter holds a mark.";
 const $ = (id) => document.getElementById(id);
@@ -229,17 +220,15 @@ function sets() {
 function go(name) {
   location.hash = `data=${name}&alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`; // `hashchange` opens it
 }
-/** A box a method, in groups; what no group names stands with the many rounds or in a group of its own. */
+/** A box a method, in groups. */
 function choices() {
-  const grouped = new Set(Object.values(GROUPS).flat());
-  const rest = methods.map((x) => x.name).filter((name) => !grouped.has(name));
-  for (const [title, names] of Object.entries({ ...GROUPS, Others: rest })) {
+  for (const [title, names] of Object.entries(groups)) {
     const group = document.createElement("fieldset");
     const legend = document.createElement("legend");
     legend.textContent = title;
     group.append(legend);
-    for (const name of names.filter((x) => METHOD.has(x))) group.append(choice(METHOD.get(name)));
-    if (group.children.length > 1) $("groups").append(group);
+    for (const name of names) group.append(choice(METHOD.get(name)));
+    $("groups").append(group);
   }
 }
 function choice(method) {

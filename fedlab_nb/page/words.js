@@ -3,7 +3,7 @@ const SETS = JSON.parse(document.getElementById("data").textContent); // by data
 const asked = new URLSearchParams(location.hash.slice(1)).get("data");
 const SET = asked in SETS ? asked : Object.keys(SETS)[0];
 const DATA = SETS[SET];
-const { methods, results, federations, classes, about } = DATA;
+const { groups, methods, results, federations, classes, about } = DATA;
 const { alpha: alphas, clients, seed: seeds } = about.settings; // as they are stored
 const METHOD = new Map(methods.map((m) => [m.name, m]));
 const BOUNDS = ["local", "centralized"];

@@ -5,12 +5,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..declared import declared
 from ..errors import choose
-from ..methods import METHODS
+from ..methods import METHODS, grouped
 from .theme import made, named
-
-ONE_SHOT, ROUNDS = "One shot", "Many rounds"
 
 
 class MethodBox:
@@ -66,18 +63,6 @@ class MethodBox:
                 self.boxes[name].layout.display = None if fits else "none"
                 shown += fits and name not in self.first
             self.headings[title].layout.display = None if shown else "none"
-
-
-def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
-    """{group: methods in it}, in the order of `groups.toml`; groups of none are left out."""
-    groups = {
-        title: [name for name in names if name in METHODS] for title, names in declared("panels/groups.toml").items()
-    }
-    known = {name for names in groups.values() for name in names}
-    for name in methods:
-        if name not in known:
-            groups[ONE_SHOT if METHODS[name].info.rounds == "one-shot" else ROUNDS].append(name)
-    return {title: names for title, names in groups.items() if names}
 
 
 def tip(info: Any) -> str:

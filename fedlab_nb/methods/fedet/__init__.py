@@ -144,6 +144,7 @@ TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (F
 @register(
     "fedet",
     title="Fed-ET",
+    group="Distil, with public data",
     paper="Cho et al., IJCAI 2022",
     rounds="one-shot, or T rounds with m clients",
     traffic="2 S_θk (T rounds: each time it is chosen)",

@@ -54,6 +54,7 @@ from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
 @register(
     "fedlpa",
     title="FedLPA",
+    group="Average weights",
     paper="Liu et al., NeurIPS 2024",
     rounds="one-shot (then T of FedAvg, if wanted)",
     traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",

@@ -79,6 +79,7 @@ from .training import (
 @register(
     "fens",
     title="FENS",
+    group="Keep an ensemble",
     paper="Allouah et al., NeurIPS 2024",
     rounds="one-shot, then T tiny rounds",
     traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",

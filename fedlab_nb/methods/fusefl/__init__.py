@@ -48,6 +48,7 @@ HEADS = ("ccvr", "average", "own")
 @register(
     "fusefl",
     title="FuseFL",
+    group="Keep an ensemble",
     paper="Tang et al., NeurIPS 2024",
     rounds="K rounds, one block in each",
     traffic="S_θ + (S + S_Λ + statistics) up + (M - 1) S down, S: a client's blocks",

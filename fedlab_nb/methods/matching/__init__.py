@@ -145,6 +145,7 @@ RULES = ("rebasin", "greedy", "activations", "pfnm")
 @register(
     "matching",
     title="Neuron matching",
+    group="Average weights",
     paper="Ainsworth et al., ICLR 2023; Singh & Jaggi, NeurIPS 2020; Yurochkin et al., ICML 2019",
     needs=["one architecture"],
     leaks="each client's model and sample count (pfnm: class counts too)",

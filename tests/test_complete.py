@@ -1,0 +1,51 @@
+"""What a method of the package has beside its file: tries and their results, stored results, a place in FIDELITY and in
+the guide. One list of all that is missing; `python tests/test_complete.py` writes the guide's table anew."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fedlab_nb.methods import METHODS, table
+from fedlab_nb.study import tuning
+from fedlab_nb.study.stored import load, sets
+
+ROOT = Path(__file__).parents[1]
+GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
+TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
+BOUNDS = {"local", "centralized"}  # they have no knobs
+
+
+def missing(name: str) -> list[str]:
+    """What the method `name` lacks."""
+    title, lacking = METHODS[name].info.title, []
+    tries, tried = tuning.parts()["methods"].tries, tuning.load()
+    if name not in tries and name not in BOUNDS:
+        lacking.append("tries in study/tuning/tries.toml")
+    elif name not in BOUNDS and tried.tries("methods", name) != list(tries[name]):
+        lacking.append(f"the results of its tries (python -m fedlab_nb.study.tuning {name})")
+    lacking += [
+        f"stored results on {dataset} (python -m fedlab_nb.study.stored {dataset})"
+        for dataset in sets()
+        if name not in load(dataset).methods
+    ]
+    text = FIDELITY.read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith(f"| {title} `{name}` |")]
+    whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
+    if f"## {title} (`{name}`)\n" not in text and not whole:
+        lacking.append(f"one full row in FIDELITY.md that begins with | {title} `{name}` |")
+    if f"| {title} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
+        lacking.append("its row in the guide (python tests/test_complete.py)")
+    return [f"{name}: {what}" for what in lacking]
+
+
+@pytest.mark.slow
+def test_every_method_of_the_package_is_complete():
+    own = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]  # no test's method
+    lacking = [line for name in own for line in missing(name)]
+    assert not lacking, "still missing:\n" + "\n".join(lacking)
+    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == table(), "run python tests/test_complete.py"
+
+
+if __name__ == "__main__":
+    GUIDE.write_text(TABLE.sub(lambda _: table(), GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
