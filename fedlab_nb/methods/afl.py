@@ -38,8 +38,7 @@ from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
-from .base import Progress, Steps, knob, register
-from .context import Context
+from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import (
     Frozen,
     FrozenMethod,
@@ -52,7 +51,6 @@ from .parts.frozen import (
 )
 from .parts.kronecker import inverse
 from .parts.privacy import gaussian, secure_sum, sigma_for
-from .results import Report
 
 # ----------------------------------------------------------------------------------------------------------------- sums
 # The two sums of a least-squares fit, and the fit: all float64. Nothing here knows of clients' data or of a link.

@@ -23,7 +23,17 @@ from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..models import MODELS, one_specified
 from ..training import Recipe
 from .context import Context
-from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
+from .results import (  # noqa: F401
+    ClientsAlone,
+    EnsembleModel,
+    GlobalModel,
+    NetworkModel,
+    Progress,
+    Report,
+    Steps,
+    Tested,
+    reported,
+)
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters as people meet them: with a label, a range and a help, and checked when they are set.

@@ -8,8 +8,7 @@ used, the held-out part too.
 import torch
 
 from ..training import train_clients
-from .base import GlobalModel, Method, NetworkModel, Steps, register, reported
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Steps, register, reported
 
 
 @register(

@@ -33,8 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..training.distill import kl_each
-from .base import GlobalModel, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import random_crop
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, clip_knob, weights_knob

@@ -32,8 +32,7 @@ from torch import Tensor
 from ..models import Network, model_state
 from ..models.state import copied
 from ..training import Recipe, in_chunks, train_clients
-from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .parts.rounds import PHASE, check_finite
 
 

@@ -35,8 +35,7 @@ from torch import Tensor
 from ..errors import UsageError, demand
 from ..training import ClientModels, in_chunks
 from ..training.evaluate import Remembered, accuracy
-from .base import EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
-from .context import Context
+from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .results import plain_mean
 

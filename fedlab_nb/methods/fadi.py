@@ -26,8 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import GlobalModel, Progress, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import search
 from .parts.synthesis import Server, ServerKnobs, weights_knob

@@ -21,8 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..training.optim import Adam, clip
-from .base import GlobalModel, Progress, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob

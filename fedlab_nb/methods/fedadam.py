@@ -11,8 +11,7 @@ So the first round moves every number whose change is much larger than κ by abo
 clients found: of little use alone.
 """
 
-from .base import GlobalModel, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register
 from .parts import averages
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
 

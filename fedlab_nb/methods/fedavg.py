@@ -4,8 +4,7 @@ Batch-norm statistics are averaged with the same weights. n_k is the size of cli
 message's header. `average` takes a robust average in place of it (`parts/averages.py`), which does not know n_k.
 """
 
-from .base import GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register
 from .parts.averages import assumed_knob, average_knob, averaged, check_average
 
 

@@ -20,8 +20,7 @@ import torch
 
 from ..comm.ternary import Sparsifier, restore
 from ..errors import demand
-from .base import GlobalModel, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import assumed_knob, average_knob, averaged, check_average
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 

@@ -34,8 +34,7 @@ from ..training import Recipe, train_clients
 from ..training.kernels.stack import Stack
 from ..training.loop import Shard
 from ..training.optim import Adam
-from .base import GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
 
 # ----------------------------------------------------------------------------------------------------------------- cvae
 # Conditional variational auto-encoders, one a client, trained side by side; at the server, the decoders make samples.

@@ -25,8 +25,7 @@ from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import ClientModels, Recipe, train_clients
 from ..training.distill import LOSSES, distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
-from .context import Context
+from .base import NEEDS, Context, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
 from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.images import new_student, snapshot

@@ -37,8 +37,7 @@ from ..models import Network, model_state
 from ..models.state import copied
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
 from ..training.loop import Shard
-from .base import Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
-from .context import Context
+from .base import Context, Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
 from .parts.privacy import laplace, measured_epsilon, moments_epsilon, simple_epsilon
 
 # ---------------------------------------------------------------------------------------------------------------- votes

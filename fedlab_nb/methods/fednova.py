@@ -25,8 +25,7 @@ many rounds 86 ± 6 % (9 ± 6 points more: clear).
 
 import torch
 
-from .base import GlobalModel, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register
 from .parts.rounds import ROUNDS, Iterative, Rounds, State, effective_steps
 
 

@@ -33,8 +33,7 @@ from torch import Tensor, nn
 from ..models import Network
 from ..training import ClientModels, train_clients
 from ..training.local import curve_epochs
-from .base import EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
-from .context import Context
+from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.

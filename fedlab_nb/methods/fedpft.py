@@ -30,8 +30,7 @@ from ..errors import demand
 from ..models import parameter_count
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
-from .base import GlobalModel, Progress, Report, Steps, knob, register, reported
-from .context import Context
+from .base import Context, GlobalModel, Progress, Report, Steps, knob, register, reported
 from .parts.frozen import Frozen, FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
 from .parts.gaussian_heads import by_class
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
 

@@ -28,8 +28,7 @@ from torch import Tensor, nn
 from ..errors import choose
 from ..models.state import copied
 from ..training.evaluate import in_chunks
-from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .parts.kronecker import factor_layers, input_rows, inputs_and_gradients, join, output_rows, with_layers
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)

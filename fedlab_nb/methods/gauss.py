@@ -29,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from .base import GlobalModel, Progress, Report, Steps, knob, register
-from .context import Context
+from .base import Context, GlobalModel, Progress, Report, Steps, knob, register
 from .parts.frozen import (
     FrozenMethod,
     HeadModel,

@@ -13,9 +13,7 @@ from torch import Tensor
 from ..training import ClientModels
 from ..training.calibration import calibration
 from ..training.evaluate import Remembered
-from .base import GlobalModel, Method, NetworkModel, Report, Steps, register
-from .context import Context
-from .results import Tested
+from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, Tested, register
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..training.loop import Loss
-from .base import GlobalModel, Steps, knob, register, weighted_mean
-from .context import Context
+from .base import Context, GlobalModel, Steps, knob, register, weighted_mean
 from .parts.rounds import ROUNDS, Iterative, Rounds
 
 

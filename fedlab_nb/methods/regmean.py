@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
-from .base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
-from .context import Context
+from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
 from .parts.kronecker import input_factors, inverse, layer_matrix, with_layers
 
 

@@ -30,8 +30,7 @@ import torch
 from torch import Tensor
 
 from ..training.loop import Adjust
-from .base import GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
-from .context import Context
+from .base import Context, GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
 from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
 
 LEAKS = "each client's model, sample count and mean gradient, every round"

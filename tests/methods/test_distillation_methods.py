@@ -8,20 +8,14 @@ import torch.nn.functional as F
 from distillation_runs import C, M, context, finish, logits
 
 from fedlab_nb.comm import formulas
-from fedlab_nb.data import Dataset, Federation, federate
-from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
 from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
-from fedlab_nb.methods.feddf import FedDF
-from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
 from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
 from fedlab_nb.study.settings import Settings, plans_for
-from fedlab_nb.study.setups import SETUPS, values
-from fedlab_nb.training import ClientModels, Recipe
+from fedlab_nb.training import ClientModels
 
 DATA_FREE = {"dense": Dense, "fdafl": FDafl, "fadi": FAdi}
 SHORT = {"epochs": 2, "images": 16, "batch": 16, "passes": 2}
@@ -266,40 +260,3 @@ def test_dense_with_the_cross_entropy_alone_distils_and_augments():
         assert not any(torch.equal(tensor, drawn[name]) for name, tensor in students[-1].items())
     none, crop, flip = (torch.cat([tensor.flatten() for tensor in state.values()]) for state in students)
     assert not torch.equal(none, crop) and not torch.equal(crop, flip)
-
-
-@pytest.mark.parametrize("name", DATA_FREE)
-def test_it_runs_with_the_values_of_fusefls_set_up(name):
-    steps = {"steps": 2} if name == "fadi" else {"generator_steps": 2, "width": 2}
-    few = {"epochs": 1, **steps, **({"passes": 2} if name == "fdafl" else {})}
-    method = DATA_FREE[name].configure(**{**values(SETUPS["fusefl"].block.methods[name]), **few})
-    assert method.batch == 128
-    finish(method, context("resnet8", 2))
-
-
-def rows():
-    stream = torch.Generator().manual_seed(0)
-    x, y = torch.randn(60, 7, generator=stream), torch.arange(60) % 3
-    data = Dataset("rows", x, y, x[:9], y[:9], x[:20], ("a", "b", "c"), "rows")
-    return Federation(data, (torch.arange(30), torch.arange(30, 60)), "dirichlet", 1.0, 0, 0, 1, "")
-
-
-def test_feature_rows():
-    for method in (Dense(**SHORT), FDafl(**SHORT), FedDF(epochs=1), FedKD(epochs=1)):
-        model, _ = finish(method, context(federation=rows()))
-        assert model.logits(torch.zeros(4, 7)).shape == (4, 3)
-    with pytest.raises(UsageError, match="F-ADI needs images"):
-        FAdi().validate(context(federation=rows()))
-
-
-def test_clients_of_several_architectures():
-    federation = federate("digits", alpha=0.5, clients=M, seed=0)
-    kinds = [("mlp", (1, 8, 8), C, 16), ("cnn", (1, 8, 8), C, 2), ("resnet8", (1, 8, 8), C, 2)]
-    for method in (Dense(**SHORT), FDafl(**SHORT), FAdi(**SHORT), FedDF(epochs=1), FedKD(epochs=1)):
-        ctx = Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0, init="different")
-        model, _ = finish(method, ctx)
-        assert model.module.architecture[0] == "mlp"  # the first client's
-    ctx = Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0)
-    for method in (FedDF(start="average"), FedKD(rounds_after=1), FedKD(rounds_before=1)):
-        with pytest.raises(UsageError, match="same architecture"):
-            method.validate(ctx)

@@ -8,7 +8,6 @@ import torch
 from watched import watched
 
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.dsfl import DSFL, sharpened
 from fedlab_nb.models import model_state
@@ -65,12 +64,6 @@ def test_bytes_do_not_know_the_models_size(rounds, share):
     assert set(ctx.link.ledger.by_phase()) == ({"public images", "rounds"} if share else {"rounds"})
 
 
-def test_architectures_may_differ_and_the_server_has_the_first():
-    model, steps = finish(DSFL(rounds=2, local_epochs=1, distil_steps=7), context(models=("mlp", "cnn", "lenet5")))
-    assert model.module.architecture[0] == "mlp"
-    assert [step.done for step in steps if step.model is not None] == [1, 2]
-
-
 def test_zero_epochs_means_the_recipes():
     one, _ = finish(DSFL(rounds=1, distil_steps=7), context(epochs=3))
     two, _ = finish(DSFL(rounds=1, distil_steps=7, local_epochs=3), context(epochs=9))
@@ -86,8 +79,3 @@ def test_snapshots_are_left_alone_by_later_rounds():
     for module, before in snapshots:
         after = model_state(module)
         assert all(torch.equal(after[name], before[name]) for name in before)
-
-
-def test_public_images_are_needed():
-    with pytest.raises(UsageError, match="public images"):
-        DSFL().validate(context(public=False))

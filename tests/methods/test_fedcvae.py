@@ -114,11 +114,3 @@ def test_a_class_that_a_client_lacks_is_never_asked_of_it():
     ]
     x, y = method._dreams(ctx, received)
     assert y.tolist() == [0] * 50 + [2] * 150 and len(x) == 200
-
-
-def test_feature_rows_work_too():
-    rows = Cvae((13,), 2, latent=2, hidden=8, stream=seeded()).to("cpu", torch.float32)
-    shard = (torch.randn(40, 13, generator=seeded()) + 3, torch.arange(40) % 2)
-    losses = [float(v) for v in train_cvaes([rows], [shard], [seeded(1)], steps=150, batch=16, lr=0.01)]
-    assert losses[-1] < losses[0] / 2
-    assert sample(rows.decoder, torch.tensor([0, 1]), 2, (13,), 2, seeded(2)).shape == (2, 13)

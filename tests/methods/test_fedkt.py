@@ -12,7 +12,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT
 from fedlab_nb.methods.parts.privacy import measured_epsilon, moments_epsilon
-from fedlab_nb.study import compare, run
+from fedlab_nb.study import compare
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe
 
@@ -176,11 +176,6 @@ def test_refusals(federation):
         FedKT.configure(students=0)
     with pytest.raises(UsageError, match="10,000"):
         replace(FedKT(), students=5000).validate(context(federation))
-
-
-def test_its_work_is_counted():
-    outcome = run("fedkt", clients=4, alpha=0.5, epochs=2, **{"fedkt.epochs": 1})
-    assert outcome.local_passes == 4 and outcome.to_json()["extras"]["queries"] == 200
 
 
 @pytest.mark.slow

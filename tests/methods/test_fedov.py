@@ -156,15 +156,6 @@ def test_bytes_are_two_models_with_one_output_more():
     assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
 
 
-def test_architectures_and_initial_models_may_differ():
-    shape = (1, 8, 8)
-    ctx = context(architectures=[("mlp", shape, 10, None), ("cnn", shape, 10, None), ("mlp", shape, 10, 16)])
-    assert finished(FedOV().run(ctx)).logits(torch.rand(5, *shape)).shape == (5, 10)
-    ctx = context(init="different")
-    finished(FedOV().run(ctx))
-    assert ctx.link.ledger.down == 0
-
-
 def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     federation = federate("digits", alpha=0.3, clients=3, seed=0)
     ctx = context()

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from fedlab_nb import run
-from fedlab_nb.comm import serialise
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.gauss import Gauss
@@ -57,26 +56,6 @@ def test_bytes(head, dtype):
     assert ctx.link.ledger.down == 0
 
 
-def test_bytes_of_the_card():
-    sizes = [byte_formulas.gauss_bytes(256, 10, 10, head) for head in ("nb", "lda", "qda")]
-    assert sizes == [20_520, 141_864, 1_326_120]
-
-
-def test_what_travels_is_what_is_counted(monkeypatch):
-    ctx, weighed = context(dtype=torch.float32), {}
-    up = ctx.link.up
-    monkeypatch.setattr(ctx.link, "up", lambda k, p, **o: (weighed.update({k: len(serialise(p))}), up(k, p, **o))[1])
-    finished(Gauss(features="relu", size=20).run(ctx))
-    assert ctx.link.ledger.by_client() == {k: (count, 8) for k, count in weighed.items()}
-
-
-def test_float32_on_the_wire_is_as_good():
-    x = digits()
-    exact = finished(Gauss().run(context())).predict(x)
-    narrow = finished(Gauss().run(context(dtype=torch.float32))).predict(x.float())
-    assert (exact == narrow).double().mean() > 0.97
-
-
 @pytest.mark.parametrize("head", HEADS)
 def test_one_sample_one_class_and_fewer_samples_than_features(head):
     federation = rows_of_features()
@@ -86,26 +65,6 @@ def test_one_sample_one_class_and_fewer_samples_than_features(head):
     scored = model.logits(torch.randn(5, 7, dtype=EXACT))
     assert (scored[:, 2] == -torch.inf).all() and scored[:, :2].isfinite().all()
     assert model.report.counts.tolist() == [[4, 0, 0], [0, 1, 0]]
-
-
-def test_two_classes_point_where_least_squares_does():
-    """AFL's direction, without shrinkage: on a data set of two classes that are not balanced."""
-    federation = federate("digits", alpha=1, clients=3, seed=0)
-    data = federation.dataset
-    ctx = context(federation=federation)
-    keep = [
-        torch.tensor([i for i in part.tolist() if data.y_train[i] < 2][k:]) for k, part in enumerate(federation.shards)
-    ]
-    ctx.private._train = keep
-    frozen = {"features": "relu", "size": 12}
-    model = finished(Gauss(head="lda", shrinkage=0.0, **frozen).run(ctx))
-    x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
-    features = torch.cat([model.features(x), torch.ones(len(x), 1, dtype=EXACT)], 1)
-    squares = torch.linalg.lstsq(features, torch.nn.functional.one_hot(y).double()).solution[:-1]
-    probe = torch.eye(12, dtype=EXACT)
-    slopes = model.head(probe) - model.head(torch.zeros_like(probe))
-    ours, theirs = slopes[:, 1] - slopes[:, 0], squares[:, 1] - squares[:, 0]
-    assert float(torch.cosine_similarity(ours, theirs, dim=0)) == pytest.approx(1, abs=1e-7)
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -298,14 +298,6 @@ def test_what_counts_sgd_steps_refuses_adam(method):
         method().validate(context(dataclasses.replace(PLAIN, optimizer="adam", lr=1e-3)))
 
 
-@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
-def test_one_architecture_is_needed(method):
-    ctx = context()
-    ctx.architectures[1] = ("mlp", (1, 8, 8), 10, 16)
-    with pytest.raises(UsageError, match="same architecture"):
-        method().validate(ctx)
-
-
 def test_divergence_is_told_with_the_rate():
     wild = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)  # every step multiplies the weights by -899
     with pytest.raises(RunError, match="lr=90"):

@@ -1,13 +1,11 @@
 """FedDF, FedKD and the untrained ensembles: against hand-made values, bytes, roles."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 from distillation_runs import C, M, context, finish, trained_clients
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
@@ -81,14 +79,6 @@ def test_fedkd_from_an_averaged_model():
         student, _ = finish(FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first)
         for name, tensor in model_state(student.module).items():
             torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
-
-
-def test_public_samples_are_needed():
-    for method in (FedDF(), FedKD()):
-        ctx = context()
-        ctx.public = ctx.public[:0]
-        with pytest.raises(UsageError, match="needs unlabelled public images"):
-            method.validate(ctx)
 
 
 # ------------------------------------------------------------------------------------------------ untrained ensembles

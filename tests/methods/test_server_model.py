@@ -8,7 +8,6 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.study import run
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.study.settings import Settings, plans_for
 from fedlab_nb.training import Recipe
 
 STUDENTS = {
@@ -54,13 +53,6 @@ def test_from_the_settings_and_through_the_store():
     again = run("feddf", **asked)
     assert again.cached and again.accuracy == out.accuracy
     assert out.plan.clients_key() == run("fedavg", clients=3, epochs=1).plan.clients_key()
-
-
-def test_a_student_with_convolutions_takes_smaller_steps():
-    def rate(**more):
-        return plans_for(Settings.make(**more), ["feddf"])[0].method.server_lr
-
-    assert rate() == 0.1 and rate(server_model="cnn") == 0.02 and rate(server_model="mlp:8") == 0.1
 
 
 @pytest.mark.parametrize(

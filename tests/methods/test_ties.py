@@ -141,12 +141,6 @@ def test_bytes_of_a_trimmed_upload(keep):
         assert down == byte_formulas.state_bytes(d)
 
 
-def test_bytes_of_a_whole_upload_are_fedavgs():
-    _, states, ctx = result(Ties(), dtype=torch.float32)
-    d = sum(t.numel() for t in states[0].values())
-    assert set(ctx.link.ledger.by_client().values()) == {(byte_formulas.state_bytes(d),) * 2}
-
-
 def test_what_a_trimmed_upload_says_is_what_trimming_leaves():
     change = torch.randn(200, generator=torch.Generator().manual_seed(0))
     got = restore(sparsify(change, 0.3, ternary=False))

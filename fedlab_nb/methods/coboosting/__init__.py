@@ -45,8 +45,7 @@ from ...errors import UsageError
 from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels
-from ..base import EnsembleModel, GlobalModel, NetworkModel, Progress, Steps, knob, register
-from ..context import Context
+from ..base import Context, EnsembleModel, GlobalModel, NetworkModel, Progress, Steps, knob, register
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, SynthesisReport, clip_knob
 from . import boosting

@@ -28,8 +28,8 @@ from ...models.build import default_width
 from ...models.plain import MLP_SMALL_INPUT
 from ...training import ClientModels, Recipe, Tick, train_clients
 from ...training.distill import Learner
-from ..base import ClientsAlone, Method, Progress, Steps, knob, register
-from ..context import Context, check_finite
+from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
+from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
 from .consensus import (

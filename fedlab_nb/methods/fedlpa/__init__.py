@@ -42,8 +42,7 @@ from collections.abc import Sequence
 import torch
 
 from ...training import Recipe
-from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
-from ..context import Context
+from ..base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
 from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
 from ..parts.rounds import Rounds
 from .client import LocalPosterior

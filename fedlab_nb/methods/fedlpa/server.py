@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from ...comm.codec import from_upper_triangle
 from ...models import load_state
 from ...rng import generator
-from ..base import NetworkModel, weighted_mean
+from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import Factors, Posterior, layer_matrix, with_layers
-from ..results import Report
 from .client import LocalPosterior, label_leak
 from .solvers import Iterate, solve, solve_layers
 

@@ -53,8 +53,7 @@ from torch import Tensor
 
 from ...comm import Link
 from ...errors import demand
-from ..base import GlobalModel, Method, Steps, knob, register
-from ..context import Context
+from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
 from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts, send_ensemble

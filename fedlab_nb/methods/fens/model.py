@@ -16,9 +16,7 @@ from ...models import Network, model_state
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
-from ..base import GlobalModel, NetworkModel, Steps, reported
-from ..context import Context
-from ..results import Report
+from ..base import Context, GlobalModel, NetworkModel, Report, Steps, reported
 from .aggregators import PHASE, Aggregator
 
 # --------------------------------------------------------------------------------------------------------------- report

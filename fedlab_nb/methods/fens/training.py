@@ -18,8 +18,7 @@ from torch.nn.functional import cross_entropy
 from ...comm import Ledger, size
 from ...errors import RunError, choose, demand
 from ...models.state import finite
-from ..base import Progress, Steps
-from ..context import Context
+from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel

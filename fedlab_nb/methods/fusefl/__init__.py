@@ -36,8 +36,7 @@ from dataclasses import replace
 from ...errors import UsageError
 from ...models import Network, model_state
 from ...training import ClientModels, Recipe, train_clients
-from ..base import ClientsAlone, Method, Progress, Steps, knob, register, weighted_mean
-from ..context import Context
+from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
 from . import ccvr
 from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
 from .network import MERGES, FusedModel, FusedNetwork, FuseFLReport, Inputs, Rounds, Stage, Uppers, loaded

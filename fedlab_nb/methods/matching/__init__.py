@@ -34,8 +34,7 @@ from ...errors import demand
 from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels
-from ..base import GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
-from ..context import Context
+from ..base import Context, GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.images import public_samples
 from . import rules

@@ -26,8 +26,8 @@ from ...errors import demand
 from ...models import load_state, model_state, parameter_count
 from ...rng import generator
 from ...training import Recipe, in_chunks, train_clients
-from ..base import GlobalModel, Method, Report, Steps, knob, reported
-from ..context import Context, check_finite
+from ..base import Context, GlobalModel, Method, Report, Steps, knob, reported
+from ..context import check_finite
 
 KINDS = ("pixels", "relu", "conv", "client")
 CENTRE = 0.3  # about the mean of the classroom's pixels

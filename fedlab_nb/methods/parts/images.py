@@ -19,8 +19,7 @@ from ...models.state import copied
 from ...training import Recipe
 from ...training.optim import Adam
 from ...training.optim import clip as clip_gradients
-from ..base import NetworkModel, Progress, Report, Steps
-from ..context import Context
+from ..base import Context, NetworkModel, Progress, Report, Steps
 
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
 BETAS = (0.5, 0.999)  # Adam's, for the generator

@@ -33,8 +33,7 @@ from ...models import load_state, model_state
 from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
 from ...training.loop import Shard
-from ..base import Method, NetworkModel, Progress, Steps, knob
-from ..context import Context
+from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from .averages import averaged
 
 # ------------------------------------------------------------------------------------------------------------ iterative

@@ -23,9 +23,7 @@ from ...models import Network
 from ...models.generators import build_generator, initialise_generator
 from ...training import ClientModels
 from ...training.distill import Learner, distillation_loss
-from ..base import GlobalModel, Method, Progress, Steps, knob, server_model_knob
-from ..context import Context
-from ..results import Report
+from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, server_model_knob
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, intended_labels, new_student, search, snapshot, student_recipe
 

@@ -88,25 +88,10 @@ def test_bytes_are_those_of_the_images(images, server):
     assert (report.loss is None) == (images in ("random", "kmeans")) or report.loss.shape == (2,)
 
 
-def test_in_float64_an_image_is_twice_as_long_and_its_label_is_not():
-    ctx = context(dtype=EXACT)
-    watched(Distilled(per_class=1, server="kernel").run(ctx))
-    sent = [len(ctx.private.train(k)[1].unique()) for k in range(3)]
-    assert [up for up, _ in ctx.link.ledger.by_client().values()] == [n * (8 * 64 + 4) for n in sent]
-
-
 def test_a_large_federation_shows_some_images_of_every_client(monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.distilled.SHOWN", 7)
     out, _ = watched(Distilled(per_class=2, server="kernel").run(context()))
     assert np.bincount(out.report.client).tolist() == [2, 2, 2] and out.report.counts.sum() > 7
-
-
-def test_progress_ends_at_its_total():
-    _, steps = watched(Distilled(images="kip", **QUICK).run(context()))
-    made = [(s.done, s.total) for s in steps if s.phase == "images"]
-    assert made == [(i, 6) for i in range(1, 7)]
-    _, steps = watched(Distilled(**QUICK, server="kernel").run(context()))
-    assert [(s.done, s.total) for s in steps if s.phase == "images"] == [(i, 3) for i in range(1, 4)]
 
 
 # ------------------------------------------------------------------------------------------------ odd federations
@@ -119,15 +104,6 @@ def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):
     assert ctx.link.ledger.down == 0
 
 
-@pytest.mark.parametrize("images", ["random", "kmeans", "kip"])
-def test_feature_rows(images):
-    method = Distilled(images=images, **QUICK)
-    ctx = context(federation=small(images=False), holdout=0)
-    method.validate(ctx)
-    out, _ = watched(method.run(ctx))
-    assert out.report.images.shape[1:] == (7,) and out.report.images.min() < 0  # not cut off at 0
-
-
 def test_crops_of_feature_rows_are_refused_in_one_sentence():
     with pytest.raises(UsageError, match=r"^images=crops needs images, but .*; choose random, kmeans or kip\.$"):
         Distilled(images="crops").validate(context(federation=small(images=False)))
@@ -136,8 +112,3 @@ def test_crops_of_feature_rows_are_refused_in_one_sentence():
 def test_the_servers_network_can_be_another_one():
     out, _ = watched(Distilled(server="network", server_model="mlp:8", **QUICK).run(context()))
     assert sum(t.numel() for t in model_state(out.module).values()) < STATE
-
-
-def test_what_leaks_is_said_of_each_way():
-    leaks = {images: Distilled(images=images).leaks for images in WAYS}
-    assert "as they are" in leaks["random"] and "means" in leaks["kmeans"] and leaks["kip"] == leaks["crops"]

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from fedet_runs import soft_label
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.labs.fedet.bound import brier
 from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, variance_weights
 
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
@@ -202,12 +201,3 @@ def test_variants():
     for wrong in ({"weighting": "variance"}, {"normalise": "none"}):
         with pytest.raises(UsageError):
             consensus(z, **wrong)
-
-
-def test_brier_is_convex_so_a_mixture_beats_its_mean():
-    p, y = logits(b=500).softmax(-1), torch.arange(500) % N
-    assert brier(F.one_hot(y, N).double(), y).sum() == 0
-    assert brier(F.one_hot((y + 1) % N, N).double(), y).tolist() == [1.0] * 500
-    weights = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.0], dtype=torch.float64)
-    mixture = brier((weights[:, None, None] * p).sum(0), y)
-    assert (mixture <= (weights[:, None] * brier(p, y)).sum(0) + 1e-12).all()

@@ -241,12 +241,3 @@ def test_progress_curve_and_stop():
         next(running)
     running.close()
     assert not ctx.private.locked
-
-
-def test_knobs():
-    many = FedET.configure(rounds=230)
-    assert (many.weighting, many.normalise, many.head, many.up_down) == ("softmax", "all", "mlp", (True, True))
-    assert FedET().up_down == (False, False)
-    for wrong in ({"rounds": 0}, {"diversity": -1}, {"public": "letters"}, {"transfer": "sideways"}):
-        with pytest.raises(UsageError):
-            FedET.configure(**wrong)

@@ -123,16 +123,6 @@ def test_the_server_is_larger():
     assert larger(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == ("lenet5", (1, 8, 8), 10, 9)
 
 
-def test_the_papers_sizes():
-    """Table 6, in millions: VGG19 20.9; ResNet18 11.5, ResNet8 5.2, CNN 0.4."""
-    server = build("vgg9", (3, 32, 32), 10, width=78, generator=stream())
-    assert parameter_count(Represented(server, 128, generator=stream())) / 1e6 == pytest.approx(20.9, abs=0.2)
-    clients = [("resnet18", 64, 11.5, 0.4), ("resnet8", 128, 5.2, 0.2), ("cnn", 14, 0.4, 0.06)]
-    for name, width, millions, slack in clients:
-        net = Represented(build(name, (3, 32, 32), 10, width=width, generator=stream()), 128, generator=stream())
-        assert parameter_count(net) / 1e6 == pytest.approx(millions, abs=slack)
-
-
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
     assert chosen_clients([3, 1, 2], 0, stream()) == chosen_clients([3, 1, 2], 7, stream()) == [0, 1, 2]

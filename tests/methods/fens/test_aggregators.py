@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import Voting, vote_counts
 from fedlab_nb.methods.parts.frozen_ensemble import class_shares
@@ -187,10 +186,3 @@ def test_initial_values_come_from_the_generator_alone():
     assert torch.equal(before, torch.get_rng_state())
     drawn = rules.per_class(30, 70, "xavier", generator(0)).weights()
     assert drawn.abs().max() <= math.sqrt(6 / 100) and drawn.abs().max() > 0.9 * math.sqrt(6 / 100)
-
-
-def test_unknown_names_are_told_apart():
-    with pytest.raises(UsageError, match="did you mean 'linear'"):
-        rules.trained_aggregator("linea", M, C)
-    with pytest.raises(UsageError, match="start of the per-class weights"):
-        rules.per_class(M, C, "ones")

@@ -6,7 +6,6 @@ import torch
 from fusefl_fixtures import EXACT, TABLE_4, TABLE_13, context, samples, spy
 from torch import nn
 from torch.nn import functional as F
-from watched import watched
 
 from fedlab_nb.comm import formulas, size
 from fedlab_nb.errors import UsageError
@@ -260,14 +259,6 @@ def test_every_cut_keeps_every_layer_in_order(name):
         cut(network, len(layers) + 1)
 
 
-def test_residual_networks_of_three_depths_agree_at_the_borders():
-    for split in (2, 3, 4):
-        shapes = [
-            Client(build(n, (3, 16, 16), 10, width=4), split).borders() for n in ("resnet10", "resnet18", "resnet26")
-        ]
-        assert shapes[0] == shapes[1] == shapes[2]
-
-
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):
@@ -296,23 +287,6 @@ def test_own_first_weights_are_not_sent():
     ctx = context(init="different", epochs=1)
     finished(FuseFL(virtual=5, passes=1).run(ctx))
     assert "initial model" not in ctx.link.ledger.by_phase()
-
-
-def test_nothing_is_drawn_from_the_global_stream():
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state()
-    first = finished(FuseFL(virtual=10).run(context()))
-    assert torch.equal(before, torch.random.get_rng_state())
-    again = finished(FuseFL(virtual=10).run(context()))
-    assert_same(model_state(first.module), model_state(again.module))
-
-
-def test_progress_can_be_watched():
-    _, steps = watched(FuseFL(virtual=10, passes=3).run(context(epochs=4)))
-    assert all(step.total == 7 for step in steps)
-    assert [s.done for s in steps] == sorted(s.done for s in steps)
-    curve = [s for s in steps if s.model is not None]
-    assert {s.phase for s in curve} == {"blocks", "calibration"} and 5 <= len(curve) <= 40
 
 
 def test_numbers_for_the_lesson():

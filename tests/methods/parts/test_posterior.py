@@ -206,15 +206,6 @@ def test_the_reported_residual_is_the_true_one():
     assert len(list(steps(posterior, "ea"))) == 1 and len(list(steps(posterior, "gd", 30))) == 31
 
 
-def test_twenty_conjugate_gradients_beat_a_thousand_gradient_steps():
-    posterior = system(damping=1e-3)
-    fast = list(conjugate_gradients(posterior, posterior.expectation_approximation(), tolerance=0.0, limit=20))[
-        -1
-    ].residual
-    slow = solve(posterior, "gd", 1000)[1][-1]
-    assert fast < slow
-
-
 @pytest.mark.parametrize("rule", ["one", "trace"])
 def test_large_damping_tends_to_the_weighted_average(rule):
     errors = []

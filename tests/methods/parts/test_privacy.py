@@ -55,12 +55,6 @@ def test_sigma_and_epsilon_are_inverse_and_scale_with_the_sensitivity(epsilon, d
     assert epsilon_of(6 * sigma, delta, sensitivity=3.0, queries=4) == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_it_needs_less_noise_than_the_classical_rule_where_that_one_holds():
-    for epsilon in (0.1, 0.5, 0.99):
-        assert sigma_for(epsilon, 1e-5) < math.sqrt(2 * math.log(1.25e5)) / epsilon
-    assert delta_of(math.sqrt(2 * math.log(1.25e5)) / 20, 20.0) > 1e-5  # beyond 1 the old rule promises too much
-
-
 def test_the_ends():
     assert sigma_for(math.inf, 1e-5) == 0 and epsilon_of(0, 1e-5) == math.inf and delta_of(0, 5.0) == 1
     assert epsilon_of(1e9, 1e-5) == 0

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.parts import averages as server
 
 DELTAS = [[0.5, -0.01], [-2.0, 0.0], [0.1, 0.3], [0.0, -0.3]]
@@ -77,17 +76,3 @@ def test_a_dict_of_tensors_moves_as_one_flat_vector(name):
     parts = run(name, cut(flat), [cut(d) for d in deltas], lr=0.3)
     assert torch.equal(torch.cat([parts["w"].flatten(), parts["b"]]), end)
     assert list(parts) == ["w", "b"]
-
-
-def test_arguments_are_left_alone():
-    now, delta = torch.ones(3), torch.full((3,), 2.0)
-    state = server.initial_state(now)
-    for name in server.SERVER_OPTIMIZERS:
-        server.step(name, now, delta, state)
-    assert now.tolist() == [1.0] * 3 and delta.tolist() == [2.0] * 3
-    assert state.m.tolist() == [0.0] * 3 and state.v.tolist() == [0.0] * 3
-
-
-def test_an_unknown_optimizer_is_refused():
-    with pytest.raises(UsageError, match="did you mean 'fedadam'"):
-        server.step("fedadm", torch.zeros(1), torch.zeros(1), server.initial_state(torch.zeros(1)))
