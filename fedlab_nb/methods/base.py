@@ -95,16 +95,12 @@ def knobs_of(method: type) -> list[Knob]:
 
 def server_model_knob() -> Any:
     """The field `server_model` of the methods whose server distils a network of its own."""
-    text = (
-        "What the server distils: the first client's kind of network (auto), or name, or name:width. It is never sent."
-    )
-    return knob("auto", "Server's model", text, model=True)
+    return knob("auto", "Server's model", model=True)
 
 
 def client_weights_knob(symbol: str) -> Any:
     """The field `weights` of the methods that average by sample counts, or plainly."""
-    text = "How much each client counts: in proportion to its samples (n_k/N), or all the same."
-    return knob("samples", "Weights", text, symbol=symbol, options=("samples", "uniform"))
+    return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
 
 
 NEEDS = {

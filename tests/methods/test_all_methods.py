@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+from method_runs import context
 
 from fedlab_nb.comm import Ledger, Link, serialise, size
-from fedlab_nb.data import Dataset, Federation, federate
+from fedlab_nb.data import Dataset, Federation
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
@@ -19,7 +20,6 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.results import typed
 from fedlab_nb.study import compare, run
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.training import Recipe
 
 CHEAP = {
     "rounds": 2,
@@ -73,14 +73,6 @@ def in_study(*names):
     """Settings of `study` that are cheap for these methods."""
     fewer = {f"{name}.{k.name}": CHEAP[k.name] for name in names for k in METHODS[name].fields() if k.name in CHEAP}
     return STUDY | fewer
-
-
-def context(clients=3, models=("mlp",), federation=None, **options):
-    federation = federation or federate("digits", alpha=0.5, clients=clients, seed=0)
-    kinds = [
-        (models[k % len(models)], federation.dataset.input_shape, federation.classes, None) for k in range(clients)
-    ]
-    return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **options)
 
 
 @functools.cache
@@ -190,29 +182,18 @@ def test_alone_in_company_cached_or_not_gives_the_same_digits(name, in_company):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_results_predict_and_have_features(name):
-    model, _ = once(name)
-    x = torch.rand(5, 1, 8, 8)
-    assert model.logits(x).shape == (5, 10) and model.features(x).shape[0] == 5 and model.features(x).dim() == 2
-    assert isinstance(model.parameters, int) and model.parameters > 0
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_what_a_run_leaves_behind_survives_the_store(name):
+def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_they_were(name):
     """Plain values are the same after JSON, arrays hold numbers, and the whole is of the type that is declared."""
-    model, _ = once(name)
+    model, remembered = once(name)
     x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
+    assert model.logits(x).shape == (20, 10) and model.features(x).shape[0] == 20 and model.features(x).dim() == 2
+    assert isinstance(model.parameters, int) and model.parameters > 0
     report = typed(model.measured(x, y), METHODS[name].report)
     values = report.numbers()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values())
     again = METHODS[name].report.restored(values, report.arrays())
     assert type(again) is METHODS[name].report and again.filled().keys() == report.filled().keys()
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_shared_clients_are_left_as_they_were(name):
-    _, remembered = once(name)
     for k, before in enumerate(remembered.get("states", [])):
         after = remembered["clients"].state(k)
         assert all(torch.equal(before[n], after[n]) for n in before)
@@ -261,7 +242,8 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 def test_each_help_belongs_to_a_knob():
     bases = {base.__name__: base for cls in METHODS.values() for base in cls.__mro__}
     for name, helps in declared("methods/knobs.toml").items():
-        own = {field.name: field.metadata for field in dataclasses.fields(bases[name])}
+        having = METHODS.values() if name == "Method" else [bases[name]]
+        own = {field.name: field.metadata for cls in having for field in dataclasses.fields(cls)}
         assert [key for key in helps if "help" in own[key]] == [], f"{name}: the help of these is in the code, too"
         assert all(text.endswith(".") and "\n" not in text for text in helps.values()), name
 

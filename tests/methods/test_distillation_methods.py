@@ -217,7 +217,7 @@ def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
 @pytest.mark.parametrize("name", DATA_FREE)
 def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
-    ctx = context(model, 4)
+    ctx = context(model=model, width=4)
     model, steps = finish(DATA_FREE[name](**SHORT), ctx)
     d = sum(t.numel() for t in model_state(model.module).values())
     for up, down in ctx.link.ledger.by_client().values():
@@ -243,7 +243,7 @@ def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
         return (yield from real(self, *args))
 
     monkeypatch.setattr(Server, "distil", distil)
-    ctx = context("resnet8", 4)
+    ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
     drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))
     assert all(torch.equal(tensor, seen[0][key]) for key, tensor in drawn.items())

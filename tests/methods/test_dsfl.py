@@ -5,27 +5,11 @@ import math
 import byte_formulas
 import pytest
 import torch
+from method_runs import context
 from watched import watched
 
-from fedlab_nb.data import federate
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.dsfl import DSFL, sharpened
 from fedlab_nb.models import model_state
-from fedlab_nb.training import Recipe
-
-
-def context(models=("mlp",), clients=3, public=True, epochs=2):
-    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
-    shape = federation.dataset.input_shape
-    ctx = Context(
-        federation,
-        architectures=[(models[k % len(models)], shape, 10, None) for k in range(clients)],
-        recipe=Recipe(epochs=epochs),
-        seed=0,
-    )
-    if not public:
-        ctx.public = ctx.public[:0]
-    return ctx
 
 
 def finish(method, ctx):

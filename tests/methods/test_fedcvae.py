@@ -1,17 +1,16 @@
 """FedCVAE-Ens: the loss against closed forms, clients that do not depend on their company, shares, dreams, bytes."""
 
+import functools
 import math
 
 import byte_formulas
+import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
 from watched import watched
 
-from fedlab_nb.data import federate
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, shares, train_cvaes
-from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
@@ -21,10 +20,7 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def context(clients=3):
-    federation = federate("digits", alpha=0.3, clients=clients, seed=0)
-    architecture = ("mlp", federation.dataset.input_shape, 10, None)
-    return Context(federation, architectures=[architecture] * clients, recipe=Recipe(epochs=1), seed=0)
+context = functools.partial(method_runs.context, alpha=0.3, epochs=1)
 
 
 # ------------------------------------------------------------------------------------------------ the loss

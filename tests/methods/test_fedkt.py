@@ -1,20 +1,21 @@
 """FedKT: who votes for what, what noise changes and costs, what travels; and what is safe to say of its accuracy."""
 
+import functools
 from dataclasses import replace
 
+import method_runs
 import pytest
 import torch
 from byte_formulas import fedkt_bytes
 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT
 from fedlab_nb.methods.parts.privacy import measured_epsilon, moments_epsilon
 from fedlab_nb.study import compare
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.training import ClientModels, Recipe
+from fedlab_nb.training import ClientModels
 
 M = 4
 
@@ -24,10 +25,7 @@ def federation():
     return federate("digits", alpha=0.3, clients=M, seed=0)
 
 
-def context(federation, models=("mlp",), **options):
-    shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [(models[k % len(models)], shape, classes, None) for k in range(federation.clients)]
-    return Context(federation, architectures=kinds, recipe=Recipe(epochs=3), seed=0, **options)
+context = functools.partial(method_runs.context, epochs=3)
 
 
 def ended(method, ctx):

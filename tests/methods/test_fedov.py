@@ -1,12 +1,14 @@
 """FedOV: the vote by hand, outliers that are the client's own material, one output more on the link."""
 
+import functools
+
+import method_runs
 import pytest
 import torch
 from torch import nn
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods import fedov as outliers
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.models import build
 from fedlab_nb.study.experiment import finished
@@ -17,12 +19,7 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def context(clients=3, architectures=None, **options):
-    federation = federate("digits", alpha=0.3, clients=clients, seed=0)
-    one = ("mlp", federation.dataset.input_shape, 10, None)
-    return Context(
-        federation, architectures=architectures or [one] * clients, recipe=Recipe(epochs=2), seed=0, **options
-    )
+context = functools.partial(method_runs.context, alpha=0.3)
 
 
 class Says(nn.Module):

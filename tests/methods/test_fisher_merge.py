@@ -1,15 +1,16 @@
 """Fisher merging against numbers worked out by hand, its Fisher against a loop over samples, its bytes."""
 
+import functools
+
 import byte_formulas
+import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
 from fedlab_nb.models import build, model_state
 from fedlab_nb.study.experiment import finished
@@ -18,18 +19,7 @@ from fedlab_nb.training import Recipe
 EXACT = torch.float64
 
 
-def context(clients=3, model="mlp", width=None, dtype=EXACT, remembered=None):
-    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
-    remembered = [] if remembered is None else remembered
-    return Context(
-        federation,
-        architectures=[(model, federation.dataset.input_shape, 10, width)] * clients,
-        recipe=Recipe(epochs=2, lr=0.01),
-        seed=0,
-        dtype=dtype,
-        recall=lambda: remembered[0] if remembered else None,
-        remember=lambda models: remembered.append([models.state(k) for k in range(len(models))]),
-    )
+context = functools.partial(method_runs.context, dtype=EXACT, recipe=Recipe(lr=0.01))
 
 
 def samples(n=9, shape=(1, 8, 8)):

@@ -1,13 +1,15 @@
 """Gaussian heads: the whole method is its pooled form, whatever the partition; bytes; what nobody holds; the report."""
 
+import functools
+
 import byte_formulas
+import method_runs
 import numpy as np
 import pytest
 import torch
 
 from fedlab_nb import run
 from fedlab_nb.data import federate
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts.gaussian_heads import HEADS, class_sums, scores
 from fedlab_nb.study.experiment import finished
@@ -19,11 +21,7 @@ EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
 
 
-def context(clients=4, alpha=0.1, seed=0, dtype=EXACT, holdout=0.0, federation=None, **more):
-    federation = federation or federate("digits", alpha=alpha, clients=clients, seed=seed)
-    kinds = [("mlp", federation.dataset.input_shape, federation.classes, None)] * federation.clients
-    options = {"architectures": kinds, "recipe": Recipe(epochs=1), "seed": seed}
-    return Context(federation, **options, dtype=dtype, holdout=holdout, **more)
+context = functools.partial(method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0)
 
 
 def digits():
@@ -37,7 +35,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
     pooled = class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
     expected = scores(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
-        model = finished(Gauss(head=head, shrinkage=0.1).run(context(clients, alpha, seed)))
+        model = finished(Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed)))
         torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
         assert torch.equal(model.features(x), x.flatten(1))
 

@@ -1,32 +1,26 @@
 """Poisoned clients: what each kind does to labels and models, who they are, store keys, and runs without any."""
 
+import method_runs
 import numpy as np
 import pytest
 import torch
 
 from fedlab_nb import run
-from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.study.settings import Settings, plans_for
-from fedlab_nb.training import Recipe
 
 from .test_all_methods import cheap, in_study
 
 MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 
-def context(poison="none", clients=4, seed=0, model="mlp", remembered=None, **more):
-    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
-    kinds = [(model, federation.dataset.input_shape, 10, 4 if model == "resnet8" else None)] * clients
-    states = [] if remembered is None else remembered
-    recall = {"recall": lambda: states[0] if states else None, "remember": lambda c: states.append(c.states())}
-    options = {"architectures": kinds, "recipe": Recipe(epochs=2), "seed": seed, "poison": poison}
-    return Context(federation, **options, **recall, **more)
+def context(poison="none", model="mlp", **options):
+    width = 4 if model == "resnet8" else None
+    return method_runs.context(clients=4, poison=poison, model=model, width=width, **options)
 
 
 # ------------------------------------------------------------------------------------------------ the setting

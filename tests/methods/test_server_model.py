@@ -1,14 +1,14 @@
 """`server_model`: the network that the server distils is another one than the clients', and nothing else changes."""
 
+import functools
+
+import method_runs
 import pytest
 
-from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.context import Context
 from fedlab_nb.study import run
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.training import Recipe
 
 STUDENTS = {
     "feddf": {"epochs": 1},
@@ -22,10 +22,7 @@ STUDENTS = {
 }
 
 
-def context(models=("mlp",)):
-    federation = federate("digits", alpha=0.5, clients=3, seed=0)
-    kinds = [(models[k % len(models)], (1, 8, 8), 10, None) for k in range(3)]
-    return Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0)
+context = functools.partial(method_runs.context, epochs=1)
 
 
 def finish(method, ctx):
@@ -35,7 +32,7 @@ def finish(method, ctx):
 
 @pytest.mark.parametrize(("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))])
 def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
-    auto, other = context(clients), context(clients)
+    auto, other = context(models=clients), context(models=clients)
     first = finish(METHODS[name].configure(**STUDENTS[name]), auto)
     asked = finish(METHODS[name].configure(**STUDENTS[name], server_model="lenet5:3"), other)
     assert first.module.architecture[0] == "mlp" and asked.module.architecture == ("lenet5", (1, 8, 8), 10, 3)

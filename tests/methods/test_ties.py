@@ -21,7 +21,7 @@ HALVES = torch.tensor([0.5, 0.5])
 def result(method, clients=3, seed=None, **options):
     """The merged state, the clients' states and the context."""
     remembered = options.pop("remembered", [])
-    ctx = context(clients, remembered=remembered, **options)
+    ctx = context(clients=clients, remembered=remembered, **options)
     if seed is not None:
         ctx.seed = seed
     return model_state(finished(method.run(ctx)).module), remembered[0], ctx

@@ -129,7 +129,7 @@ def test_names_are_followed_to_where_they_are_written():
     assert {"data.federation", "data.vision", "models.resnet", "training.kernels.stack", "errors"} <= reached
     assert not any(name.split(".")[0] in ("plots", "panels", "labs", "course", "cli") for name in reached)
     assert not {"methods.base", "training.distill", "study.settings", "training", "data"} & reached
-    assert "methods.parts.server_optimizers" in code.reached(["methods.fens.method"])
+    assert "methods.parts.averages" in code.reached(["methods.fens"])
 
 
 def test_a_method_of_one_s_own_depends_on_all_methods(tree, after):

@@ -27,17 +27,12 @@ State = Mapping[str, Tensor]
 
 def average_knob() -> Any:
     """The field `average` of the methods that average models."""
-    text = (
-        "How models are averaged: mean, median or trimmed mean of every number, or Krum, which takes the one model "
-        "with the nearest neighbours. A few poisoned clients can move the mean far, but not the others."
-    )
-    return knob("mean", "Average", text, options=RULES)
+    return knob("mean", "Average", options=RULES)
 
 
 def assumed_knob() -> Any:
     """The field `assumed` beside it."""
-    text = "How many poisoned clients the trimmed mean and Krum expect."
-    return knob(2, "Poisoned clients assumed", text, symbol="f", low=0, high=1000)
+    return knob(2, "Poisoned clients assumed", symbol="f", low=0, high=1000)
 
 
 def check_average(rule: str, assumed: int, clients: int, title: str) -> None:

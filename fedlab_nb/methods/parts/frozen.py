@@ -91,25 +91,17 @@ class FrozenMethod(Method):
 
 def features_knob(default: str = "pixels") -> Any:
     """The field `features` of the methods that read frozen features."""
-    text = (
-        "What the head reads: the pixels, random features of one layer (relu) or of filters (conv), or the largest "
-        "client's network without its last layer. All clients then get this network."
-    )
-    return knob(default, "Features", text, symbol="φ", options=KINDS)
+    return knob(default, "Features", symbol="φ", options=KINDS)
 
 
 def size_knob(default: int = 256) -> Any:
     """The field `size`: d of the random features."""
-    text = "How many random features there are. Only for relu and conv: pixels and client have a number of their own."
-    return knob(default, "Number of features", text, symbol="d", low=1, high=8192, log=True)
+    return knob(default, "Number of features", symbol="d", low=1, high=8192, log=True)
 
 
 def features_seed_knob() -> Any:
     """The field `features_seed`, which is apart from the run's own seed, so that runs share their features."""
-    text = (
-        "The random features are drawn from this number. Every client gets it, so all clients have the same features."
-    )
-    return knob(0, "Seed of the features", text, low=0, high=2**31 - 1)
+    return knob(0, "Seed of the features", low=0, high=2**31 - 1)
 
 
 # ------------------------------------------------------------------------------------------------ making them

@@ -50,8 +50,7 @@ ROUNDS: dict[str, Any] = {
 
 def epochs_knob(default: int) -> Any:
     """The field `local_epochs` of an iterative method."""
-    text = "How often a client goes through its own data in a round."
-    return knob(default, "Epochs per round", text, symbol="E", low=1, high=1000)
+    return knob(default, "Epochs per round", symbol="E", low=1, high=1000)
 
 
 @dataclass(frozen=True)

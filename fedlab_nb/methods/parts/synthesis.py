@@ -107,16 +107,12 @@ CLIPS = ("together", "generator")
 # ---------------------------------------------------------------------------------------------------------------- knobs
 def weights_knob() -> str:
     """The field `weights` of the methods whose teacher is fixed: FedENS, or by sample counts (DW-X in Co-Boosting)."""
-    text = "How much each client counts in the teacher: all the same, or in proportion to its samples."
-    return knob("uniform", "Weights", text, symbol="w_k", options=WEIGHTS)
+    return knob("uniform", "Weights", symbol="w_k", options=WEIGHTS)
 
 
 def clip_knob() -> str:
     """The field `clip` of the methods that search with generator and z together."""
-    text = (
-        "Which gradient is cut off at norm 10: generator and z together, or the generator's alone (Co-Boosting's code)."
-    )
-    return knob("together", "Clipping", text, options=CLIPS)
+    return knob("together", "Clipping", options=CLIPS)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """AFL as a method: the same weights for every partition, forgetting, bytes, masks, noise, what leaks, refusals."""
 
+import functools
 import math
 
 import byte_formulas
+import method_runs
 import numpy as np
 import pytest
 import torch
@@ -11,9 +13,7 @@ import torch.nn.functional as F
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL, accuracy_of, without
-from fedlab_nb.methods.context import Context
 from fedlab_nb.study.experiment import finished
-from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
 PARTITIONS = [
@@ -25,12 +25,7 @@ PARTITIONS = [
 ]
 
 
-def context(federation=None, dtype=EXACT, holdout=0.0, **more):
-    federation = federation or federate("digits", alpha=0.1, clients=10, seed=0)
-    kinds = [("mlp", federation.dataset.input_shape, federation.classes, None)] * federation.clients
-    return Context(
-        federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, dtype=dtype, holdout=holdout, **more
-    )
+context = functools.partial(method_runs.context, clients=10, alpha=0.1, dtype=EXACT, holdout=0.0)
 
 
 def fitted(method, **more):

@@ -1,6 +1,9 @@
 """Distilled data as a method: pooled kernel regression, class means, bytes, the report, odd federations, refusals."""
 
+import functools
+
 import byte_formulas
+import method_runs
 import numpy as np
 import pytest
 import torch
@@ -8,22 +11,16 @@ from watched import watched
 
 from fedlab_nb.data import Dataset, Federation, federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.distilled import WAYS, Distilled
 from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
-from fedlab_nb.models import architecture_of, model_state
-from fedlab_nb.training import Recipe
+from fedlab_nb.models import model_state
 
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
 STATE = 6570  # numbers of the digits' perceptron
 
 
-def context(clients=3, federation=None, models=("mlp",), alpha=0.3, **options):
-    federation = federation or federate("digits", alpha=alpha, clients=clients, seed=0)
-    shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [architecture_of(models[k % len(models)], shape, classes) for k in range(federation.clients)]
-    return Context(federation, architectures=kinds, recipe=Recipe(epochs=1), seed=0, **options)
+context = functools.partial(method_runs.context, alpha=0.3, epochs=1)
 
 
 def small(n=90, clients=3, images=True):

@@ -1,18 +1,19 @@
 """Fed-ET as a method: one server step by hand, heads and groups after a round, bytes, options, what it refuses."""
 
 import dataclasses
+import functools
 
 import byte_formulas
 import fedet_runs
+import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
 from fedet_runs import QUICK
 from watched import watched
 
-from fedlab_nb.data import federate, load
+from fedlab_nb.data import load
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet.consensus import HEAD, consensus, head_of
 from fedlab_nb.methods.parts import images as public
@@ -20,15 +21,7 @@ from fedlab_nb.methods.parts.images import SOURCES
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
 
-
-def context(clients=4, models=("mlp:8",), epochs=1, dataset=None, **options):
-    federation = federate(dataset or "digits", alpha=0.5, clients=clients, seed=0)
-    shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [(name.split(":")[0], shape, classes, int(name.split(":")[1])) for name in models]
-    recipe = options.pop("recipe", Recipe(epochs=epochs))
-    return Context(
-        federation, architectures=[kinds[k % len(kinds)] for k in range(clients)], recipe=recipe, seed=0, **options
-    )
+context = functools.partial(method_runs.context, clients=4, models=("mlp:8",), epochs=1)
 
 
 def run(ctx=None, **values):
@@ -203,17 +196,17 @@ def test_it_says_what_is_missing_before_any_work():
     bare = dataclasses.replace(load("digits"), x_public=None, digest="bare")
     x, test = bare.x_train.flatten(1), bare.x_test.flatten(1)
     rows = dataclasses.replace(bare, x_train=x, x_test=test, x_public=test, digest="rows")
-    ctx = context(dataset=bare)
+    ctx = context(data=bare)
     with pytest.raises(UsageError, match="unlabelled public samples.*glyphs or noise"):
         run(ctx)
     with pytest.raises(UsageError, match="feature rows"):
-        run(context(dataset=rows), public="glyphs")
+        run(context(data=rows), public="glyphs")
     with pytest.raises(UsageError, match="feature rows"):
-        run(context(dataset=rows), transform=True)
+        run(context(data=rows), transform=True)
     assert ctx.link.ledger.total == 0
     assert run(ctx, public="noise", public_size=9).report.public_samples == 9
-    assert run(context(dataset=rows), public="noise", public_size=9).logits(rows.x_test).shape == (360, 10)
-    assert run(context(dataset=rows, models=("mlp:8",)), pool="mixed").report.small_parameters
+    assert run(context(data=rows), public="noise", public_size=9).logits(rows.x_test).shape == (360, 10)
+    assert run(context(data=rows, models=("mlp:8",)), pool="mixed").report.small_parameters
 
 
 def test_divergence_is_named():

@@ -1,15 +1,16 @@
 """Fed-ET's common head and group averages, its public samples, who takes part, and the bound's terms."""
 
+import functools
 import math
 
+import method_runs
 import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import federate, load
+from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fedet.bound import label_distance, theorem_1
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head, with_head
 from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
@@ -28,16 +29,7 @@ def represented(name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, 
     return Represented(base, 16, head, generator=stream(seed + 1))
 
 
-def context(clients=4, architectures=None, dataset="digits", **options):
-    federation = federate(load(dataset), alpha=0.5, clients=clients, seed=0)
-    shape = federation.dataset.input_shape
-    return Context(
-        federation,
-        architectures=architectures or [("mlp", shape, federation.classes, None)] * clients,
-        recipe=Recipe(epochs=1),
-        seed=0,
-        **options,
-    )
+context = functools.partial(method_runs.context, clients=4, epochs=1)
 
 
 # ------------------------------------------------------------------------------------------------------ common head
@@ -105,7 +97,7 @@ def test_group_means_and_heads():
 # ----------------------------------------------------------------------------------------------------- architectures
 def test_pools():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
-    ctx = context(40, mixed)
+    ctx = context(clients=40, models=("mlp", "cnn"))
     assert client_architectures(ctx, "dealt") == mixed
     drawn = client_architectures(ctx, "drawn")
     assert set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")

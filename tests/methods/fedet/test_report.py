@@ -1,27 +1,26 @@
 """What Fed-ET leaves behind: logits of the last round, past models until they are measured; and while it runs."""
 
+import functools
+
 import fedet_runs
+import method_runs
 import pytest
 import torch
 from fedet_runs import QUICK
 from watched import watched
 
 from fedlab_nb.data import federate
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet import model as fedet_model
 from fedlab_nb.methods.fedet.consensus import consensus
 from fedlab_nb.methods.fedet.model import room
-from fedlab_nb.training import Recipe
 
 
 def federation():
     return federate("digits", alpha=0.5, clients=4, seed=0)
 
 
-def context(epochs=1):
-    kinds = [("mlp", (1, 8, 8), 10, 8)] * 4
-    return Context(federation(), architectures=kinds, recipe=Recipe(epochs=epochs), seed=0)
+context = functools.partial(method_runs.context, clients=4, models=("mlp:8",), epochs=1)
 
 
 def run(ctx=None, **values):

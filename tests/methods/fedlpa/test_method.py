@@ -1,15 +1,15 @@
 """FedLPA as a method: what crosses the link, what comes back, and the paper's headline claim on the bundled digits."""
 
 import dataclasses
+import functools
 
+import method_runs
 import pytest
 import torch
 from watched import watched
 
 from fedlab_nb.comm import size
-from fedlab_nb.data import federate
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
 from fedlab_nb.methods.fedlpa.client import (
@@ -27,21 +27,9 @@ from fedlab_nb.training import Recipe, trained
 EXACT = torch.float64
 
 
-def context(clients=4, seed=0, epochs=2, dtype=EXACT, model="mlp", width=None, remembered=None):
-    """A small federation of the digits; `remembered` (a list) keeps the local training for the next context."""
-    federation = federate("digits", alpha=0.1, clients=clients, seed=seed)
-    architecture = (model, federation.dataset.input_shape, federation.classes, width)
-    remembered = [] if remembered is None else remembered
-    return Context(
-        federation,
-        architectures=[architecture] * clients,
-        recipe=Recipe(epochs=epochs, batch_size=32, lr=0.01),
-        seed=seed,
-        holdout=0.0,
-        dtype=dtype,
-        recall=lambda: remembered[0] if remembered else None,
-        remember=lambda models: remembered.append([models.state(k) for k in range(len(models))]),
-    )
+context = functools.partial(
+    method_runs.context, clients=4, alpha=0.1, recipe=Recipe(batch_size=32, lr=0.01), holdout=0.0, dtype=EXACT
+)
 
 
 def assert_states_close(one, other, atol):

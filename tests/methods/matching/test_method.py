@@ -23,7 +23,7 @@ def held(states):
 
 
 def in_context(states, model="mlp", **options):
-    ctx = context(len(states), model=model, **options)
+    ctx = context(clients=len(states), model=model, **options)
     ctx._recall = held(states)
     return ctx
 
@@ -60,14 +60,14 @@ def test_equal_networks_stay_as_they_are(rule):
 @pytest.mark.parametrize("rule", ORDERS)
 def test_one_client_is_left_alone(rule):
     remembered = []
-    model = finished(Matching(rule=rule).run(context(1, remembered=remembered)))
+    model = finished(Matching(rule=rule).run(context(clients=1, remembered=remembered)))
     assert all(torch.equal(t, remembered[0][0][name]) for name, t in model_state(model.module).items())
 
 
 def test_one_client_of_pfnm_is_itself_but_for_the_prior():
     """σ0 → ∞: no shrinking, and the classes that the client has keep their weights."""
     remembered = []
-    ctx = context(1, model="mlp1", remembered=remembered)
+    ctx = context(clients=1, model="mlp1", remembered=remembered)
     model = finished(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
     held_classes = torch.bincount(ctx.private.train(0)[1], minlength=10) > 0
     state = model_state(model.module)
@@ -80,7 +80,7 @@ def test_one_client_of_pfnm_is_itself_but_for_the_prior():
 @pytest.mark.parametrize("rule", ORDERS)
 def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
     remembered = []
-    ctx = context(4, remembered=remembered)
+    ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
     model = finished(Matching(rule=rule, weights=weights).run(ctx))
     report, wiring = model.report, wiring_of(model.module)
@@ -96,7 +96,7 @@ def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
 
 def test_without_sweeps_all_are_matched_with_the_largest_client():
     remembered = []
-    ctx = context(4, remembered=remembered)
+    ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
     report = finished(Matching(sweeps=0).run(ctx)).report
     assert report.moved[report.reference] == 0 and all(
@@ -113,7 +113,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
     ("rule", "model", "init"), [("rebasin", "mlp", "same"), ("pfnm", "mlp1", "same"), ("greedy", "cnn2", "different")]
 )
 def test_bytes(rule, model, init):
-    ctx = context(3, model=model, dtype=torch.float32)
+    ctx = context(clients=3, model=model, dtype=torch.float32)
     ctx.init = init
     out = finished(Matching(rule=rule).run(ctx))
     d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
@@ -122,7 +122,7 @@ def test_bytes(rule, model, init):
 
 
 def test_measured_adds_the_plain_average():
-    model = finished(Matching().run(context(3)))
+    model = finished(Matching().run(context(clients=3)))
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
     report = model.measured(x, y)
     assert report.others() == {"plain average": model.average.accuracy(x, y)}
@@ -135,7 +135,7 @@ def test_measured_adds_the_plain_average():
     ({}, "shufflenet", "cannot follow the units"),
 ])  # fmt: skip
 def test_refusals_before_any_work(options, model, words):
-    ctx = context(2, model=model)
+    ctx = context(clients=2, model=model)
     ctx.public = ctx.public[:0]
     with pytest.raises(UsageError, match=words) as error:
         Matching(**options).validate(ctx)

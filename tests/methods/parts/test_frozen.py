@@ -3,23 +3,16 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from method_runs import context
 
-from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
 from fedlab_nb.models import model_state
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
-
-
-def context(clients=3, model="mlp", **more):
-    federation = federate("digits", alpha=0.5, clients=clients, seed=0)
-    kinds = [(model, federation.dataset.input_shape, 10, None)] * clients
-    return Context(federation, architectures=kinds, recipe=Recipe(epochs=2), seed=0, **more)
 
 
 def images(n=7, shape=(1, 8, 8)):
