@@ -11,20 +11,21 @@ Clients are trained once and remembered, so that a run costs what comes after th
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from ..plots.words import setting_of
+from ..plots.words import Setting, setting_of
 from ..study import job
 
 Steps = Generator[tuple[int, int, str], None, Any]
 
 
-def where(of: Any) -> str:
+def where(of: Any, *more: str) -> Setting:
     """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
 
     of: an Outcome, or the PanelState of a view: its first outcome, and before there is one what the controls say
+    more: what is said after it
     """
     settings = (getattr(of, "outcome", None) or of).settings
     settings = getattr(settings, "__dict__", settings)
-    return f"{setting_of(settings)}, seed {settings['seed']}"
+    return setting_of(settings, f"seed {settings['seed']}", *more)
 
 
 def one_run(method: str, settings: Mapping[str, Any], words: str = "", part: int = 0, parts: int = 1) -> Steps:

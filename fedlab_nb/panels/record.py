@@ -48,8 +48,8 @@ class Row:
     def setting(self) -> str:
         """The setting in words, without method and seed."""
         in_words = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device", "partition")
-        words = [setting_of(self.settings), f"{self.epochs} local epochs"]
-        return ", ".join(words + [f"{k} = {v}" for k, v in self.settings.items() if k not in in_words])
+        more = (f"{k} = {v}" for k, v in self.settings.items() if k not in in_words)
+        return setting_of(self.settings, f"{self.epochs} local epochs", *more)
 
     def mean(self, number: str) -> float:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""

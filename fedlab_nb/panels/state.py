@@ -149,7 +149,7 @@ def words(settings: Mapping[str, Any]) -> str:
     """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first, count = settings["seed"], settings["seeds"]
     seeds = f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}"
-    return f"{setting_of(settings)}, {seeds}"
+    return setting_of(settings, seeds)
 
 
 def caption(state: PanelState) -> str:

@@ -4,7 +4,6 @@ partition       who holds what (`Partition` redraws in place)   accuracy   bars 
 communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
 classes         accuracy by class and by client                 handout    a panel's state in one picture
 calibration     reliability diagrams, and the calibration error
-against_poison  accuracy against the number of poisoned clients (no panel draws it: give it accuracies of your own runs)
 """
 
 from .accuracy import accuracy, verdict
@@ -14,7 +13,6 @@ from .communication import communication
 from .embed import neighbour_accuracy, pca, tsne
 from .features import MAPS, Map, features
 from .partition import Partition, partition
-from .poison import against_poison
 from .series import Series
 from .style import Picture, png, svg
 from .summary_figure import handout

@@ -1,7 +1,4 @@
-"""Accuracy: bars with every seed as a dot and a 95 % band of Student's t, and the curve while it trains.
-
-`Bars` keeps its artists and moves them, for pictures that follow a slider.
-"""
+"""Accuracy: bars with every seed as a dot and a 95 % band of Student's t, and the curve while it trains."""
 
 from collections.abc import Sequence
 
@@ -10,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..study.statistics import difference
-from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size
+from .axes import FIFTHS, level_line, percent_axis
+from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
-from .style import FAINT, INK, QUIET, SECOND, Picture, drawing, dress, heading
+from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
 from .words import band_words, listed, percent, plural, seed_words, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
-BARS = "mean, 95 % band of Student's t, one dot per seed"
 
 
 def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str = "") -> Picture:
@@ -26,43 +23,10 @@ def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         Bars(left, series, chance).update(series)
         curves(right, series, chance)
-    return Picture(figure, alt_text(series, done), f"{verdict(done)} {note}".strip(), table(done))
-
-
-class Bars:
-    """One horizontal bar a series: mean, 95 % band of Student's t, a dot a seed; the numbers at the right edge.
-
-    A series without a result yet has its place and no bar, so that nothing moves when the result comes.
-    """
-
-    def __init__(
-        self, ax: Axes, rows: Sequence[Series], chance: float | None = None, *, x: str = BARS, ticks: Sequence = FIFTHS
-    ) -> None:
-        self.ax = dress(ax, x=x, grid="x", size=9)
-        size = rows_size(max(len(rows), 3))
-        self.parts = []
-        for i, s in enumerate(rows):
-            hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
-            bar = ax.barh(i, 0, height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
-            band = ax.plot([], [], color=INK, lw=2, solid_capstyle="butt")[0]
-            ends = ax.plot([], [], "|", color=INK, ms=9, mew=1.6)[0]
-            dots = ax.plot([], [], "o", ms=4.6, mfc="white", mec=INK, mew=0.9, ls="", zorder=3)[0]
-            text = ax.text(1.02, i, "88 ± 88", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
-            self.parts.append((bar, band, ends, dots, text))
-        if chance:
-            level_line(ax, chance, axis="x")
-        rows_axis(ax, [s.lines for s in rows], least=3, size=size)
-        percent_axis(ax, "x", ticks=ticks)
-
-    def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
-        heading(self.ax, title)
-        for i, (s, (bar, band, ends, dots, text)) in enumerate(zip(rows, self.parts, strict=True)):
-            bar.set_width(s.mean if s.accuracies else 0)
-            for line in (band, ends):
-                line.set_data(s.ends, [i] * len(s.ends))
-            dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
-            mark(bar, s.says, method=s.held_as)
-            text.set_text(s.number if s.accuracies else "…")
+    sentence = f"{verdict(done)} {note}".strip()
+    return told(
+        figure, "Bars of test accuracy, and curves of it while it trains", settings_of(series), sentence, table(done)
+    )
 
 
 def mark_guess(figure: Figure | None, share: float) -> None:
@@ -140,14 +104,6 @@ def verdict(series: Sequence[Series]) -> str:
         text += f"; {others[-1].name} is last with {percent(others[-1].mean)}"
     bounds = [f"{s.name} {percent(s.mean)}" for s in series if s.bound and s not in ranked]
     return f"{text}." + (f" For reference: {listed(bounds)}." if bounds else "")
-
-
-def alt_text(series: Sequence[Series], done: Sequence[Series]) -> str:
-    bands = ("" if s.band.n < 2 else f" plus or minus {100 * s.band.half_width:.0f}" for s in done)
-    values = ", ".join(f"{s.name} {percent(s.mean)}{wide}" for s, wide in zip(done, bands, strict=True))
-    seeds = "; ".join(dict.fromkeys(s.seeds for s in done)) or "no seed finished"
-    about = f"Bars of test accuracy and curves of accuracy against progress ({settings_of(series)}; {seeds})"
-    return f"{about}: {values or 'no result yet'}."
 
 
 def table(series: Sequence[Series]) -> list[dict]:

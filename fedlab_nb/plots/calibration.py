@@ -6,6 +6,7 @@ from statistics import mean
 import numpy as np
 
 from .axes import DOTS, FIFTHS, percent_axis, rows_axis, rows_size
+from .kit import told
 from .series import Series, finished, settings_of
 from .style import INK, QUIET, Picture, drawing, dress
 from .vector import mark
@@ -45,7 +46,8 @@ def calibration(series: Sequence[Series]) -> Picture:
         percent_axis(right, "x", None)
         right.margins(x=0.4)  # room for the number of the longest bar, also in a narrow window
         right.set_xlim(left=0)
-    return Picture(figure, alt_text(series, done), sentence(done, without), table(done, without))
+    title = "Reliability diagrams, and bars of the expected calibration error"
+    return told(figure, title, settings_of(series), sentence(done, without), table(done, without))
 
 
 def known(s: Series) -> bool:
@@ -93,12 +95,6 @@ def against_truth(s: Series) -> str:
     """'it says 62 % on average and is right for 60 % (ECE 5 %, NLL 1.08)'."""
     own = f"ECE {percent(error(s))}, NLL {likelihood(s):.2f}"
     return f"it says {percent(confidence(s))} on average and is right for {percent(s.mean)} ({own})"
-
-
-def alt_text(series: Sequence[Series], done: Sequence[Series]) -> str:
-    values = "; ".join(f"{s.name} ECE {percent(error(s))}, NLL {likelihood(s):.2f}" for s in done)
-    about = f"Reliability diagrams, and bars of the expected calibration error ({settings_of(series)})"
-    return f"{about}: {values or 'no result yet'}."
 
 
 def table(done: Sequence[Series], without: Sequence[Series]) -> list[dict]:

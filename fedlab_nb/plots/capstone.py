@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .axes import percent_axis
-from .communication import bytes_axis, name_points
-from .heat import Heat
+from .kit import Heat, bytes_axis, name_points, told
 from .series import Series, finished
 from .style import QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
@@ -34,9 +33,9 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
         f"The largest of {clients} clients, number {large}, has {sizes[large]} samples, the smallest, number {small}, "
         f"{sizes[small]}. The class counts have noise: small numbers may be zero in truth."
     )
-    alt = f"Bars of the sizes of {clients} clients, a table of {classes} noisy class counts for each ({code}). {text}"
     rows = ((k, sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
-    return Picture(figure, alt, text, tabled("client | samples | noisy class counts", rows))
+    table = tabled("client | samples | noisy class counts", rows)
+    return told(figure, f"Bars of the sizes of {clients} clients, and their class counts with noise", code, text, table)
 
 
 def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
@@ -73,7 +72,6 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         text = f"Within the budget of {data_size(budget)} {top.name} is best on validation images, with {top.number} %."
     over = [s.name for s in done if s.total > budget]
     text += f" Over it: {listed(over)}." if over and within else ""
-    each = ", ".join(f"{s.name} {s.number} % for {data_size(s.total)}" for s in done) or "none"
-    alt = f"Validation accuracy against bytes of a client on a log axis, with the budget ({code}). Tries: {each}."
     rows = ((s.name, s.number, round(s.total), "yes" if s.total <= budget else "no") for s in done)
-    return Picture(figure, alt, text, tabled("try | validation accuracy, % | bytes | within the budget", rows))
+    table = tabled("try | validation accuracy, % | bytes | within the budget", rows)
+    return told(figure, "Validation accuracy against the bytes of a client, with the budget", code, text, table)

@@ -1,5 +1,6 @@
 """Who is who: the characters of the course's one federation, the clients that a file names, and how pictures say it.
 
+setting: a `words.Setting`; what is no more than words names nobody
 client_axis(ax, M, setting)      ticks 0, 1, 2, '3✦', …, and a label that says who 3 is; elsewhere plain numbers
 client_name(3, setting)          'client 3 ✦ sixes'; of a file's own clients 'client 3 (north)'; else 'client 3'
 short_name(3, setting)           '3 ✦ sixes', '3 (north)', or '3';   row_name(3, setting): the same, or 'client 3'
@@ -11,7 +12,6 @@ is its number.
 """
 
 import json
-import re
 from collections.abc import Iterable
 from functools import cache
 
@@ -22,15 +22,12 @@ from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_ticks
 from .style import QUIET, shorten
+from .words import Setting, dealt_otherwise, name_of, setting_of
 
 SYMBOL = "✦"
-# The federation in words, as `setting_of` says it; of several seeds the first one's clients are shown.
-FEDERATION = "digits, α = 0.1, 10 clients"
-OURS = re.compile(rf"{re.escape(FEDERATION)}, seeds? 0(?!\d)")
-OWN = re.compile(r"(.+), its own (\d+) clients?(?!\w)")  # how `setting_of` says that a file's own clients hold it
+FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
 LONGEST, LINE = 16, 60  # letters of a client's own name, and of all names below an axis
 LETTER = 0.066  # inches that a letter of a small label takes, about
-ROW = re.compile(rf"{re.escape(FEDERATION)}, \d+ local epochs")  # how a row of results says it, without its seed
 
 
 @cache
@@ -41,15 +38,17 @@ def stored() -> dict[int, str]:
 
 
 def characters(setting: str) -> dict[int, str]:
-    """The characters if `setting` (in words, seed included) is the course's federation; none of another."""
-    return stored() if OURS.match(setting) else {}
+    """The characters if `setting` is the course's federation; none of another, or of words alone."""
+    of = {"partition": "dirichlet", **getattr(setting, "of", {})}
+    ours = all(of.get(name) == value for name, value in FEDERATION.items()) and not dealt_otherwise(of)
+    return stored() if ours else {}
 
 
 def own_names(setting: str) -> dict[int, str]:
     """The names that a file gives to its own clients, if `setting` is of such a file; long ones are cut."""
-    own = OWN.match(setting)
-    names = names_of_clients(own[1], int(own[2])) if own else ()
-    return dict(enumerate(shorten(names, LONGEST)))
+    of = getattr(setting, "of", {})
+    own = of.get("partition") == "natural"
+    return dict(enumerate(shorten(names_of_clients(name_of(of["dataset"]), of["clients"]), LONGEST))) if own else {}
 
 
 def own_name(client: int, setting: str) -> str:
@@ -58,17 +57,19 @@ def own_name(client: int, setting: str) -> str:
     return f"{client} ({name})" if name else str(client)
 
 
-def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
+def setting_of_rows(settings: Iterable[Setting], seeds: Iterable[int]) -> str:
     """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several.
 
     A file's own clients are the same for every seed.
     """
-    words, numbers = set(settings), set(seeds)
-    if len(words) == 1 and OWN.match(own := next(iter(words))):
-        return own
-    if numbers == {0} and words and all(map(ROW.match, words)):
-        return f"{FEDERATION}, seed 0"
-    return ""
+    federations = {setting_of(s.of): s.of for s in settings if s}
+    numbers = sorted(set(seeds))
+    if len(federations) != 1 or not numbers:
+        return ""
+    ((words, of),) = federations.items()
+    if of.get("partition") == "natural":
+        return words
+    return setting_of({**of, "seed": numbers[0]}, f"seed {numbers[0]}") if len(numbers) == 1 else ""
 
 
 def short_name(client: int, setting: str) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .axes import PERCENT, class_ticks, colour_bar, mark
-from .characters import client_axis, client_name, known_words, own_name, setting_of_rows
-from .heat import heat_map, mark_cells
+from .characters import client_axis, client_name, own_name, setting_of_rows
+from .kit import heat_map, mark_cells, told
 from .series import Series, finished, settings_of
 from .style import QUIET, Picture, drawing, heading
 from .words import percent
@@ -31,7 +31,10 @@ def classes(
         mark(second, client, per_client.shape[1], frame=True)
         mark(first, klass, per_class.shape[1], frame=True)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    return Picture(figure, alt_text(*shown), sentence(*shown, class_names, client, klass), table(*shown, class_names))
+    text, rows = sentence(*shown, class_names, client, klass), table(*shown, class_names)
+    return told(
+        figure, "Heat-maps of accuracy for each class and each client", place or settings_of(series), text, rows
+    )
 
 
 def answers(ax: Axes, values: np.ndarray, series: Sequence[Series], of: Callable[[int], tuple[dict, str]]) -> None:
@@ -116,14 +119,6 @@ def each(series: Sequence[Series], values: np.ndarray) -> str:
 def ends(values: np.ndarray) -> str:
     """'12 % to 80 %', or '80 %' where both are the same."""
     return " to ".join(dict.fromkeys([percent(np.nanmin(values)), percent(np.nanmax(values))]))
-
-
-def alt_text(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray) -> str:
-    rows = zip(series, per_class, per_client, strict=True)
-    known = [(s, a, b) for s, a, b in rows if not (np.isnan(a).all() or np.isnan(b).all())]
-    values = "; ".join(f"{s.name} {ends(a)} over classes, {ends(b)} over clients" for s, a, b in known)
-    about = f"Heat-maps of accuracy for each class and each client ({settings_of(series)})"
-    return f"{about}: {values or 'no result yet'}.{known_words(where(series))}"
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:

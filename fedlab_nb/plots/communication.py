@@ -1,25 +1,18 @@
 """Communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
 from ..study.statistics import difference
-from .axes import SIZES, log_axis, percent_axis, rows_axis
+from .axes import rows_axis
+from .kit import bytes_axis, points, told
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, SECOND, Picture, drawing, dress, legend
-from .vector import mark
-from .words import data_size, percent, plural, significance, tabled
+from .words import data_size, plural, significance, tabled
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
-# Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
-SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
-SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
-Box = tuple[float, float, float, float]  # left, right, bottom, top
-CROSSED = 5  # how much worse it is to cross a line than to meet as much of a label
-BEFORE = {"left": 0, "center": 0.5, "right": 1}  # how much of a name stands before where it is put
 
 
 def communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
@@ -28,7 +21,8 @@ def communication(series: Sequence[Series], *, client_bytes: str = "") -> Pictur
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         phases(left, done)
         against_bytes(right, done)
-    return Picture(figure, alt_text(done), client_bytes or sentence(done), table(done))
+    title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
+    return told(figure, title, settings_of(done), client_bytes or sentence(done), table(done))
 
 
 def phases(ax: Axes, series: Sequence[Series]) -> None:
@@ -48,8 +42,8 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
             names[y] = phase
             y += 1
         y += 0.25 * by_phase
-    for (marker, colour, pinned), points in lollipops.items():
-        x, places = zip(*points, strict=True)
+    for (marker, colour, pinned), ends in lollipops.items():
+        x, places = zip(*ends, strict=True)
         ax.hlines(places, 1, x, color=colour, lw=1.8, alpha=0.35 if pinned else 0.6)
         ax.plot(x, places, marker, color=colour, ms=6.5, alpha=0.6 if pinned else 1)
     size = 10 if y <= 13 else 8.5 if y <= 20 else 7
@@ -60,7 +54,7 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
             ax.axhline(place - 0.6, color=FAINT, lw=1)
         beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
         ax.annotate(s.name, (0, place), va="center", fontsize=size, fontweight="bold", color=INK, **beside)
-    seen = [1.0, *(count for points in lollipops.values() for count, _ in points)]
+    seen = [1.0, *(count for ends in lollipops.values() for count, _ in ends)]
     bytes_axis(ax, seen)
     ax.set_xlim(left=max(1.0, min([v for v in seen if v > 1] or [1.0]) / 30))
     ax.set_ylim(max(y, 4) - 0.4, -0.7)
@@ -70,62 +64,9 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
 
 
 def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
-    """One point a series, with its band over seeds; pinned ones hollow. Free methods stand at the left edge."""
+    """One point a series."""
     dress(ax, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9)
-    shown = sorted(series, key=lambda s: (s.total, s.mean))
-    size = 9 if len(shown) <= 10 else 7
-    for s in shown:
-        x, (hue, marker, _) = max(s.total, 1.0), s.look
-        ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
-        point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
-        mark(point, s.says, method=s.held_as)
-    bytes_axis(ax, [s.total for s in series if s.total] or [1e3, 1e6], pad=2.5)
-    percent_axis(ax, "y", 1.03)
-    name_points(ax, shown)
-
-
-def name_points(ax: Axes, series: Sequence[Series], besides: Sequence[Box] = ()) -> None:
-    """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured.
-
-    besides: lines that no label should cross, in parts of the axes; labels are in two lines then, which are shorter
-    """
-    low, high = ax.get_xlim()
-    font = 9 if len(series) <= 10 else 7.5
-    inches = ax.get_position().width * ax.figure.get_figwidth()
-    tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
-    tops = ax.get_ylim()[1]
-    places = [(math.log(max(s.total, low) / low) / math.log(high / low), s.mean / tops) for s in series]
-    taken = [*besides] * CROSSED + [(x - dot, x + dot, y - dot, y + dot) for x, y in places]
-    for s, (x, y) in zip(series, places, strict=True):
-        text = s.lines if besides else s.name
-        rows = text.split("\n")
-        width, height, boxes = wide * max(map(len, rows)), tall * len(rows), {}
-        for side, right, up in SIDES:
-            start = x + right - width * BEFORE[side]
-            boxes[side, x + right, y + up] = start, start + width, y + up - height / 2, y + up + height / 2
-        side, *at = best = min(boxes, key=lambda place, boxes=boxes: cost(boxes[place], taken))
-        taken.append(boxes[best])
-        ax.text(*at, text, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
-
-
-def cost(box: Box, taken: Sequence[Box]) -> float:
-    """How much of `box` is covered by others or lies outside the axes."""
-    left, right, bottom, top = box
-    area = 0.0
-    for le, r, b, t in taken:
-        area += max(0.0, min(right, r) - max(left, le)) * max(0.0, min(top, t) - max(bottom, b))
-    return area + max(0.0, -left) + max(0.0, right - 1.02) + max(0.0, -bottom) + max(0.0, top - 1.0)
-
-
-def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
-    """A logarithmic axis of bytes that covers `values`, with readable ticks."""
-    positive = [v for v in values if v > 0] or [1.0]
-    low, high = min(positive) / pad, max(positive) * pad
-    if high / low < 100:
-        middle = math.sqrt(high * low)
-        low, high = min(low, middle / 10), max(high, middle * 10)
-    ax.set_xlim(low, high)
-    log_axis(ax, form=SIZES)
+    points(ax, series)
 
 
 def sentence(series: Sequence[Series]) -> str:
@@ -155,12 +96,6 @@ def how_much_better(one: Series, other: Series) -> str:
     alone = f"{bare}; with one seed nobody can tell whether that is noise"
     noise = f"{banded}, which is within the noise" if apart else banded
     return significance(ahead, noise=noise, clear=banded, one_seed=alone)
-
-
-def alt_text(series: Sequence[Series]) -> str:
-    each = [f"{s.name} {data_size(s.up)} up and {data_size(s.down)} down at {percent(s.mean)}" for s in series]
-    about = f"Bytes up and down by phase on a log axis, and accuracy against bytes ({settings_of(series)})"
-    return f"{about}: {', '.join(each) or 'no result yet'}."
 
 
 def table(series: Sequence[Series]) -> list[dict]:

@@ -8,6 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
+from .kit import told
 from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, narrow, shorten
 from .words import percent, plural, tabled
 
@@ -50,7 +51,8 @@ def features(
         paint(figure, axes.ravel(), shown, class_names, held)
     each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
     table = tabled("method | neighbour accuracy | points | map", each)
-    return Picture(figure, alt_text(shown, setting, class_names), sentence(shown, len(maps) - len(shown), who), table)
+    title = "Maps of the features of the same test points, a point coloured and shaped by its class"
+    return told(figure, title, setting, sentence(shown, len(maps) - len(shown), who), table)
 
 
 def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
@@ -92,12 +94,3 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
         "PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else "",
     ]
     return " ".join(filter(None, parts))
-
-
-def alt_text(maps: Sequence[Map], setting: str, names: Sequence[str]) -> str:
-    scores = ", ".join(f"{m.name} {percent(m.score)}" for m in maps) or "none yet"
-    how = " and ".join(dict.fromkeys(m.how for m in maps)) or "t-SNE"
-    return (
-        f"{how} maps of the features of the same test points for each method ({setting}), coloured and shaped by "
-        f"{len(names)} classes. Leave-one-out neighbour accuracy in the original features: {scores}."
-    )

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..study.papers.orderings import TRIED, counts
 from .axes import level_line
+from .kit import told
 from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress
 from .words import tabled
 
@@ -38,6 +39,5 @@ def plot_orderings(result: Any) -> Picture:
     sentence = (
         f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are within the noise."
     )
-    about = f"{result.table.paper}, Table {result.table.table}"
-    alt = f"One dot for each of {len(tried)} orderings of {about}: how far the better method is ahead there and here. "
-    return Picture(figure, alt + sentence, sentence, table)
+    title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
+    return told(figure, title, f"{result.table.paper}, Table {result.table.table}", sentence, table)

@@ -14,9 +14,9 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.patches import Rectangle
 
 from ..data import Federation
-from .accuracy import Bars
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
-from .characters import client_axis, client_name, known_words, own_name, own_names
+from .characters import client_axis, client_name, own_name, own_names
+from .kit import Bars, told
 from .moving import moves
 from .series import Series, finished
 from .style import (
@@ -33,7 +33,7 @@ from .style import (
     new_figure,
 )
 from .vector import mark
-from .words import capital, listed, marked_words, percent, plural, tabled
+from .words import capital, listed, percent, plural, tabled
 
 LIMIT = 26
 
@@ -72,11 +72,11 @@ class Partition:
                 parts = {**parts, "stored": (title, [above, *(one for part in self._bars.parts for one in part)])}
             if self._artists.has_dots:
                 moves(self.figure, (client, klass), parts=parts, bars=self._artists.bars, dots=self._artists.dots)
-        alt = alt_text(federation, setting, client, klass)
+        what = "Who holds what: a dot for each client and class, its area the number of training samples"
         if rows:
-            values = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
-            alt += f" Beside it, {title[0].lower()}{title[1:]}: {values}."
-        return Picture(self.figure, alt, sentence(federation, client, klass, setting), table(federation, setting))
+            what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
+        words = sentence(federation, client, klass, setting)
+        return told(self.figure, what, setting, words, table(federation, setting))
 
     def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
@@ -180,19 +180,6 @@ def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int, sett
 def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
     """Move a mark to column or row `at` of `count`; without one it is not seen."""
     span.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
-
-
-def alt_text(federation: Federation, setting: str, client: int | None = None, klass: int | None = None) -> str:
-    counts = np.asarray(federation.label_counts)
-    clients, classes = counts.shape
-    held = (counts > 0).sum(1)
-    holds = " to ".join(dict.fromkeys((str(held.min()), str(held.max()))))
-    return (
-        f"Who holds what ({setting}): {plural(clients, 'client')} across, {plural(classes, 'class')} down, dot area is "
-        f"the number of training samples. Clients hold samples of {holds} classes and {sizes_of(counts)}. "
-        f"Skew {federation.skew.jensen_shannon:.2f} of 1."
-        f"{known_words(setting)}{marked_words(client, klass)}"
-    )
 
 
 def sentence(federation: Federation, client: int | None, klass: int | None, setting: str = "") -> str:

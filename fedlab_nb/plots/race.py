@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
 from .axes import percent_axis
-from .communication import bytes_axis
+from .kit import bytes_axis, told
 from .moving import give_ids, moves, places
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
@@ -43,7 +43,8 @@ class Race:
             self._budget = budget
             self._place(budget)
         done = self.done
-        return Picture(self.figure, alt_text(done, budget), sentence(done, budget), table(done, budget))
+        title = f"Accuracy against bytes spent, up to {data_size(budget)}, and the stages of each method"
+        return told(self.figure, title, settings_of(done), sentence(done, budget), table(done, budget))
 
     def budget(self, step: float) -> float:
         """The bytes that are spent at a step, between the least and the most at which something happens."""
@@ -195,14 +196,6 @@ def sentence(series: Sequence[Series], budget: float) -> str:
     for s, p in climbing[:1]:
         text += f"; {s.name} is on its way with {percent(p['accuracy'])}"
     return text + ". One seed's curves."
-
-
-def alt_text(series: Sequence[Series], budget: float) -> str:
-    values = ", ".join(f"{s.name} {reached(at(s, budget))}" for s in series) or "no result yet"
-    return (
-        f"Accuracy against bytes spent on a log axis, up to {data_size(budget)} ({settings_of(series)}); beside it the "
-        f"stages train, upload and fuse of each method. So far: {values}."
-    )
 
 
 def table(series: Sequence[Series], budget: float) -> list[dict]:

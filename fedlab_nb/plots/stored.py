@@ -11,12 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..study.statistics import Band, band
-from .accuracy import Bars, verdict
+from .accuracy import verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
+from .kit import Bars, told
 from .series import Series, finished
 from .style import INK, LOCK, QUIET, Picture, dress, new_figure
 from .vector import mark
-from .words import capital, listed, number, percent, plural, tabled
+from .words import capital, number, plural, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
@@ -42,7 +43,7 @@ class Stored:
         The same object `results` is read once: while only α changes, a redraw costs little more than the drawing.
         """
         if results is not self._results:
-            self._read(results, bounds)
+            self._read(results)
         i = nearest(self.alphas, alpha)
         at = self.alphas[i]
         here = f"α = {at:g}, {plural(clients, 'client')}"
@@ -61,13 +62,10 @@ class Stored:
             self._bars.update(rows, f"Stored: {here}")
             self._lines.update(self._means, self._wide, alpha, i)
             self._foot.set_text(f"{source}; {dataset}, {plural(clients, 'client')}; 95 % bands of Student's t")
-        values = listed([f"{s.label} {percent(s.mean)}" for s in done]) or "no result"
-        about = f"{source} ({where}{near}, {done[0].seeds if done else 'no seed'})"
-        alt = f"Bars of test accuracy, and lines of it against α; {about}: {values}. {self._fall}"
-        sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}"
-        return Picture(self.figure, alt.strip(), sentence.strip(), self._table)
+        sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip()
+        return told(self.figure, "Bars of test accuracy, and lines of it against α", where, sentence, self._table)
 
-    def _read(self, results: Results, bounds: Collection[str]) -> None:
+    def _read(self, results: Results) -> None:
         alphas = tuple(sorted({a for points in results.values() for a, seeds in points.items() if seeds}))
         if not alphas:
             raise ValueError("there are no stored results to draw")
@@ -76,8 +74,6 @@ class Stored:
         self._means = np.array([[np.mean(c) if c else np.nan for c in row] for row in cells])
         self._wide = np.array([[band(c).half_width if c else np.nan for c in row] for row in cells])
         self._table = wide_table(tuple(results), alphas, self._means, self._wide)
-        competitors = [k for k, title in enumerate(results) if title not in bounds]
-        self._fall = fall(tuple(results), alphas, self._means, competitors)
         self._results = results
 
     def _build(self, rows: Sequence[Series], chance: float | None) -> None:
@@ -140,17 +136,6 @@ def nearness(alpha: float, at: float, clients: int, wanted: int | None) -> str:
     words = [f"α = {alpha:.2g}"] if abs(math.log(alpha / at)) > 0.005 else []
     words += [plural(wanted, "client")] if wanted is not None and wanted != clients else []
     return f" (the nearest to your {' and '.join(words)})" if words else ""
-
-
-def fall(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, rows: Sequence[int]) -> str:
-    """Which of `rows` changes most, and which least, from the largest stored α to the smallest."""
-    rows = [k for k in rows if not np.isnan(means[k, [0, -1]]).any()]
-    if not rows or len(alphas) < 2:
-        return ""
-    most, least = (pick(rows, key=lambda k: means[k, -1] - means[k, 0]) for pick in (max, min))
-    ways = {k: f"from {percent(means[k, -1])} to {percent(means[k, 0])}" for k in (most, least)}
-    other = f", {titles[least]} {ways[least]}" if least != most else ""
-    return f"From α = {alphas[-1]:g} to α = {alphas[0]:g}, {titles[most]} goes {ways[most]}{other}."
 
 
 def wide_table(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, wide: np.ndarray) -> list[dict]:

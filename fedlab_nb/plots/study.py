@@ -7,7 +7,7 @@ plot_study(results, "differences", reference="fedavg")
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -17,12 +17,12 @@ from ..errors import choose, demand
 from ..study.results import Results
 from ..study.statistics import Band, band, difference
 from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
-from .heat import heat_map
-from .style import QUIET, Picture, drawing, dress, looks
+from .kit import heat_map, lines, told
+from .style import QUIET, Picture, drawing, dress, look, looks
 from .words import data_size, number, percent, tabled
 
 LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
-Bands = Mapping[str, Mapping[Any, Band]]  # {method: {value of the axis: accuracy}}
+Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of the axis: {seed: accuracy}, or their band}
 
 
 def plot_study(results: Results, against: str = "alpha", **options: Any) -> Picture:
@@ -40,44 +40,65 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     return against_axis(results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options)
 
 
-def at_values(results: Results, axis: str) -> Bands:
+def at_values(results: Results, axis: str) -> dict[str, dict[Any, Band]]:
     """Accuracy of each method at each value of `axis`, over seeds: of each, its mean over all points of other axes."""
-    lines: dict[str, dict[Any, Band]] = {name: {} for name in by_seed(results)}
+    means: dict[str, dict[Any, Band]] = {name: {} for name in by_seed(results)}
     for value in sorted({point[results.shared_axes.index(axis)] for point in results.points()}):
         for name, of in pooled(results.select(**{axis: value})).items():
-            lines[name][value] = of
-    return lines
+            means[name][value] = of
+    return means
 
 
 def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
-    """Lines of mean accuracy over an axis of numbers, with bands."""
-    lines = at_values(results, axis)
-    values = sorted({value for points in lines.values() for value in points})
-    numbers = all(isinstance(value, int | float) for value in values)
+    """`against` an axis of numbers."""
+    means = at_values(results, axis)
+    values = sorted({value for points in means.values() for value in points})
     demand(
-        numbers, f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences."
+        all(isinstance(value, int | float) for value in values),
+        f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences.",
     )
+    return against(means, axis, LABELS.get(axis, axis), setting=setting)
+
+
+def against_alpha(
+    accuracies: Mapping[str, Bands], *, setting: str, chance: float | None = None,
+    methods: Mapping[str, str] | None = None,
+) -> Picture:  # fmt: skip
+    """`against` the α of the partition."""
+    return against(accuracies, "α", LABELS["alpha"], setting=setting, chance=chance, methods=methods)
+
+
+def against(
+    accuracies: Mapping[str, Bands], axis: str, label: str, *, setting: str, chance: float | None = None,
+    methods: Mapping[str, str] | None = None,
+) -> Picture:  # fmt: skip
+    """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
+
+    axis, label: its name in the table, and under it;   chance: accuracy of guessing
+    methods: {what a line is called: its method}, for lines with names of their own
+    """
+    bands = {
+        line: {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of.items())}
+        for line, of in accuracies.items()
+    }
+    values = sorted({x for of in bands.values() for x in of})
     with drawing(size=(7.6, 3.9)) as (figure, ax):
-        dress(ax, x=LABELS.get(axis, axis), y="test accuracy", grid="y")
-        ends = []
-        for name, (hue, marker, dashes) in looks(lines).items():
-            points = lines[name]
-            x, y = list(points), np.array([of.mean for of in points.values()])
-            wide = np.nan_to_num([of.half_width for of in points.values()])
-            ax.fill_between(x, y - wide, y + wide, color=hue, alpha=0.16, lw=0)
-            ax.plot(x, y, color=hue, marker=marker, ls=dashes, lw=1.9, ms=5)
-            ends.append((y[-1], name, hue))
+        dress(ax, x=label, y="test accuracy", grid="y")
+        ends = lines(ax, bands, {line: look(m) for line, m in methods.items()} if methods else None)
         if values[0] > 0 and values[-1] >= 20 * values[0]:
             log_axis(ax, ticks=values)
         else:
             ax.set_xticks(values)
         percent_axis(ax)
+        if chance:
+            level_line(ax, chance, "guessing", left=True)
         end_labels(ax, ends)
-    table = [{"method": name} | {f"{axis} = {v}": words(of) for v, of in at.items()} for name, at in lines.items()]
-    ways = [(name, *((end(at), percent(at[end(at)].mean)) for end in (min, max))) for name, at in lines.items()]
-    sentence = "; ".join(f"{name} {a} at {axis} = {low}, {b} at {high}" for name, (low, a), (high, b) in ways)
-    alt = f"Lines of test accuracy against {axis}{of_setting(setting)}, with 95 % bands: {rows_in_words(table)}."
-    return Picture(figure, alt, f"{sentence}.", table)
+    table = [{"method": line} | {f"{axis} = {x:g}": words(of) for x, of in at.items()} for line, at in bands.items()]
+    ways = "; ".join(
+        f"{line} " + ", ".join(f"{percent(at[x].mean)} at {axis} = {x:g}" for x in dict.fromkeys((min(at), max(at))))
+        for line, at in bands.items()
+    )
+    return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, f"{ways}.", table)
 
 
 def against_bytes(results: Results, *, setting: str = "") -> Picture:
@@ -99,7 +120,7 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
     rows = ((name, words(of), data_size(sent[name]), "yes" if name in front else "no") for name, of in ranked)
     table = tabled("method | accuracy | bytes | Pareto", rows)
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
-    return Picture(figure, f"Accuracy against bytes{of_setting(setting)}: {rows_in_words(table)}.", sentence, table)
+    return told(figure, "Accuracy against bytes", setting, sentence, table)
 
 
 def round_sizes(low: float, high: float) -> list[float]:
@@ -144,8 +165,7 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
     table = [{down: r, **{f"{across} = {c}": percent(means[c, r]) for c in columns if (c, r) in means}} for r in rows]
     best = max(means, key=lambda key: means[key])
     sentence = f"{name} is best at {across} = {best[0]}, {down} = {best[1]} ({percent(means[best])})."
-    alt = f"Heat-map of {name}'s accuracy over {across} and {down}{of_setting(setting)}: {rows_in_words(table)}."
-    return Picture(figure, alt, sentence, table)
+    return told(figure, f"Heat-map of {name}'s accuracy over {across} and {down}", setting, sentence, table)
 
 
 def differences(results: Results, *, reference: str = "", setting: str = "") -> Picture:
@@ -170,8 +190,7 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
     none = f"No method differs from {name} by more than the noise."
     sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}." if clear else none
-    alt = f"Differences to {name} with 95 % bands{of_setting(setting)}: {rows_in_words(table)}."
-    return Picture(figure, alt, sentence, table)
+    return told(figure, f"Differences to {name} with 95 % bands", setting, sentence, table)
 
 
 # ------------------------------------------------------------------------------------------------ numbers and words
@@ -198,13 +217,3 @@ def totals(results: Results) -> dict[str, float]:
 def words(of: Band, unit: str = "%") -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
     return f"{number(of, 1)} {unit}"
-
-
-def of_setting(setting: str) -> str:
-    return f" ({setting})" if setting else ""
-
-
-def rows_in_words(table: Sequence[Mapping[str, Any]]) -> str:
-    """A table in one line: '{first}: value at column, …; …'."""
-    rows = (list(row.items()) for row in table)
-    return "; ".join(f"{first}: " + ", ".join(f"{v} ({k})" for k, v in others) for (_, first), *others in rows)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data import Federation
-from .accuracy import Bars, table, verdict
+from .accuracy import table, verdict
 from .communication import against_bytes
+from .kit import Bars
 from .partition import Artists, alt_text, upper_and_lower
 from .series import Series, finished
 from .style import LOCK, QUIET, Picture, heading, new_figure

@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 
 from ..methods.parts.synthesis import SynthesisReport
 from .axes import HALVES, colour_bar, few_ticks, legend_above, level_line, no_spines, percent_axis
+from .kit import told
 from .style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, shorten
-from .words import marked_words, percent, plural, tabled
+from .words import percent, plural, tabled
 
 ROWS = 3  # synthetic images of a class, at most
 COLUMNS = 10  # classes with a column of their own, at most; of more classes, images in a row
@@ -35,11 +36,6 @@ def gallery(
         heading(upper, f"Epoch {epoch} of {epochs}", 6)
         series(lower, report, epoch, epochs)
     hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
-    above = ", above them a real image of each class" if real is not None else ""
-    alt = (
-        f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class "
-        f"({setting}){above}; lines of difficulty, now {percent(hard)}, and of disagreement, now {percent(differ)}."
-    )
     sentence = (
         f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
         f"{percent(1 - hard)}. Before the server model learns from them, it disagrees with the ensemble on "
@@ -47,7 +43,8 @@ def gallery(
     )
     rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
     table = tabled("epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1)))
-    return Picture(figure, alt + marked_words(None, klass), sentence, table)
+    title = f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class"
+    return told(figure, title, setting, sentence, table)
 
 
 def one_of_each(dataset: Any) -> np.ndarray | None:

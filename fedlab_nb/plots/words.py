@@ -57,15 +57,26 @@ def seeds_of(values: Mapping[int, Any]) -> str:
     return "seeds " + ", ".join(map(str, seeds))
 
 
-def setting_of(s: Mapping[str, Any]) -> str:
-    """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α."""
+class Setting(str):
+    """A setting in words that still has the values which it was made from, by name."""
+
+    of: Mapping[str, Any] = {}
+
+
+def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
+    """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α.
+
+    more: what is said after it, such as "seed 0"
+    """
     partition = s.get("partition", "dirichlet")
-    if partition == "natural":
-        return f"{name_of(s['dataset'])}, its own {plural(s['clients'], 'client')}"
     skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
     if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
-    return f"{name_of(s['dataset'])}, {skew}, {plural(s['clients'], 'client')}{dealt_otherwise(s)}"
+    clients = plural(s["clients"], "client")
+    whose = f"its own {clients}" if partition == "natural" else f"{skew}, {clients}{dealt_otherwise(s)}"
+    made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
+    made.of = dict(s)
+    return made
 
 
 def dealt_otherwise(s: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from fedlab_nb.course.kit import prediction, score, view
 from fedlab_nb.course.kit.view import Card
 from fedlab_nb.declared import declared
 from fedlab_nb.plots import Picture
-from fedlab_nb.plots.accuracy import BARS, Bars
+from fedlab_nb.plots.kit import BARS, Bars
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.style import drawing
 

@@ -12,7 +12,8 @@ from fedlab_nb.plots import Partition
 from fedlab_nb.plots.characters import SYMBOL, characters, client_name, setting_of_rows, short_name
 from fedlab_nb.plots.words import setting_of
 
-OURS = "digits, α = 0.1, 10 clients, seed 0"
+USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
+OURS = setting_of(USUAL, "seed 0")
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +47,32 @@ def test_the_story_in_words_has_the_numbers(cast):
     assert f"{cast.images} images" in text and f"{cast.logit:.1f}" in text
 
 
-@pytest.mark.parametrize(
-    "setting, ours",
-    [(OURS, True), ("digits, α = 0.1, 10 clients, seeds 0–2", True), ("digits, α = 0.1, 10 clients, seed 1", False),
-     ("digits, α = 0.1, 10 clients, seed 01", False), ("digits, α = 1, 10 clients, seed 0", False),
-     ("digits, α = 0.1, 100 clients, seed 0", False), ("glyphs, α = 0.1, 10 clients, seed 0", False),
-     ("digits, α = 0.1, 10 clients", False), ("", False)],
-)  # fmt: skip
-def test_clients_of_other_federations_have_no_names(setting, ours, cast):
-    assert (characters(setting) == cast.names) is ours
-    assert bool(characters(setting)) is ours
-    k = cast.keeper
-    assert short_name(k, setting) == (f"{k} {SYMBOL} {cast.names[k]}" if ours else str(k))
-    assert client_name(next(c for c in range(10) if c not in cast.names), setting).count(SYMBOL) == 0
+CHANGES = [
+    {"seed": 1}, {"alpha": 1}, {"clients": 100}, {"dataset": "glyphs"}, {"partition": "iid"}, {"share": 0.5},
+    {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("changed", [{"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"}])
-def test_samples_that_are_dealt_otherwise_make_another_federation(changed):
-    usual = {"dataset": "digits", "alpha": 0.1, "clients": 10}
-    assert characters(f"{setting_of(usual)}, seed 0") and not characters(f"{setting_of({**usual, **changed})}, seed 0")
+def test_the_clients_of_the_course_have_names(cast):
+    others = next(c for c in range(10) if c not in cast.names)
+    assert characters(OURS) == characters(setting_of(USUAL, "seeds 0–2")) == cast.names
+    assert short_name(cast.keeper, OURS) == f"{cast.keeper} {SYMBOL} {cast.names[cast.keeper]}"
+    assert SYMBOL not in client_name(others, OURS)
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_clients_of_other_federations_have_no_names(changed, cast):
+    other = setting_of({**USUAL, **changed}, "seed 0")
+    assert characters(other) == {} and short_name(cast.keeper, other) == str(cast.keeper)
+    assert characters(str(OURS)[:]) == characters("") == {}  # words alone
 
 
 def test_rows_of_results_are_one_federation_or_none():
-    row = "digits, α = 0.1, 10 clients, 40 local epochs"
-    assert setting_of_rows([row, row], [0]) == OURS
-    assert setting_of_rows([row], [0, 1]) == setting_of_rows([row, "digits, α = 1, 10 clients"], [0]) == ""
-    assert setting_of_rows([], []) == setting_of_rows(["digits, α = 0.1, 10 clients, 50 % of the samples"], [0]) == ""
+    row = setting_of(USUAL, "40 local epochs")
+    assert setting_of_rows([row, row], [0]) == OURS and characters(setting_of_rows([row], [0]))
+    assert not setting_of_rows([row], [0, 1]) and not setting_of_rows([], [])
+    assert not setting_of_rows([row, setting_of({**USUAL, "alpha": 1})], [0])
+    assert not characters(setting_of_rows([setting_of({**USUAL, "share": 0.5})], [0]))
 
 
 def ticks(picture):

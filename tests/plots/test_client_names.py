@@ -17,6 +17,7 @@ from fedlab_nb.plots.characters import (
 from fedlab_nb.plots.partition import partition, sentence
 from fedlab_nb.plots.style import new_figure
 from fedlab_nb.plots.vector import marks_of
+from fedlab_nb.plots.words import setting_of
 
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
 
@@ -27,10 +28,14 @@ def rows(owners, seed=0):
     return {"x_train": x, "y_train": y, "x_test": x[:9], "y_test": y[:9], "client_train": list(owners)}
 
 
+def own(name, clients, *more):
+    return setting_of({"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more)
+
+
 @pytest.fixture
 def wards(forget_names):
     add_dataset("wards", rows([WARDS[k % 3] for k in range(60)]))
-    return "wards, its own 3 clients"
+    return own("wards", 3)
 
 
 def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
@@ -38,8 +43,8 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
     assert sorted(names) == sorted(WARDS)
     assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
     assert client_name(names.index("north"), wards) == f"client {names.index('north')} (north)"
-    assert row_name(names.index("east"), f"{wards}, seed 1") == f"{names.index('east')} (east)"
-    assert row_name(0, "others, its own 3 clients") == "client 0" == client_name(0, "wards, α = 0.1, 3 clients")
+    assert row_name(names.index("east"), own("wards", 3, "seed 1")) == f"{names.index('east')} (east)"
+    assert row_name(0, own("others", 3)) == "client 0" == client_name(0, str(wards) + " ")
 
 
 def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards, forget_names):
@@ -53,13 +58,13 @@ def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards,
     assert narrow.get_xlabel() == "client"
     assert "north" in known_words(wards)
     add_dataset("many", rows([f"hospital {k % 12}" for k in range(60)]))
-    assert axis_label("many, its own 12 clients") == "client"
-    assert client_name(3, "many, its own 12 clients").startswith("client 3 (hospital")
+    assert axis_label(own("many", 12)) == "client"
+    assert client_name(3, own("many", 12)).startswith("client 3 (hospital")
 
 
 def test_numbers_are_no_names(forget_names):
     add_dataset("numbered", rows([k % 3 for k in range(60)]))
-    assert names_of_clients("numbered", 3) == () and axis_label("numbered, its own 3 clients") == "client"
+    assert names_of_clients("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
 
 
 def test_who_holds_what_says_the_names(wards):
@@ -80,9 +85,9 @@ def said(picture):
 
 
 def test_clients_of_a_file_are_the_same_for_every_seed():
-    row = "wards, its own 3 clients, 40 local epochs"
-    assert setting_of_rows([row] * 3, range(3)) == row
-    assert setting_of_rows([row, "wards, its own 4 clients, 40 local epochs"], [0]) == ""
+    row = own("wards", 3, "40 local epochs")
+    assert setting_of_rows([row] * 3, range(3)) == own("wards", 3)
+    assert setting_of_rows([row, own("wards", 4)], [0]) == ""
 
 
 def test_a_file_is_known_by_its_name_and_by_the_one_that_it_was_given(forget_names, tmp_path):

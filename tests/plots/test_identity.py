@@ -16,12 +16,11 @@ from fedlab_nb.labs.fusefl.plots.halves import HUES
 from fedlab_nb.methods import METHODS
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import curves
-from fedlab_nb.plots.against_alpha import against_alpha
 from fedlab_nb.plots.communication import against_bytes
 from fedlab_nb.plots.identity import look, looks, short
 from fedlab_nb.plots.race import race
 from fedlab_nb.plots.stored import Stored
-from fedlab_nb.plots.study import plot_study
+from fedlab_nb.plots.study import against_alpha, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND, new_figure
 from fedlab_nb.study.results import Results
 

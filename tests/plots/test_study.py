@@ -1,9 +1,10 @@
 """A study's pictures: what they say is what the rows say."""
 
+import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots.study import by_seed, pareto, plot_study, round_sizes
+from fedlab_nb.plots.study import against_alpha, by_seed, pareto, plot_study, round_sizes
 from fedlab_nb.study.results import Results
 from fedlab_nb.study.statistics import difference
 
@@ -29,9 +30,26 @@ def results():
 
 def test_against_an_axis(results):
     picture = results.plot("alpha")
-    assert picture.sentence.startswith("fedavg 40 % at alpha = 0.1, 70 % at 1; fens 61 % at alpha = 0.1")
+    assert picture.sentence.startswith("fedavg 40 % at alpha = 0.1, 70 % at alpha = 1; fens 61 % at alpha = 0.1")
     assert [row["method"] for row in picture.table] == ["fedavg", "fens"]
     assert picture.alt.startswith("Lines of test accuracy against alpha")
+
+
+POINTS = {
+    "weights": {0.1: {0: 0.2, 1: 0.4}, 10: {0: 0.9, 1: 0.9}},
+    "predictions": {0.1: {0: 0.5, 1: 0.6}, 10: {0: 0.9}},
+}
+
+
+def test_accuracy_against_alpha():
+    picture = against_alpha(POINTS, setting="digits", chance=0.1)
+    assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
+    assert picture.sentence == "weights 30 % at α = 0.1, 90 % at α = 10; predictions 55 % at α = 0.1, 90 % at α = 10."
+    axes = picture.figure.axes[0]
+    drawn = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
+    assert drawn["weights"] == [pytest.approx(0.3), 0.9]
+    assert len(axes.collections) == 2  # a band each; one seed gives a band of no width, not nan
+    assert not any(np.isnan(band.get_paths()[0].vertices).any() for band in axes.collections)
 
 
 def test_against_bytes(results):

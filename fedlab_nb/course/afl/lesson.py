@@ -12,7 +12,7 @@ from ...labs.afl.numbers import class_means, retrained
 from ...methods.afl import without
 from ...methods.parts.privacy import masked, opened
 from ...plots import Picture
-from ...plots.against_alpha import against_alpha
+from ...plots.study import against_alpha
 from ...plots.words import data_size, percent
 from ...rng import generator
 from ...study import Outcome

@@ -17,7 +17,7 @@ from ...data import federate
 from ...declared import ROOT
 from ...plots import Picture, partition
 from ...plots.characters import FEDERATION, SYMBOL
-from ...plots.words import percent
+from ...plots.words import percent, setting_of
 from ...study.lesson_runs import ALPHA, CLIENTS, DATASET, LOGITS, by_seed, runs
 from ..kit.view import Card, worked
 
@@ -81,7 +81,7 @@ def characters() -> Characters:
 def introduce() -> Picture:
     """Who holds what in the ten post offices."""
     made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
-    return partition(made, setting=f"{FEDERATION}, seed {SEED}")
+    return partition(made, setting=setting_of(FEDERATION, f"seed {SEED}"))
 
 
 def who() -> Card:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from ...plots import Picture
-from ...plots.against_alpha import against_alpha
+from ...plots.study import against_alpha
 from ...plots.words import apart
 from ...study import Outcome
 from ...study.lesson_runs import CLIENTS, DATASET, SEEDS, accuracies, alike, runs

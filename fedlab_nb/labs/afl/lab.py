@@ -7,8 +7,8 @@ from ...errors import RunError
 from ...methods import METHODS
 from ...panels.state import PanelState, words
 from ...plots import Picture
-from ...plots.against_alpha import against_alpha
-from ...plots.blank import blank
+from ...plots.kit import blank
+from ...plots.study import against_alpha
 from ..controls import offer
 from ..runs import Steps, tries, where
 from ..views import View, spec

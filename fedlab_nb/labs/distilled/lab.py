@@ -7,7 +7,7 @@ import numpy as np
 from ...methods import METHODS
 from ...panels.state import PanelState, words
 from ...plots import Picture
-from ...plots.blank import blank
+from ...plots.kit import blank
 from ..runs import Steps, tries, where
 from ..views import View, spec
 from . import numbers

@@ -8,7 +8,7 @@ from ...data import DATASETS, load
 from ...methods.parts.images import OWN
 from ...panels.state import PanelState
 from ...plots import Picture
-from ...plots.blank import blank
+from ...plots.kit import blank
 from ..runs import Steps, tries, where
 from ..views import View
 from .numbers import by_round, loop_curves, student_points

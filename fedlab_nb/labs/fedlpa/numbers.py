@@ -222,7 +222,7 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
                 yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, layer_names(outcome.report), f"{where(outcome)}, λ_damp = {damping:g}", outcome)
+    return Solutions(curves, points, layer_names(outcome.report), where(outcome, f"λ_damp = {damping:g}"), outcome)
 
 
 def own_solution(outcome: Any) -> Solutions:
@@ -232,7 +232,7 @@ def own_solution(outcome: Any) -> Solutions:
     options, report = outcome.options, outcome.report
     if not options["rounds"]:
         points[max(report.iterations.values())] = outcome.accuracy
-    name, setting = options["solver"], f"{where(outcome)}, λ_damp = {options['damping']:g}"
+    name, setting = options["solver"], where(outcome, f"λ_damp = {options['damping']:g}")
     return Solutions({name: report.curves}, {name: sorted(points.items())}, layer_names(report), setting, outcome)
 
 

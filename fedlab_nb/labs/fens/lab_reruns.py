@@ -10,7 +10,7 @@ from typing import Any
 from ...declared import declared
 from ...panels.state import PanelState, words
 from ...plots import Picture
-from ...plots.blank import blank
+from ...plots.kit import blank
 from ..controls import offer
 from ..runs import Steps, one_run, tries
 from ..views import View

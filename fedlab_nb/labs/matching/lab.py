@@ -5,7 +5,7 @@ from typing import Any
 
 from ...panels.state import PanelState
 from ...plots import Picture
-from ...plots.blank import blank
+from ...plots.kit import blank
 from ..controls import offer
 from ..runs import Steps, one_run, where
 from ..views import View, spec

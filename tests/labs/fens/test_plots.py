@@ -17,7 +17,7 @@ from fedlab_nb.labs.fens.plots.trust import KINDS, Trusted, TrustPicture
 from fedlab_nb.labs.fens.plots.vary import vary
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 from fedlab_nb.methods.fens.model import FensReport
-from fedlab_nb.plots.blank import blank
+from fedlab_nb.plots.kit import blank
 
 PNG, SETTING = b"\x89PNG\r\n\x1a\n", "digits, α = 0.1, 3 clients"
 ABC = ("a", "b", "c")

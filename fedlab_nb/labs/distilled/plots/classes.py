@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....plots.heat import Heat
+from ....plots.kit import Heat
 from ....plots.style import Picture, drawing
 from ....plots.words import listed, marked_words, plural, tabled
 

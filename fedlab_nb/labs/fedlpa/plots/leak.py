@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ....plots.characters import client_axis
-from ....plots.heat import heat_map
+from ....plots.kit import heat_map
 from ....plots.partition import LIMIT
 from ....plots.style import ACCENT, LOCK, QUIET, SECOND, SERIES, Picture, dress, heading, legend, look, new_figure
 from ....plots.words import listed, percent, plural, tabled

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from ....plots.axes import HALVES, class_ticks, legend_above, mark, percent_axis
 from ....plots.characters import client_name
-from ....plots.heat import Heat
+from ....plots.kit import Heat
 from ....plots.style import ACCENT, FAINT, SECOND, Picture, drawing, dress
 from ....plots.words import percent, tabled
 from ..numbers import Forgotten

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ....plots.axes import class_ticks, few_ticks, mark, no_spines
 from ....plots.characters import short_name
-from ....plots.heat import colours
+from ....plots.kit import table_colours
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure, shorten
 from ....plots.words import capital, listed, percent, plural, tabled
 
@@ -154,7 +154,7 @@ def rows_of_answers(ax: Axes, shares: Mapping[str, np.ndarray], names: Sequence[
 
 def cells(ax: Axes, values: np.ndarray, signed: bool, texts: Sequence[Sequence[str]]) -> None:
     """`values` from 0, or, `signed`, from -1, to 1, as colours, with `texts` in the cells of a few classes."""
-    ax.imshow(values, cmap=colours(signed), vmin=-signed, vmax=1, aspect="auto", interpolation="nearest")
+    ax.imshow(values, cmap=table_colours(signed), vmin=-signed, vmax=1, aspect="auto", interpolation="nearest")
     for i, row in enumerate(texts if values.shape[1] <= 12 else []):
         for c, text in enumerate(row):
             ink = "white" if abs(values[i, c]) > 0.7 else INK

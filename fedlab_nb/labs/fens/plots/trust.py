@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....declared import declared
-from ....plots.heat import Heat
+from ....plots.kit import Heat
 from ....plots.style import LOCK, Picture, new_figure
 from ....plots.words import percent, tabled
 from ..numbers import likeness

@@ -9,7 +9,7 @@ from statistics import mean
 from matplotlib.axes import Axes
 
 from ....plots.axes import FIFTHS, SIZES, few_ticks, legend_above, percent_axis
-from ....plots.blank import blank
+from ....plots.kit import blank
 from ....plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ....plots.words import band_words, data_size, listed, mean_percent, seeds_of, significance
 from ....plots.words import points as in_points

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ....plots.axes import no_spines
-from ....plots.heat import colours
+from ....plots.kit import table_colours
 from ....plots.style import QUIET, Picture, drawing, heading
 from ....plots.words import tabled
 from ..numbers import Pair
@@ -46,7 +46,7 @@ def partners(pair: Pair, layer: int) -> Picture:
 
 def heat(ax: Axes, table: np.ndarray, title: str, pair: Pair):
     """One of the two tables; returns the image for the colour bar."""
-    image = ax.imshow(table, cmap=colours(signed=True), vmin=-LIMIT, vmax=LIMIT, interpolation="nearest")
+    image = ax.imshow(table, cmap=table_colours(signed=True), vmin=-LIMIT, vmax=LIMIT, interpolation="nearest")
     heading(ax, title)
     ax.set_xlabel(f"units of client {pair.b}", fontsize=10, color=QUIET)
     ax.set(xticks=[], yticks=[])
