@@ -4,14 +4,16 @@ picture. From a `PanelState` to `plots`, with the slow part (t-SNE) remembered.
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .. import plots
+from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
-from ..plots.style import narrow
-from ..plots.words import data_size
+from ..plots.style import narrow, sized
+from ..plots.words import data_size, percent
 from .guess import reveal
 from .lab_view import ELSEWHERE, LabView
 from .record import Runs
@@ -20,6 +22,7 @@ from .stored import StoredResults
 from .theme import named, offer
 
 MOST_MAPS = 60  # remembered
+STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
 
 
@@ -184,10 +187,17 @@ def with_features(runs: Runs) -> list[plots.Series]:
 
 
 def summary(state: PanelState) -> plots.Picture:
-    """The state in one picture: the present partition, and the results of the last run where there are any."""
-    ran = state.runs.has_results
-    series, chance = (state.runs.series(), 1 / len(state.class_names)) if ran else ([], None)
-    return plots.handout(state.federation, series, setting=where(state), chance=chance, what_to_do=WHAT_TO_DO)
+    """The state in one picture: the present partition, and beside it the results of the last run where there are any;
+    its sentence is what a saved notebook keeps as text."""
+    series = [s for s in state.runs.series() if s.accuracies] if state.runs.has_results else []
+    with sized(STILL):
+        stored = (series, f"Test accuracy, {series[0].seeds}") if series else None
+        picture = plots.Partition().show(state.federation, setting=where(state), stored=stored)
+    values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
+    skew = state.federation.skew
+    about = f"skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
+    ran = f"Accuracy, {series[0].seeds}: {values}. {plots.verdict(series)}" if series else WHAT_TO_DO
+    return replace(picture, sentence=f"{where(state)} ({about}). {ran}", table=table(series))
 
 
 def bytes_of(runs: Runs, client: int | None) -> str:

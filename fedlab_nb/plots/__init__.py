@@ -2,7 +2,7 @@
 
 partition       who holds what (`Partition` redraws in place)   accuracy   bars over seeds, and the curve
 communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
-classes         accuracy by class and by client                 handout    a panel's state in one picture
+classes         accuracy by class and by client
 calibration     reliability diagrams, and the calibration error
 """
 
@@ -15,4 +15,3 @@ from .features import MAPS, Map, features
 from .partition import Partition, partition
 from .series import Series
 from .style import Picture, png, svg
-from .summary_figure import handout

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from fedlab_nb.plots import axes, heat
+from fedlab_nb.plots import axes, kit
 from fedlab_nb.plots.style import Picture, class_colours, drawing, dress, new_figure, png
 
 
@@ -111,7 +111,7 @@ def test_a_level_has_its_words_over_it(ax):
 
 
 def test_heat_map_writes_and_colours_its_cells(ax):
-    image = heat.heat_map(ax, np.array([[0.0, 0.9], [np.nan, 0.2]]), text=lambda v: f"{100 * v:.0f}")
+    image = kit.heat_map(ax, np.array([[0.0, 0.9], [np.nan, 0.2]]), text=lambda v: f"{100 * v:.0f}")
     assert sorted(text.get_text() for text in ax.texts) == ["0", "20", "90"]
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert white == {"90"}

@@ -56,9 +56,9 @@ def every_picture():
     rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE") for i in range(3)]
-    handout = plots.handout(federation(counts(), DIGITS), rows, setting="digits, α = 0.1", chance=0.1)
+    beside = who(stored=(rows, "Test accuracy"))
     return {
-        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1), "handout": handout,
+        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1), "beside": beside,
         "communication": plots.communication(rows), "classes": plots.classes(rows, DIGITS, client=1),
         "features": plots.features(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from fedlab_nb.panels.comparing import needs
 from fedlab_nb.plots import Series, png
-from fedlab_nb.plots.cost import needs, times
 from fedlab_nb.plots.moving import motion_of, moves_of
 from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, race, share
 from fedlab_nb.plots.vector import drawn
@@ -71,9 +71,7 @@ def test_a_page_gets_what_it_needs_to_play_the_race():
     assert moves_of(view.figure).prints["numbers"] == ("–", "20 %")  # the pose is over
 
 
-def test_times_name_the_slowest_and_needs_count_who_needs_nothing():
-    shown = times([ONCE, MANY], {"Once": (1.0, 0.5), "Many": (0.0, 4.0)})
-    assert "Many takes longest, 4.0 s" in shown.sentence and png(shown)
+def test_needs_count_who_needs_nothing():
     rows = [{"method": "A", "extra data": "nothing"}, {"method": "B", "extra data": "public images"}]
     words = needs(rows)
     data, metadata = words._repr_mimebundle_()

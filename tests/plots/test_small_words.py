@@ -11,7 +11,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.knobs import KnobBox, spelled
 from fedlab_nb.panels.panel_data import facts
 from fedlab_nb.plots.accuracy import verdict
-from fedlab_nb.plots.partition import alt_text, sentence
+from fedlab_nb.plots.partition import sentence
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.words import points
 from fedlab_nb.study.statistics import Band
@@ -23,7 +23,7 @@ def alone():
 
 
 def test_one_client_has_so_many_samples_and_no_range(alone):
-    assert "1237 to" not in sentence(alone, None, None) + alt_text(alone, "digits")
+    assert "1237 to" not in sentence(alone, None, None)
     assert "The client has 1237 samples." in sentence(alone, None, None)
     assert "all 1" not in facts(alone, "auto") and facts(alone, "auto").endswith("costs it 26.3 kB.")
 

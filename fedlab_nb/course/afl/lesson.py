@@ -8,7 +8,8 @@ import torch
 
 from ...comm import Link
 from ...declared import declared
-from ...labs.afl.numbers import class_means, retrained
+from ...labs.afl.forget import retrained
+from ...labs.afl.image import class_means
 from ...methods.afl import without
 from ...methods.parts.privacy import masked, opened
 from ...plots import Picture

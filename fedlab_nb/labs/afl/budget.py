@@ -1,0 +1,91 @@
+"""Accuracy against the privacy budget ε, for pixels and for random features."""
+
+import math
+from collections.abc import Mapping
+from statistics import mean
+
+import ipywidgets as widgets
+
+from ...methods.afl import SENSITIVITY
+from ...methods.parts.privacy import sigma_for
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState, words
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.axes import FIFTHS, level_line, log_axis, percent_axis, seed_lines
+from ...plots.kit import blank, told
+from ...plots.style import ACCENT, SERIES, drawing, dress, legend, look
+from ...plots.words import mean_percent, tabled
+from ..runs import Steps, tries
+
+BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
+HUES = (look("afl").colour, SERIES[1])
+Budgets = Mapping[float | None, Mapping[int, float]]  # {ε: {seed: share}}, None: without noise
+
+
+class Budget(LabView):
+    name, title, ready, work_label = "budget", "Privacy", "data", "Try five budgets"
+
+    def __init__(self) -> None:
+        self.epsilon = made(
+            widgets.SelectionSlider, label="ε", help="The privacy budget that the sentence explains",
+            width=300, label_width=30, options=[(f"{e:g}", e) for e in BUDGETS], value=1.0,
+        )  # fmt: skip
+        self.controls = (self.epsilon,)
+
+    def work(self, state: PanelState) -> Steps:
+        """Run AFL with five ε and without noise, for pixels and for random features"""
+        size, by_budget = state.knobs["size"], {}
+        random = {"afl.features": "relu", "afl.size": size}
+        for label, change in (("pixels", {"afl.features": "pixels"}), (f"{size} random features", random)):
+            off = {"off": {"afl.epsilon": 0.0, **change}}
+            choices = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for e in BUDGETS} | off
+            runs = yield from tries("afl", state.settings, choices)
+            accuracies = [{s: o.accuracy for s, o in of.items()} for of in runs.values()]
+            by_budget[label] = dict(zip((*BUDGETS, None), accuracies, strict=True))
+        return by_budget, dict(state.settings), state.knobs["delta"]
+
+    def draw(self, state: PanelState) -> Picture:
+        if state.worked is None:
+            text = f"Press “{self.work_label}”: AFL is run with less and less noise, and without any."
+            return blank(text, setting=state.setting)
+        by_budget, then, delta = state.worked
+        return budgets(by_budget, self.epsilon.value, delta, setting=words(then))
+
+
+def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
+    """Lines of test accuracy against ε for each kind of features; the promise of the `chosen` ε in words."""
+    epsilons = sorted(e for e in next(iter(by_kind.values())) if e is not None)
+    with drawing() as (figure, ax):
+        dress(ax, title="Less privacy, less noise", x="ε (smaller: more private)", y="test accuracy", grid="y")
+        for (label, of), hue, marker in zip(by_kind.items(), HUES, "os", strict=False):
+            runs = {s: [(e, of[e][s]) for e in epsilons] for s in of[epsilons[0]]}
+            seed_lines(ax, runs, hue, marker, label=label)
+            level_line(ax, mean(of[None].values()), colour=hue)
+        log_axis(ax, "x", ticks=epsilons)
+        ax.axvline(chosen, color=ACCENT, lw=9, alpha=0.16, zorder=0)
+        percent_axis(ax, "y", 1.04, ticks=FIFTHS)
+        legend(ax, loc="lower right", title="dotted: without noise")
+    sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
+    each = ", ".join(
+        f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
+    )
+    text = (
+        f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {each}. Promised: one sample more or "
+        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}. This may fail with "
+        f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
+        "sums protect against such a server. Nothing is promised about what many samples have in common."
+    )
+    rows = [
+        (label, "off" if e is None else f"{e:g}", mean_percent(of[e]))
+        for label, of in by_kind.items()
+        for e in (*epsilons, None)
+    ]
+    about = f"{setting}, δ = {delta:g}"
+    return told(figure, "Test accuracy against ε", about, text, tabled("features | ε | accuracy", rows))
+
+
+def factor(epsilon: float) -> str:
+    """e^ε as a reader says it."""
+    value = math.exp(epsilon)
+    return f"{value:.1f}" if value < 100 else f"{value:.0e}"

@@ -1,0 +1,121 @@
+"""One client's sums taken off the total: accuracy class by class, and the same fit from the others' samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ipywidgets as widgets
+import numpy as np
+import torch
+
+from ...errors import RunError
+from ...methods.afl import Sums, without
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots import Picture
+from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
+from ...plots.characters import client_name
+from ...plots.kit import blank, told
+from ...plots.style import ACCENT, QUIET, drawing, dress, legend, look
+from ...plots.words import listed, percent, plural, tabled
+from ...study.outcome import Outcome
+from ..runs import Steps, where
+
+
+class Forget(LabView):
+    name, title, work_label = "forget", "Forget a client", "Forget the client"
+    empty = "Press Run. Then you can take a client out of the sums."
+
+    def __init__(self) -> None:
+        self.who = made(
+            widgets.Dropdown, label="Client", help="Who is forgotten when the button is pressed",
+            width=160, label_width=56, options=[("client 0", 0)],
+        )  # fmt: skip
+        self.controls = (self.who,)
+
+    def adapt(self, state: PanelState) -> None:
+        offer(self.who, [(f"client {k}", k) for k in range(state.report.clients or 1)])
+
+    def work(self, state: PanelState) -> Steps:
+        """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""
+        if state.outcome is None:
+            raise RunError("There is no finished run yet; press Run first.")
+        yield 0, 2, "taking its sums off"
+        without_it = forget(state.outcome, self.who.value)
+        yield 2, 2, "done"
+        return without_it
+
+    def draw(self, state: PanelState) -> Picture:
+        if state.worked is None or state.worked.outcome is not state.outcome:
+            text = f"Choose a client and press “{self.work_label}”: the server takes its sums off the total."
+            return blank(text, setting=where(state))
+        return forgotten(state.worked, state.class_names, setting=where(state), klass=state.klass)
+
+
+@dataclass(frozen=True, eq=False)
+class Forgotten:
+    """Client `client` taken out of the run `outcome`: test accuracy of each class before and after `[C]`, of all
+    images before and after; `samples [C]` that it had; `distance`: largest relative difference between the weights so
+    gained and those fitted to the others' samples from scratch."""
+
+    outcome: Outcome
+    client: int
+    before: np.ndarray
+    after: np.ndarray
+    accuracy: tuple[float, float]
+    samples: np.ndarray
+    distance: float
+
+
+def forget(outcome: Outcome, client: int) -> Forgotten:
+    """Take `client` out, in both ways. UsageError where the sums do not allow it (see `without`)."""
+    report = outcome.report
+    weights = without(report, client)
+    features, y = outcome.test_features.astype(np.float64), outcome.test_labels
+    right = [(features @ w[:-1] + w[-1]).argmax(1) == y for w in (report.weights, weights)]
+    classes = range(report.weights.shape[1])
+    of_class = [np.array([r[y == c].mean() if (y == c).any() else np.nan for c in classes]) for r in right]
+    scratch = retrained(outcome, client)
+    distance = np.abs(weights - scratch).max() / np.abs(scratch).max()
+    samples = report.classes[client, -1].round().astype(int)
+    accuracy = (float(right[0].mean()), float(right[1].mean()))
+    return Forgotten(outcome, client, *of_class, accuracy, samples, float(distance))
+
+
+def retrained(outcome: Outcome, client: int) -> np.ndarray:
+    """The weights from the other clients' training samples, summed anew in one place: `[d, C]`."""
+    federation, report = outcome.federation(), outcome.report
+    parts = [train for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)) if k != client]
+    rows = torch.cat(parts)
+    features = torch.as_tensor(np.asarray(outcome.features(federation.dataset.x_train[rows]))).double()
+    total = Sums.of(features, federation.dataset.y_train[rows], federation.classes)
+    return report.fitted(total.ridged(len(parts) * report.gamma), len(parts))
+
+
+def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass: int | None = None) -> Picture:
+    """Bars of each class's test accuracy, with all clients and without the forgotten one."""
+    places, who = np.arange(len(of.before)), client_name(of.client, setting)
+    title = f"With {who}, and as if it had never been there"
+    with drawing() as (figure, ax):
+        dress(ax, title=title, x="class", grid="y")
+        ax.bar(places - 0.2, of.before, 0.38, color=QUIET, label="with all clients")
+        ax.bar(places + 0.2, of.after, 0.38, color=look("afl").colour, label=f"without {who}")
+        for place, count in zip(places, of.samples, strict=True):
+            if count:
+                ax.text(place, 1.03, f"{count}", ha="center", fontsize=9, color=ACCENT)
+        class_ticks(ax, class_names)
+        mark(ax, klass, len(places))
+        percent_axis(ax, "y", 1.32, ticks=FIFTHS)
+        legend(ax, loc="upper left", ncols=2, title=f"numbers: training samples that {who} had")
+    before, after = (percent(share) for share in of.accuracy)
+    worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
+    hit = f" Classes that lose 10 points or more: {listed(worst)}." if worst else " No class loses 10 points."
+    sentence = (
+        f"Without client {of.client} and its {plural(int(of.samples.sum()), 'sample')} the server is right for {after} "
+        f"(before: {before}).{hit} A fit to the other clients' samples from scratch gives the same weights: the "
+        f"largest difference is {of.distance:.1g} of the largest weight. No client had to send anything again."
+    )
+    cells = zip(class_names, of.samples, of.before, of.after, strict=True)
+    rows = ((name, int(n), percent(b), percent(a)) for name, n, b, a in cells)
+    table = tabled("class | samples of the client | with it | without it", rows)
+    return told(figure, f"{title}: bars of each class's test accuracy", setting, sentence, table)
