@@ -22,7 +22,7 @@ from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_ticks
 from .style import QUIET, shorten
-from .words import Setting, dealt_otherwise, name_of, setting_of
+from .words import dealt_otherwise, name_of, setting_of
 
 SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
@@ -57,12 +57,12 @@ def own_name(client: int, setting: str) -> str:
     return f"{client} ({name})" if name else str(client)
 
 
-def setting_of_rows(settings: Iterable[Setting], seeds: Iterable[int]) -> str:
+def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
     """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several.
 
     A file's own clients are the same for every seed.
     """
-    federations = {setting_of(s.of): s.of for s in settings if s}
+    federations = {setting_of(s.of): s.of for s in settings if getattr(s, "of", None)}
     numbers = sorted(set(seeds))
     if len(federations) != 1 or not numbers:
         return ""

@@ -32,7 +32,7 @@ def test_the_sure_and_the_modest_are_named():
     assert "Bad is not sure enough: it says 20 %" in picture.sentence
     assert "Sure is too sure: it says 90 %" in plots.calibration(rows[:2]).sentence
     assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
-    assert "Sure ECE 50 %, NLL 1.00" in picture.alt and plots.png(picture)
+    assert "method Sure, accuracy 40 %" in picture.alt and plots.png(picture)
 
 
 def test_seeds_are_counted_together_and_errors_are_means():

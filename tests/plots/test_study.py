@@ -46,7 +46,7 @@ def test_accuracy_against_alpha():
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
     assert picture.sentence == "weights 30 % at α = 0.1, 90 % at α = 10; predictions 55 % at α = 0.1, 90 % at α = 10."
     axes = picture.figure.axes[0]
-    drawn = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
     assert drawn["weights"] == [pytest.approx(0.3), 0.9]
     assert len(axes.collections) == 2  # a band each; one seed gives a band of no width, not nan
     assert not any(np.isnan(band.get_paths()[0].vertices).any() for band in axes.collections)

@@ -182,7 +182,7 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
     assert picture.sentence.startswith("m9: 75 % of the points") or "m7" in picture.sentence
     assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
-    assert len(picture.table) == 10 and "m9" not in picture.alt
+    assert len(picture.table) == 10
     rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
     assert "m9" in rest.alt and "m7" not in rest.alt and len(rest.table) == 10
     with sized((3.2, 5.0)):  # in a narrow frame at most two side by side
