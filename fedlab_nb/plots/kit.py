@@ -61,6 +61,7 @@ WRITTEN = 12  # more clients or classes than this, and no numbers are written in
 CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
 WORD, EMPTY = 0.3, 0.93  # height of a word under a tile, in tiles; grey of a place without one
+FEW = 6  # tiles for which a row has room at least, so that few do not become large
 # Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
 SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
 SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
@@ -175,9 +176,9 @@ def lines(
     return ends
 
 
-def points(ax: Axes, rows: Sequence[Series], besides: Sequence[Box] = (), *, top: float = 1.03) -> None:
+def points(ax: Axes, rows: Sequence[Series], low: float = 0.0) -> None:
     """Accuracy against `Series.total` bytes on a log axis: a point a row with its band over seeds and its name, pinned
-    ones hollow. What costs nothing stands at the left edge. besides: as for `name_points`
+    ones hollow. What costs nothing stands at the left edge. low: where the accuracies begin
     """
     shown = sorted(rows, key=lambda s: (s.total, s.mean))
     size = 9 if len(shown) <= 10 else 7
@@ -187,8 +188,8 @@ def points(ax: Axes, rows: Sequence[Series], besides: Sequence[Box] = (), *, top
         point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
         mark(point, s.says, method=s.held_as)
     bytes_axis(ax, [s.total for s in rows if s.total] or [1e3, 1e6], pad=2.5)
-    percent_axis(ax, "y", top)
-    name_points(ax, shown, besides)
+    percent_axis(ax, "y", 1.03, low=low)
+    name_points(ax, shown)
 
 
 def name_points(ax: Axes, rows: Sequence[Series], besides: Sequence[Box] = ()) -> None:
@@ -200,8 +201,9 @@ def name_points(ax: Axes, rows: Sequence[Series], besides: Sequence[Box] = ()) -
     font = 9 if len(rows) <= 10 else 7.5
     inches = ax.get_position().width * ax.figure.get_figwidth()
     tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
-    tops = ax.get_ylim()[1]
-    at = [(math.log(max(s.total, low) / low) / math.log(high / low), s.mean / tops) for s in rows]
+    bottom, top = ax.get_ylim()
+    across = [math.log(max(s.total, low) / low) / math.log(high / low) for s in rows]
+    at = [(x, (s.mean - bottom) / (top - bottom)) for x, s in zip(across, rows, strict=True)]
     taken = [*besides] * CROSSED + [(x - dot, x + dot, y - dot, y + dot) for x, y in at]
     for s, (x, y) in zip(rows, at, strict=True):
         text = s.lines if besides else s.name
@@ -355,7 +357,9 @@ def tiles(
         ax.text(c + half, r * step + tall + WORD / 2, word, ha="center", va="center", fontsize=9, color=colour)
     ax.set_xticks([c + half for c in range(len(columns))], columns)
     ax.set_yticks([r * step + tall / 2 for r in range(len(rows))], [label for label, _ in rows])
-    ax.set(xlim=(-0.08, across), ylim=(len(rows) * step, -0.08), aspect="equal", anchor="W")
+    last = len(rows) - 1
+    below = last * step + tall + (WORD if any(r == last for r, _ in under or ()) else 0.04)
+    ax.set(xlim=(-0.08, max(across, FEW)), ylim=(below, -0.08), aspect="equal", anchor="W")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     no_spines(ax)
     if marked is not None and marked < across:

@@ -14,10 +14,7 @@ import torch
 
 from ...data import load
 from ...declared import declared
-from ...labs.distilled import clusters
-from ...labs.distilled.clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances
-from ...labs.distilled.numbers import attack
-from ...labs.distilled.plots.clusters import two_grids
+from ...labs.distilled.sent import attack
 from ...methods.distilled.images import BIASES, WEIGHTS, tangent_kernel
 from ...plots import Picture
 from ...plots.words import data_size, plural, points, significance
@@ -26,6 +23,8 @@ from ...study import Outcome, Outcomes
 from ...study.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
 from ...study.statistics import band
 from ..kit.view import Card, worked
+from . import clusters
+from .clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances, two_grids
 from .exercises import kernel, q1, q2, q3, q4
 
 __all__ = ["kernel", "percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere

@@ -3,15 +3,22 @@ are pixels."""
 
 from collections.abc import Sequence
 
+import ipywidgets as widgets
 import numpy as np
 
-from ....methods.gauss import GaussReport
-from ....plots.axes import class_ticks, colour_bar, few_ticks
-from ....plots.style import Picture, drawing, dress
-from ....plots.words import listed, marked_words, plural, tabled
-from .tiles import tile_rows
+from ...methods.gauss import GaussReport
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.axes import class_ticks, colour_bar, few_ticks
+from ...plots.kit import tiles, told
+from ...plots.style import drawing, dress, shorten
+from ...plots.words import listed, plural, tabled
+from ..runs import where
 
 DRAWS = 2  # rows of them
+MOST = 20  # classes with a column of their own, at most
 WORDS = {
     "qda": "each class has a covariance of its own",
     "nb": "each class has variances of its own, and its features count as independent",
@@ -21,6 +28,38 @@ WORDS = {
 }
 
 
+class Pictures(LabView):
+    """Mean, deviation and draws of each class, from the sums of all clients."""
+
+    name, title = "pictures", "Classes"
+    empty = (
+        "Press Run. The picture then shows the mean and the spread of each class as the server knows them, and images "
+        "drawn from them."
+    )
+
+    def __init__(self) -> None:
+        self.draws = made(
+            widgets.IntSlider, label="Seed of the draws", help="Draw other images from the same Gaussians", width=280,
+            label_width=120, min=0, max=20,
+        )  # fmt: skip
+        self.controls = (self.draws,)
+
+    def draw(self, state: PanelState) -> Picture:
+        return of_run(state, image_shape(state), self.draws.value)
+
+
+def image_shape(state: PanelState) -> tuple[int, ...] | None:
+    """The shape of an image if the run's features are its pixels."""
+    shape = tuple(state.outcome.federation().dataset.input_shape)
+    return shape if state.outcome.options["features"] == "pixels" and len(shape) == 3 else None
+
+
+def of_run(state: PanelState, shape: tuple[int, ...] | None, seed: int = 0) -> Picture:
+    """`classes` of a panel's run."""
+    about = {"setting": where(state), "klass": state.klass, "seed": seed}
+    return classes(state.report, state.outcome.options["head"], state.class_names, shape=shape, **about)
+
+
 def classes(
     report: GaussReport, head: str, names: Sequence[str], *, shape: tuple[int, ...] | None, setting: str,
     klass: int | None = None, seed: int = 0,
@@ -28,11 +67,10 @@ def classes(
     """Picture of the summed statistics. shape: of an image, where features are its pixels; else None, and the means
     are drawn as a table of colours. seed: of the draws."""
     counts = report.counts.sum(0)
-    missing = [names[c] for c in np.flatnonzero(counts == 0)]
     rows = pictured(report, shape, seed) if shape else []
     with drawing() as (figure, ax):
         if rows:
-            tile_rows(ax, rows, names, klass, [f"{n}" for n in counts])
+            tiles(ax, [(word, of[:MOST]) for word, of in rows], columns=called(names, counts), marked=klass)
         else:
             image = ax.imshow(report.means, cmap="cividis", aspect="auto", interpolation="nearest")
             dress(ax, x="feature", y="class")
@@ -40,13 +78,17 @@ def classes(
             few_ticks(ax, "x", 6, whole=True)
             colour_bar(image, ax, "mean")
     shown = listed([word for word, _ in rows if word]) if rows else f"means of {report.means.shape[1]} features"
-    alt = f"Class by class ({setting}): {shown}, from sums over {plural(len(report.counts), 'client')}."
     sentence = f"The server has seen no sample, and knows this of {plural(int(counts.sum()), 'sample')}: {WORDS[head]}."
-    if missing:
+    if missing := [names[c] for c in np.flatnonzero(counts == 0)]:
         sentence += f" Nobody holds class {listed(missing)}, so it is never named."
     values = [(n, int(c), *summary(report, k)) for k, (n, c) in enumerate(zip(names, counts, strict=True))]
     table = tabled("class | samples | mean of the mean | mean deviation", values)
-    return Picture(figure, alt + marked_words(None, klass), sentence, table)
+    return told(figure, f"Class by class: {shown}", setting, sentence, table)
+
+
+def called(names: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """Under each column of tiles: the class and its count, of the first MOST classes."""
+    return [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
 
 
 def pictured(report: GaussReport, shape: tuple[int, ...], seed: int) -> list[tuple[str, np.ndarray]]:
@@ -57,8 +99,7 @@ def pictured(report: GaussReport, shape: tuple[int, ...], seed: int) -> list[tup
     if report.deviations is not None:
         spread = np.broadcast_to(report.deviations, means.shape)
         rows.append(("deviation", np.where(held, spread / max(spread.max(), 1e-12), np.nan)))
-        drawn = draws(report, seed)
-        rows += [("draws" if i == 0 else "", means + part) for i, part in enumerate(drawn)]
+        rows += [("draws" if i == 0 else "", means + part) for i, part in enumerate(draws(report, seed))]
     return [(word, part.reshape(len(part), *shape)) for word, part in rows]
 
 

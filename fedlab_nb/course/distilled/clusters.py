@@ -9,13 +9,20 @@ One-shot PCA: the sum of the clients' scatter matrices gives the pooled componen
 U Uᵀ (Fan et al., Annals of Statistics 2019) is an approximation that sends d · r numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ...plots import Picture
+from ...plots.axes import two_axes
+from ...plots.kit import told
+from ...plots.style import ACCENT, QUIET, SECOND, dress, heading
+from ...plots.words import percent, plural, tabled
+
 STARTS, STEPS = 10, 50
+POINTS = 1000  # drawn of each half
 
 
 def square_distances(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -23,32 +30,12 @@ def square_distances(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.maximum(np.square(x).sum(1)[:, None] - 2 * x @ centres.T + np.square(centres).sum(1), 0)
 
 
-def lloyd(x: np.ndarray, centres: np.ndarray, steps: int = STEPS) -> np.ndarray:
-    """At most `steps` steps of Lloyd's algorithm; a centre without points stays."""
-    for _ in range(steps):
-        members = square_distances(x, centres).argmin(1)[:, None] == np.arange(len(centres))
-        counts = members.sum(0)[:, None]
-        moved = np.where(counts > 0, members.T.astype(float) @ x / np.maximum(counts, 1), centres)
-        if np.array_equal(moved, centres):
-            break
-        centres = moved
-    return centres
-
-
 def kmeans(x: np.ndarray, k: int, draw: np.random.Generator, starts: int = STARTS, spread: bool = True) -> np.ndarray:
     """`k` centres of `x [n, d]`, the best of `starts` starts, which are far apart (`spread`, k-means++) or anywhere."""
-    best, least = x[:k], np.inf
-    for _ in range(starts):
-        chosen = [int(draw.integers(len(x)))] if spread else list(draw.choice(len(x), min(k, len(x)), replace=False))
-        while len(chosen) < min(k, len(x)):
-            far = square_distances(x, x[chosen]).min(1)
-            share = far / far.sum() if far.sum() > 0 else None
-            chosen.append(int(draw.choice(len(x), p=share)))
-        centres = lloyd(x, x[chosen])
-        inertia = square_distances(x, centres).min(1).sum()
-        if inertia < least:
-            best, least = centres, inertia
-    return best
+    from sklearn.cluster import KMeans  # takes a second: not before somebody asks for it
+
+    start, seed = "k-means++" if spread else "random", int(draw.integers(2**31))
+    return KMeans(min(k, len(x)), init=start, n_init=starts, max_iter=STEPS, random_state=seed).fit(x).cluster_centers_
 
 
 def kfed(centres: Sequence[np.ndarray], k: int) -> np.ndarray:
@@ -58,7 +45,8 @@ def kfed(centres: Sequence[np.ndarray], k: int) -> np.ndarray:
     while len(chosen) < min(k, len(every)):
         far = square_distances(every, chosen).min(1)
         chosen = np.concatenate([chosen, every[far.argmax()][None]])
-    return lloyd(every, chosen, steps=1)
+    members = square_distances(every, chosen).argmin(1)
+    return np.stack([every[members == c].mean(0) if (members == c).any() else chosen[c] for c in range(len(chosen))])
 
 
 def agreement(clusters: np.ndarray, truth: np.ndarray, k: int) -> float:
@@ -111,6 +99,26 @@ def in_one_place(of: Grid, starts: int = 1, spread: bool = False, seed: int = 0)
     x, truth = np.concatenate(of.x), np.concatenate(of.truth)
     centres = kmeans(x, 16, np.random.default_rng(seed), starts, spread)
     return agreement(square_distances(x, centres).argmin(1), truth, 16)
+
+
+def two_grids(grids: Mapping[str, Grid], spacing: float) -> Picture:
+    """Points (grey), centres sent (crosses) and the server's 16 centres (rings), for each of two kinds of clients."""
+    with two_axes(between=0.12, left=0.05) as (figure, *axes):
+        for ax, (name, of) in zip(axes, grids.items(), strict=True):
+            x = np.concatenate(of.x)
+            dress(ax)
+            ax.plot(*x[:: max(1, len(x) // POINTS)].T, ".", color=QUIET, alpha=0.35, ms=3)
+            ax.plot(*np.concatenate(of.sent).T, "x", color=SECOND, ms=6, mew=1.4)
+            ax.plot(*of.centres.T, "o", mfc="none", mec=ACCENT, ms=11, mew=1.8)
+            ax.set(xticks=[], yticks=[], aspect="equal")
+            heading(ax, f"{name}: {percent(of.accuracy)}")
+    words = "; ".join(f"{name} {percent(of.accuracy)}" for name, of in grids.items())
+    rows = ((name, sum(map(len, of.sent)), percent(of.accuracy)) for name, of in grids.items())
+    table = tabled("clients | centres sent | points in the right cluster", rows)
+    clients = plural(len(next(iter(grids.values())).x), "client")
+    title = "Points, the centres that clients send, and the 16 centres of the server"
+    sentence = f"Share of the points that k-FED puts into the right cluster: {words}."
+    return told(figure, title, f"16 Gaussians {spacing:g} apart at {clients}", sentence, table)
 
 
 # ------------------------------------------------------------------------------------------------ principal components
