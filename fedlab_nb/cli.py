@@ -62,7 +62,7 @@ def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 def run_command(options: argparse.Namespace) -> int:
     from .data import load
-    from .data.tabular import is_table
+    from .data.tables import is_table
     from .study import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)

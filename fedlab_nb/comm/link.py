@@ -76,9 +76,8 @@ class Ledger:
         if entry is None:  # what has an entry was checked with its first message
             client = self._checked(client)
             named = direction in DIRECTIONS and isinstance(phase, str) and phase
-            demand(
-                named, f"A message needs a direction, up or down, and a phase's name, not {direction!r} and {phase!r}."
-            )
+            what = f"not {direction!r} and {phase!r}"
+            demand(named, f"A message needs a direction, up or down, and a phase's name, {what}.")
             entry = self._entries.setdefault((client, direction, phase), [0, 0])
         entry[0] += count
         entry[1] += messages
@@ -131,10 +130,8 @@ class Ledger:
             index = -1 if isinstance(client, bool) else operator.index(client)
         except TypeError:
             index = -1
-        demand(
-            0 <= index < self.clients,
-            f"client is {client!r}, but it must be a whole number from 0 to {self.clients - 1}.",
-        )
+        allowed = f"a whole number from 0 to {self.clients - 1}"
+        demand(0 <= index < self.clients, f"client is {client!r}, but it must be {allowed}.")
         return index
 
     def _sums(self, start: dict, key: Callable) -> dict:
@@ -171,11 +168,8 @@ def _tensors(payload: Any) -> Iterator[torch.Tensor]:
         for part in payload:
             yield from _tensors(part)
     else:
-        demand(
-            payload is None or isinstance(payload, (int, str)),
-            f"A {type(payload).__name__} cannot be sent; put its numbers into tensors, so that their bytes can be "
-            "counted.",
-        )
+        header, what = payload is None or isinstance(payload, (int, str)), type(payload).__name__
+        demand(header, f"A {what} cannot be sent; put its numbers into tensors, so that their bytes can be counted.")
 
 
 def _copy(payload: Any) -> Any:

@@ -6,11 +6,10 @@
 torch.Size([10, 10])
 """
 
-from fedlab_nb.data.cues import CUES
+from fedlab_nb.data.cues import CUES, tint_background
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.federation import Federation, federate, natural_or
-from fedlab_nb.data.own import plain
-from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, default_minimum
+from fedlab_nb.data.federation import Federation, federate, natural_or, plain
+from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, default_minimum, skew_of
 from fedlab_nb.data.public import checked_public, describe_with_public, with_public
 from fedlab_nb.data.registry import (
     DATASETS,
@@ -23,6 +22,4 @@ from fedlab_nb.data.registry import (
     load,
     title_of,
 )
-from fedlab_nb.data.skew import Skew, skew_of
-from fedlab_nb.data.tint import tint_background
 from fedlab_nb.data.transform import augmentation_part, checked_transform, constants, scale_part

@@ -1,32 +1,137 @@
-"""A person's own data from memory: arrays become a Dataset, and a Dataset gets a digest of its content."""
+"""A person's own data, from memory, from one `.npz` file, or from a table (`tables.py`): `x_train, y_train, x_test,
+y_test`, and `x_public` for unlabelled samples; `y_public`, their labels, serve to choose settings (validation accuracy)
+and are shown to no method. `client_train` names the client that holds each training sample: whole numbers or texts.
+
+Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
+3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
+Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
+to do. No torch until the arrays are right.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import weakref
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset
-from fedlab_nb.data.npz import OPTIONAL, REQUIRED, checked
+from fedlab_nb.data import tables
+from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Checked, Dataset, Description, digest_of, one_line
 from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
     import torch
 
-TENSORS = ("x_train", "y_train", "x_test", "y_test", "x_public", "y_public", "client_train")
+SMALLEST, MAX_CLASSES = 8, 1000
 _digests: weakref.WeakKeyDictionary[Dataset, tuple[tuple, str]] = weakref.WeakKeyDictionary()
 
 
+# ---------------------------------------------------------------------------------------------------------- a file
+def load(path: str | Path) -> Dataset:
+    """Dataset of a file. uint8 images of an `.npz` are divided by 255; others are used as they are if they lie in
+    [0, 1], and otherwise scaled by the training set's least and greatest value (and clipped). Features are standardised
+    by the training set's mean and standard deviation. The dataset's note says which; of a table see `tables.py`.
+    Raises UsageError.
+    """
+    file, options = located(path)
+    return read(file, options).dataset(file.name, content_id(file, options))
+
+
+def describe(path: str | Path) -> Description:
+    file, options = located(path)
+    return read(file, options).description(file.name, content_id(file, options))
+
+
+def located(path: str | Path) -> tuple[Path, dict[str, str]]:
+    """The file, and of a table its options by name (`patients.csv?label=outcome`). Raises UsageError."""
+    plain = not tables.is_table(path) or Path(path).expanduser().is_file()
+    name, _, query = (str(path), "", "") if plain else str(path).partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for option in options:
+        choose("option of a table", option, tables.OPTIONS)
+    file = Path(name).expanduser()
+    what = "is a folder" if file.is_dir() else "does not exist"
+    demand(file.is_file(), f"The data file {str(file)!r} {what}; give the path of an .npz, .csv or .parquet file.")
+    return file, options
+
+
+def in_full(path: str | Path) -> Path:
+    """The path of a file in full, with its options. Raises UsageError where there is no such file."""
+    file, options = located(path)
+    return Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}")
+
+
+def stamp(path: str | Path) -> tuple[int, int]:
+    """Time and size of a file: while they stay, it is not read again."""
+    stat = located(path)[0].stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def digest(file: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal, remembered for as long as its size and time do not change."""
+    return _digest(file.resolve(), *stamp(file))
+
+
+@lru_cache(maxsize=32)
+def _digest(file: Path, time: int, size: int) -> str:
+    h = hashlib.sha256()
+    with open(file, "rb") as content:
+        while block := content.read(1 << 20):
+            h.update(block)
+    return h.hexdigest()
+
+
+def content_id(file: Path, options: Mapping[str, str]) -> str:
+    if tables.is_table(file):
+        return digest_of("table", tables.VERSION, digest(file), sorted(options.items()))
+    return digest(file)
+
+
+def read(file: Path, options: Mapping[str, str]) -> Checked:
+    """The checked and scaled arrays of a file."""
+    if tables.is_table(file):
+        return tables.read(file.resolve(), tuple(options.items()), stamp(file))
+    raw, ignored = open_arrays(file)
+    return checked(raw, f" Ignored in the file: {listed(ignored)}." if ignored else "")
+
+
+def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The arrays with our names, and the names of others in the file."""
+    required = ", ".join(REQUIRED)
+    demand(zipfile.is_zipfile(path), f"{path.name} is not an .npz file; write it with numpy.savez(path, {required}).")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            lacking = ", ".join(key for key in REQUIRED if key not in file.files)
+            there = listed(file.files) or "nothing"
+            demand(not lacking, f"{path.name} has no array {lacking} (it has: {there}); it must hold {required}.")
+            wanted = [key for key in (*REQUIRED, *OPTIONAL) if key in file.files]
+            return {key: file[key] for key in wanted}, [key for key in file.files if key not in wanted]
+    except MemoryError:
+        raise UsageError(f"{path.name} does not fit into memory; save fewer samples in it.") from None
+    except UsageError:
+        raise
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        if "pickle" in str(error):
+            what = "has an array of Python objects, which is not loaded, since it may run code; save arrays of numbers"
+        else:
+            what = f"is damaged and cannot be read ({one_line(error)}); write it again"
+        raise UsageError(f"{path.name} {what}.") from None
+
+
+# ---------------------------------------------------------------------------------------------------------- memory
 def is_arrays(source: Any) -> bool:
     """Whether this is a mapping, or a tuple (or list) of arrays, not of names."""
     if isinstance(source, list | tuple):
-        return len(source) >= len(REQUIRED) and all(hasattr(part, "__len__") for part in source[:4]) and not any(
-            isinstance(part, str | bytes | Dataset) for part in source
-        )  # fmt: skip
+        named = any(isinstance(part, str | bytes | Dataset) for part in source)
+        return not named and len(source) >= len(REQUIRED) and all(hasattr(part, "__len__") for part in source[:4])
     return isinstance(source, Mapping)
 
 
@@ -42,11 +147,8 @@ def from_arrays(source: Mapping[str, Any] | Sequence[Any], name: str = "own") ->
     if not isinstance(source, Mapping):
         source = dict(zip((*REQUIRED, *OPTIONAL), source, strict=False))
     given = {choose("array", key, (*REQUIRED, *OPTIONAL)): value for key, value in source.items() if value is not None}
-    missing, wanted = [key for key in REQUIRED if key not in given], ", ".join(REQUIRED)
-    demand(
-        not missing,
-        f"The arrays lack {', '.join(missing)}; give {wanted}, and if there are any, {', '.join(OPTIONAL)}.",
-    )
+    lacking = ", ".join(key for key in REQUIRED if key not in given)
+    demand(not lacking, f"The arrays lack {lacking}; give {', '.join(REQUIRED)} (and {', '.join(OPTIONAL)}).")
     made = checked({key: array(key, value) for key, value in given.items()}).dataset(name, "")
     return replace(made, digest=content_digest(made))
 
@@ -57,22 +159,167 @@ def array(key: str, value: Any) -> np.ndarray:
         value = value.detach().cpu().numpy() if hasattr(value, "detach") else value
         return np.array(value)
     except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; a type that numpy does not know
-        why = " ".join(str(error).split())[:100]
-        raise UsageError(
-            f"The array {key} cannot be used: {why}; give numpy arrays, torch tensors or lists of numbers."
-        ) from None
+        why = one_line(error)
+        raise UsageError(f"The array {key} cannot be used: {why}; give arrays, tensors or lists of numbers.") from None
 
 
 def content_digest(dataset: Dataset) -> str:
     """A digest of the tensors and of the names of classes and clients; remembered until a tensor is changed."""
-    tensors: list[torch.Tensor | None] = [getattr(dataset, name) for name in TENSORS]
-    versions = tuple(None if tensor is None else tensor._version for tensor in tensors)
+    named: dict[str, torch.Tensor | None] = {name: getattr(dataset, name) for name in (*REQUIRED, *OPTIONAL)}
+    versions = tuple(None if tensor is None else tensor._version for tensor in named.values())
     known = _digests.get(dataset)
     if known is None or known[0] != versions:
         h = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
-        for name, tensor in zip(TENSORS, tensors, strict=True):
+        for name, tensor in named.items():
             h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
             if tensor is not None:
                 h.update(np.ascontiguousarray(tensor.numpy()).data)
         known = _digests[dataset] = versions, h.hexdigest()[:32]
     return known[1]
+
+
+# ---------------------------------------------------------------------------------------------------------- checks
+def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
+    """The checked and scaled arrays of a file or of a person's own. more: goes to the note. Raises UsageError."""
+    demand("x_public" in raw or "y_public" not in raw, "The data has y_public but no x_public; add the samples, too.")
+    y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
+    for key, own in y.items():
+        part = f"x_{key.removeprefix('y_')}"
+        shape, fits = raw[part].shape, raw[part].shape[:1] == own.shape
+        demand(fits, f"{part} has shape {shape} but {key} has {len(own)} labels; each sample needs one label.")
+    classes = count_classes(y)
+    x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
+    shape = x["x_train"].shape[1:]
+    for key, value in x.items():
+        own = value.shape[1:]
+        demand(own == shape, f"{key} has samples of shape {own}, but those of x_train have {shape}; make them alike.")
+    x, note = scaled(x)
+    missing = sorted(set(range(classes)) - set(y["y_train"].tolist()))
+    if missing:
+        dots = " …" if len(missing) > 5 else ""
+        note += f" No training sample has the label {', '.join(map(str, missing[:5]))}{dots}."
+    names: tuple[str, ...] = ()
+    if "client_train" in raw:
+        y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
+    return Checked({**x, **y}, tuple(map(str, range(classes))), note + more, names)
+
+
+def labels(key: str, y: np.ndarray) -> np.ndarray:
+    """int64 [N], or UsageError."""
+    allowed = f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the classes from 0"
+    demand(y.ndim == 1, f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows).")
+    demand(len(y), f"{key} is empty; it must have at least one label.")
+    demand(y.dtype.kind in "biuf", f"{key} holds {y.dtype}, but {allowed}.")
+    wrong = y[~((y >= 0) & (y < MAX_CLASSES) & (y == np.floor(y)))]  # nan is in no range
+    if len(wrong):
+        raise UsageError(f"{key} holds the label {wrong[0]:g}, but {allowed}.")
+    return y.astype(np.int64)
+
+
+def count_classes(y: dict[str, np.ndarray]) -> int:
+    """C = greatest training label + 1; no other labels of `y` may be greater."""
+    classes = int(y["y_train"].max()) + 1
+    demand(classes >= 2, "y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
+    for key, own in y.items():
+        most = f"the greatest label of y_train is {classes - 1}; every class must occur in the training set"
+        demand(own.max() < classes, f"{key} holds the label {own.max()}, but {most}.")
+    return classes
+
+
+def samples(key: str, x: np.ndarray) -> np.ndarray:
+    """[N, C, H, W] or [N, D] in the file's own numbers, or UsageError."""
+    what = "leave it out" if key == "x_public" else "it must have samples"
+    demand(x.dtype.kind in "biuf", f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
+    demand(x.size, f"{key} is empty (shape {x.shape}); {what}.")
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
+        raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
+    if x.ndim == 2:
+        return x
+    if x.ndim == 3:
+        x = x[:, None]
+    elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
+        x = np.moveaxis(x, 3, 1)
+    images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
+    allowed = f"[N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST}"
+    demand(images, f"{key} has shape {x.shape}, but it must be images {allowed}, or feature rows [N, D].")
+    return x
+
+
+def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
+    """float32 arrays, and a sentence on what was done."""
+    train = x["x_train"]
+    if train.ndim == 2:
+        wide = {key: value.astype(np.float64) for key, value in x.items()}
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, std = wide["x_train"].mean(axis=0), wide["x_train"].std(axis=0)
+            scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
+            result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
+        finite = np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())
+        demand(finite, "The features are too large to standardise in 32-bit numbers; rescale their columns.")
+        return result, "Features are standardised by the training set's mean and standard deviation."
+    kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
+    alike = len({value.dtype for value in x.values()}) == 1
+    demand(alike, f"The images have different number types ({kinds}), and so may their scales; save one type.")
+    if train.dtype == np.uint8:
+        # the division in float32, array by array, so that a large file needs no 64-bit copy
+        result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}
+        return result, "Pixels are divided by 255."
+    low, high = float(train.min()), float(train.max())
+    if 0 <= min(float(v.min()) for v in x.values()) and max(float(v.max()) for v in x.values()) <= 1:
+        result = {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}
+        return result, "Pixels are used as they are."
+    span = high - low if high > low else 1.0
+    result = {key: np.clip((v.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, v in x.items()}
+    return result, f"Pixels are scaled by the training set's range {low:g} to {high:g}."
+
+
+def listed(texts: list[str]) -> str:
+    """Names from a file, which may hold anything, on one line."""
+    return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (", …" if len(texts) > 10 else "")
+
+
+# ---------------------------------------------------------------------------------------------------------- clients
+def factorised(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """int64 [N], the client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or texts) in their
+    sorted order. Raises UsageError.
+
+    >>> factorised(np.array(["north", "south", "north"]), 3)
+    (array([0, 1, 0]), ('north', 'south'))
+    """
+    fits = ids.shape == (samples,)
+    demand(fits, f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a training sample.")
+    if ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids):
+        ids = ids.astype(str)
+    demand(ids.dtype.kind in "biuUS", f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts.")
+    names, client = np.unique(ids, return_inverse=True)
+    texts = (name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names.tolist())
+    return client.astype(np.int64), tuple(texts)
+
+
+def owners(indices: Any, samples: int) -> np.ndarray:
+    """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list must hold one index
+    or more, all of them in 0..N-1, and no index may occur twice. Raises UsageError.
+
+    >>> owners([[0, 3], [1]], 4)
+    array([ 0,  1, -1,  0])
+    """
+    if isinstance(indices, str) or not isinstance(indices, Iterable):
+        raise UsageError(f"indices is a {type(indices).__name__}, but it must be a list of one index list a client.")
+    owner = np.full(samples, -1, dtype=np.int64)
+    lists: Sequence[Any] = list(indices)
+    demand(lists, "indices is empty; give one list of sample indices for each client.")
+    for k, own in enumerate(lists):
+        rows = np.asarray(own.detach().cpu() if hasattr(own, "detach") else own)
+        full = rows.ndim == 1 and len(rows)
+        demand(full, f"The index list of client {k} must be one row [n] of at least one sample index.")
+        demand(rows.dtype.kind in "iu", f"The indices of client {k} are {rows.dtype}, but they must be whole numbers.")
+        wrong = rows[(rows < 0) | (rows >= samples)]
+        if len(wrong):
+            raise UsageError(f"Client {k} has the index {wrong[0]}, but the training samples are 0..{samples - 1}.")
+        values, counts = np.unique(rows, return_counts=True)
+        twice = values[(counts > 1) | (owner[values] >= 0)]
+        if len(twice):
+            raise UsageError(f"Client {k} has the index {twice[0]} that is already given; a sample has one client.")
+        owner[rows] = k
+    return owner

@@ -1,10 +1,186 @@
 """Spurious cues by name: what ties an image to its label at some clients and nowhere else.
 
-A cue is a function (x, labels, strength, *, classes, agree=1, generator) -> changed images; see the two here.
+A client whose images carry one can reach high local accuracy by reading the cue and never learn the shape; on the
+clean test set it then fails. This is the situation that FuseFL's analysis starts from. There are two cues:
+
+- "tint": the background of an image moves towards the colour of its class;
+- "shape": a small figure whose shape goes with the label (FuseFL, D.5: "backdoored" CIFAR-10). One opaque figure an
+  image, 10 of 32 pixels wide, of a random colour and at a random place. The paper draws them on all training images of
+  its backdoored clients, and tests on clean images. Here they are drawn once; the authors' code draws place and colour
+  anew whenever an image is read.
 """
 
-from fedlab_nb.data.shapes import stamp_shape
-from fedlab_nb.data.tint import tint_background
+from __future__ import annotations
+
+import colorsys
+import math
+from typing import TYPE_CHECKING
+
+from fedlab_nb.errors import demand, number
+
+if TYPE_CHECKING:
+    import torch
+
+REACH = 0.2  # how far a pixel may lie from the background colour and still take (most of) the tint
+# In the order of the authors' code; the figure of class c is the c-th. The ellipse is twice as wide as the others.
+SHAPES = ("circle", "triangle", "square", "ellipse", "star", "diamond", "heart", "cross", "pentagon", "hexagon")
+COLOURS = {
+    "red": (255, 0, 0), "blue": (0, 0, 255), "green": (0, 128, 0), "yellow": (255, 255, 0), "purple": (128, 0, 128),
+    "orange": (255, 165, 0), "pink": (255, 192, 203), "brown": (165, 42, 42), "black": (0, 0, 0),
+    "grey": (128, 128, 128),
+}  # fmt: skip
+LUMA = (0.299, 0.587, 0.114)  # of images with one channel
+PART, SMALLEST = 10 / 32, 5  # of the image's height; fewer pixels cannot tell ten figures apart
+FINE = 8  # points a pixel's side that decide whether most of it lies in the figure
+
+
+def tint_background(
+    x: torch.Tensor,
+    labels: torch.Tensor,
+    strength: float,
+    *,
+    classes: int,
+    agree: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Images with their background moved towards a colour (grey level where there is one channel) of their class.
+
+    x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
+    strength: 0 leaves the images as they are, 1 replaces the background colour
+    agree:    probability that the tint is the label's; otherwise it is that of a class drawn from `generator`.
+              agree=0 is an untied tint, which tells nothing: on a test set it shows who relies on the shortcut.
+
+    The background colour of an image is the median of its border; pixels far from it, the ink, keep their colour.
+    Returns a new tensor. Raises UsageError for features and for values out of range.
+    """
+    import torch
+
+    strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
+    demand(x.ndim == 4, f"A tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}.")
+    demand(agree == 1 or generator is not None, "agree is below 1: tint_background needs a generator for the others.")
+    labels = drawn_labels(labels, agree, classes, generator)
+    colour = torch.tensor(palette(classes, x.shape[1]))[labels][:, :, None, None]  # [N, C, 1, 1]
+    ring = torch.cat([x[:, :, 0], x[:, :, -1], x[:, :, :, 0], x[:, :, :, -1]], dim=2)
+    background = ring.median(dim=2).values[:, :, None, None]
+    nearness = torch.exp(-(x - background).square().mean(dim=1, keepdim=True) / (2 * REACH**2))
+    return (x + strength * nearness * (colour - background)).clamp(0, 1)
+
+
+def palette(classes: int, channels: int) -> list[list[float]]:
+    """One colour a class: evenly spaced hues, or grey levels from 0 to 0.6; none so bright that light ink is lost."""
+    if channels == 3:
+        return [list(colorsys.hsv_to_rgb(c / classes, 0.75, 0.65)) for c in range(classes)]
+    return [[0.6 * c / max(1, classes - 1)] * channels for c in range(classes)]
+
+
+def stamp_shape(
+    x: torch.Tensor,
+    labels: torch.Tensor,
+    strength: float,
+    *,
+    classes: int,
+    agree: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Images with the figure of their class stamped on them, its colour and place from `generator`.
+
+    x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
+    strength: how opaque the figure is: 0 leaves the images as they are, 1 is the paper's
+    agree:    probability that the figure is the label's; otherwise it is that of a class drawn from `generator`
+
+    Returns a new tensor. Raises UsageError for features, images too small, more than ten classes, values out of range.
+    """
+    import torch
+
+    strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
+    large, most = x.ndim == 4 and min(x.shape[2:]) > SMALLEST, len(SHAPES)
+    sides = f"{SMALLEST + 1} x {SMALLEST + 1} pixels, [N, C, H, W]"
+    demand(large, f"A figure needs images of at least {sides}, but the samples have shape {tuple(x.shape[1:])}.")
+    demand(classes <= most, f"There are figures for at most {most} classes, not for {classes}; use cue='tint'.")
+    demand(generator is not None, "stamp_shape needs a generator to draw colours and places from.")
+    labels = drawn_labels(labels, agree, classes, generator)
+    channels, height, width = x.shape[1:]
+    size = max(SMALLEST, round(PART * height))
+    figures = [torch.tensor(mask(name, size, width)) for name in SHAPES[:classes]]
+    paints = colours(channels)
+    chosen = torch.randint(len(paints), (len(x),), generator=generator).tolist()
+    places = torch.rand(len(x), 2, generator=generator).tolist()
+    out = x.clone()
+    for i, label in enumerate(labels.tolist()):
+        figure, paint = figures[label], torch.tensor(paints[chosen[i]], dtype=x.dtype)[:, None]
+        rows, columns = figure.shape
+        top, left = (int(p * room) for p, room in zip(places[i], (height - rows + 1, width - columns + 1), strict=True))
+        spot = out[i, :, top : top + rows, left : left + columns]
+        spot[:, figure] += strength * (paint - spot[:, figure])
+    return out
+
+
+def colours(channels: int) -> list[list[float]]:
+    """The ten colours in [0, 1], or their brightness where there is one channel."""
+    shares = [[level / 255 for level in colour] for colour in COLOURS.values()]
+    if channels == 3:
+        return shares
+    return [[sum(a * b for a, b in zip(LUMA, colour, strict=True))] * channels for colour in shares]
+
+
+def mask(name: str, size: int, widest: int) -> list[list[bool]]:
+    """Which pixels a figure of `size` rows covers, `[size][columns]`; at most `widest` columns.
+
+    >>> ["".join(" #"[covered] for covered in row) for row in mask("cross", 6, 6)]
+    ['  ##  ', '  ##  ', '######', '######', '  ##  ', '  ##  ']
+    """
+    columns = min(2 * size, widest) if name == "ellipse" else size
+    inside = INSIDE[name]
+
+    def covered(row: int, column: int) -> bool:
+        steps = [(i + 0.5) / FINE for i in range(FINE)]
+        hits = sum(inside(2 * (column + a) / columns - 1, 2 * (row + b) / size - 1) for a in steps for b in steps)
+        return 2 * hits > FINE**2
+
+    return [[covered(row, column) for column in range(columns)] for row in range(size)]
+
+
+def polygon(corners: int, inner: float = 1.0):
+    """Inside of a regular polygon with a corner on top, or, with an `inner` radius below 1, of a star."""
+    count = corners if inner == 1 else 2 * corners
+    radii = [inner if inner < 1 and i % 2 else 1.0 for i in range(count)]
+    points = [
+        (r * math.sin(2 * math.pi * i / count), -r * math.cos(2 * math.pi * i / count)) for i, r in enumerate(radii)
+    ]
+
+    def inside(x: float, y: float) -> bool:
+        crossings = 0
+        for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
+            crossings += (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1)
+        return crossings % 2 == 1
+
+    return inside
+
+
+# Whether a point of the square [-1, 1]², y pointing down, lies in the figure.
+INSIDE = {
+    "circle": lambda x, y: x * x + y * y <= 1,
+    "triangle": lambda x, y: 2 * abs(x) <= y + 1,
+    "square": lambda x, y: True,
+    "ellipse": lambda x, y: x * x + y * y <= 1,
+    "star": polygon(5, 0.45),
+    "diamond": lambda x, y: abs(x) + abs(y) <= 1,
+    "heart": lambda x, y: (1.35 * x * x + (1.2 * y + 0.1) ** 2 - 1) ** 3 <= -1.35 * x * x * (1.2 * y + 0.1) ** 3,
+    "cross": lambda x, y: min(abs(x), abs(y)) <= 0.31,
+    "pentagon": polygon(5),
+    "hexagon": polygon(6),
+}
+
+
+def drawn_labels(labels: torch.Tensor, agree: float, classes: int, generator: torch.Generator | None) -> torch.Tensor:
+    """The classes [N] whose cue the images get: their own with probability `agree`, else any."""
+    import torch
+
+    if agree == 1:
+        return labels
+    tied = torch.rand(len(labels), generator=generator) < agree
+    return torch.where(tied, labels, torch.randint(classes, (len(labels),), generator=generator))
+
 
 CUES = {"tint": tint_background, "shape": stamp_shape}
 NOTES = {

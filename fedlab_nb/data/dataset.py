@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from fedlab_nb.errors import UsageError, demand
 
 if TYPE_CHECKING:
     import torch
+
+REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
+OPTIONAL = ("x_public", "y_public", "client_train")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,36 +54,26 @@ class Dataset:
 
         for part in ("train", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            kinds, shapes = (x.dtype, y.dtype), (tuple(x.shape), tuple(y.shape))
-            if not (kinds == (torch.float32, torch.int64)):
+            kinds = x.dtype, y.dtype
+            if kinds != (torch.float32, torch.int64):
                 raise UsageError(f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64.")
-            fits = len(x) and x.ndim in (2, 4) and y.shape == x.shape[:1]
-            if not fits:
-                raise UsageError(
-                    f"x_{part} has shape {shapes[0]} and y_{part} {shapes[1]}, but they must be [N, C, H, W] or [N, "
-                    "D], and [N], with N at least 1."
-                )
-            low, high, end = int(y.min()), int(y.max()), self.classes - 1
-            demand(
-                0 <= low and high <= end,
-                f"y_{part} has labels from {low} to {high}, but with {end + 1} class names they must lie in 0..{end}.",
-            )
+            if not (len(x) and x.ndim in (2, 4) and y.shape == x.shape[:1]):
+                shapes = f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}"
+                raise UsageError(f"{shapes}, but they must be [N, C, H, W] or [N, D], and [N], with N at least 1.")
+            low, high, names = int(y.min()), int(y.max()), f"0..{self.classes - 1}, the class names"
+            fits = 0 <= low and high < self.classes
+            demand(fits, f"y_{part} has labels from {low} to {high}, but they must lie in {names}.")
         for part in ("test", "public"):
             x = getattr(self, f"x_{part}")
             shape = self.input_shape if x is None else tuple(x.shape[1:])
-            demand(
-                shape == self.input_shape,
-                f"x_{part} has samples of shape {shape}, but those of x_train have {self.input_shape}.",
-            )
+            same = f"but those of x_train have {self.input_shape}"
+            demand(shape == self.input_shape, f"x_{part} has samples of shape {shape}, {same}.")
         if self.client_train is not None:
-            ids, last = self.client_train, len(self.client_names) - 1
+            ids, clients = self.client_train, len(self.client_names)
             fits = ids.dtype == torch.int64 and ids.shape == self.y_train.shape
             held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
-            demand(
-                len(held) == last + 1 > 0 and bool(held.all()),
-                f"client_train must be int64 [N] in which each of the clients 0..{last} occurs at least once (-1 "
-                "for a sample that belongs to nobody), and each client needs a name.",
-            )
+            every = f"each of the {clients} named clients must occur (-1: nobody's sample)"
+            demand(len(held) == clients > 0 and bool(held.all()), f"client_train must be int64 [N], and {every}.")
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -89,6 +83,11 @@ class Dataset:
     @property
     def classes(self) -> int:
         return len(self.class_names)
+
+    def description(self) -> Description:
+        sizes = len(self.x_train), len(self.x_test), 0 if self.x_public is None else len(self.x_public)
+        labelled, clients = self.y_public is not None, len(self.client_names)
+        return Description(self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients)
 
     def __repr__(self) -> str:
         public = "none" if self.x_public is None else len(self.x_public)
@@ -115,6 +114,30 @@ class Description:
     n_clients: int = 0
 
 
+class Checked(NamedTuple):
+    """Arrays that fit together: x float32 [N, C, H, W] or [N, D], y and client_train int64 [N]; the names of the C
+    classes; a note on what was done to the data; the names of the M clients, or none."""
+
+    arrays: dict[str, np.ndarray]
+    classes: tuple[str, ...]
+    note: str
+    client_names: tuple[str, ...]
+
+    def dataset(self, name: str, digest: str) -> Dataset:
+        import torch
+
+        tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in self.arrays.items()}
+        x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
+        public, y_public, clients = (tensors.get(key) for key in OPTIONAL)
+        about = self.classes, digest, self.note, y_public, clients, self.client_names
+        return Dataset(name, x, y, x_test, y_test, public, *about)
+
+    def description(self, name: str, digest: str) -> Description:
+        sizes = (len(self.arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
+        shape, labelled = self.arrays["x_train"].shape[1:], "y_public" in self.arrays
+        return Description(name, shape, len(self.classes), *sizes, digest, labelled, len(self.client_names))
+
+
 def digest_of(*parts: object) -> str:
     """A short content id: SHA-256 over byte strings, or over the text of anything else, in order."""
     h = hashlib.sha256()
@@ -125,10 +148,7 @@ def digest_of(*parts: object) -> str:
     return h.hexdigest()[:32]
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    h = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            h.update(block)
-    return h.hexdigest()
+def one_line(error: BaseException) -> str:
+    """The first part of an error's text, so that the message stays one sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."

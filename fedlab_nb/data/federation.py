@@ -1,6 +1,7 @@
 """A Federation: one dataset and who holds which of its training samples. Immutable, and without a copy of any image.
 
-How samples are shared out is `partition.py`'s matter, how skewed that is `skew.py`'s.
+How samples are shared out, and how skewed that is, is `partition.py`'s matter. `plain` makes settings of what a person
+gives as data.
 """
 
 from __future__ import annotations
@@ -8,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data import registry
+from fedlab_nb.data.arrays import is_arrays, owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
-from fedlab_nb.data.own_clients import owners
-from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, cut
-from fedlab_nb.data.skew import Skew, skew_of
+from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, cut, skew_of
 from fedlab_nb.errors import UsageError, choose, demand, number, whole
 from fedlab_nb.rng import generator, numpy_rng
 
 if TYPE_CHECKING:
     import torch
+
+
+# What says who holds which sample, and so cannot be given beside indices, or beside a Federation.
+DEALING = ("alpha", "clients", "partition", "classes_per_client", "size_sigma", "minimum", "repair")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,26 +198,15 @@ def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any
     partition = asked if asked is not None else "natural" if count else "dirichlet"
     choose("partition", partition, PARTITIONS)
     if partition == "natural":
-        demand(
-            count,
-            f"The data set {name!r} does not name its clients, so partition 'natural' has none; give "
-            f"indices=[[...], ...] or arrays with client_train, or choose another partition: {', '.join(RULES)}.",
-        )
-        clients = given.get("clients")
-        demand(
-            clients in (None, count),
-            f"clients is {clients}, but data set {name!r} has {count} clients of its own; leave clients out, or "
-            "set partition='dirichlet' to divide the samples anew.",
-        )
+        others = f"give indices or arrays with client_train, or choose another partition: {', '.join(RULES)}"
+        demand(count, f"The data set {name!r} does not name its clients, so partition 'natural' has none; {others}.")
+        clients, anew = given.get("clients"), "leave that out, or set partition='dirichlet' to divide the samples anew"
+        own = f"data set {name!r} has {count} clients of its own"
+        demand(clients in (None, count), f"clients is {clients}, but {own}; {anew}.")
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
-        wishes = [wish for wish, value in given.items() if value is not None and wish != "clients"]
-        wishes = [wish for wish in wishes if wish != "alpha" or asked is None]
-        demand(
-            not wishes,
-            f"{' and '.join(wishes)} cannot be set for data set {name!r}, because this data set says which of its "
-            f"{count} clients holds which sample; leave that out, or set partition='dirichlet' to divide the "
-            "samples anew.",
-        )
+        unused = ("clients",) if asked is None else ("clients", "alpha")
+        wishes = " and ".join(wish for wish, value in given.items() if value is not None and wish not in unused)
+        demand(not wishes, f"{wishes} cannot be set, because {own}, and says who holds which sample; {anew}.")
     return partition
 
 
@@ -276,3 +270,36 @@ def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: f
     digest = digest_of(dataset.digest, *kind, float(strength), np.sort(indices.numpy()).tobytes())
     note = NOTES[cue].format(count=len(indices), strength=strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())
+
+
+# ------------------------------------------------------------------------------------------- what a person gives
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with `dataset` as text, and without `indices`: own lists of indices, or a Federation's shards, make a
+    dataset that names its clients. Of a list of datasets each becomes text. Raises UsageError.
+    """
+    values = dict(settings)
+    source: Any = values.get("dataset", "digits")
+    indices: Any = values.pop("indices", None)
+    if isinstance(source, Federation):
+        beside = " and ".join(name for name in (*DEALING, "share", "indices") if settings.get(name) is not None)
+        demand(not beside, f"A federation already has its clients, so {beside} cannot be given with it; leave it out.")
+        values.setdefault("seed", source.seed)
+        source, indices = source.dataset, source.shards
+    if isinstance(source, list | tuple) and not is_arrays(source):
+        demand(indices is None, "indices say who holds which sample of one data set; give no other one beside them.")
+        return {**values, "dataset": [text(each) for each in source]}
+    if indices is not None:
+        known = "dataset" in values or "preset" not in values
+        demand(known, "indices with a preset belong to a data set that is not named; give dataset too.")
+        also = [name for name in DEALING if values.get(name) is not None]
+        also = " and ".join(name for name in also if (name, values[name]) != ("partition", "natural"))
+        demand(not also, f"indices say who holds which sample, so {also} cannot be set beside them; leave it out.")
+        source = with_clients(registry.loaded(source), indices)
+    return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values
+
+
+def text(source: Any) -> str:
+    """The name or path of a data set, however it is given; one in memory is added to the names."""
+    if isinstance(source, str | PathLike):
+        return fspath(source)
+    return registry.name_of(registry.loaded(source))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedlab_nb.data.cues import tint_background
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.data.tint import tint_background
 from fedlab_nb.errors import choose, demand, number, whole
 from fedlab_nb.rng import generator
 
@@ -91,10 +91,8 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     look = look_of(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
-        demand(
-            option not in look,
-            f"Dataset {name!r} has its {option} in its name; leave {option} out, or name the data set 'glyphs'.",
-        )
+        instead = f"leave {option} out, or name the data set 'glyphs'"
+        demand(option not in look, f"Dataset {name!r} has its {option} in its name; {instead}.")
     o = {**OPTIONS, **look, **options}
     for option, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 8, 128)):
         o[option] = whole(option, o[option], low, high)

@@ -6,6 +6,18 @@ owner for each sample; a client left with fewer than the minimum is then helped 
 here). Only numpy, and no images: a slider may call this while it is dragged.
 
 The partition `natural` has no rule: the data say who holds what.
+
+Label skew is two numbers, from the table of label counts alone (`skew_of`). With n_k samples at client k, N in all, p_k
+the label distribution of client k and p = sum_k (n_k/N) p_k the pooled one,
+
+    jensen_shannon    = [entropy(p) - sum_k (n_k/N) entropy(p_k)] / entropy(p)
+    effective_classes = mean_k exp(entropy(p_k))
+
+The bracket is the generalised Jensen-Shannon divergence of the p_k with weights n_k/N; it equals the mutual
+information of client and label, so the quotient is the share of the label's entropy that knowing the client explains: 0
+when all clients have the same label distribution, 1 when every client holds a single class (and more than one class
+exists). Since the mutual information is at most log M, it cannot exceed log(M) / entropy(p): few clients cannot be
+fully skewed over many classes.
 """
 
 import heapq
@@ -74,11 +86,9 @@ def cut(
     clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
     wanted = whole("classes_per_client", classes_per_client, 1, classes)
     sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
-    if not (sigma == 0 or partition in SIZED):
-        raise UsageError(
-            f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes to set; use dirichlet or "
-            "client_dirichlet, or partition='quantity' with alpha = 1/sigma²."
-        )
+    if sigma and partition not in SIZED:
+        others = f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²"
+        raise UsageError(f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes; {others}.")
     max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
@@ -101,11 +111,9 @@ def cut(
         if sizes.min() >= minimum:
             return Cut(group(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
-        raise RunError(
-            f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left every "
-            f"client at least {minimum} of the {n} samples; use repair='move', a larger alpha, fewer clients or a "
-            "smaller minimum."
-        )
+        drawn = f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left"
+        mend = "use repair='move', a larger alpha, fewer clients or a smaller minimum"
+        raise RunError(f"{drawn} every client at least {minimum} of the {n} samples; {mend}.")
     shards, moved = top_up(group(owner, clients), minimum, rng)
     note += f" {moved} of {n} samples were moved: each client has at least {minimum}."
     return Cut(shards, minimum, moved, 1, note.strip())
@@ -220,18 +228,14 @@ def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, wante
             holds[k, c] = held[c] = True
     left = np.flatnonzero(~held)
     holds[np.arange(len(left)) % clients, left] = True
-    note = ""
-    if len(left):
-        note = (
-            f"{clients} clients with {wanted} classes each cover {len(present) - len(left)} of {len(present)} classes; "
-            f"the other {len(left)} were dealt out in turn."
-        )
+    covered, dealt = len(present) - len(left), f"the other {len(left)} were dealt out in turn"
+    note = f"{clients} clients with {wanted} classes each cover {covered} of {len(present)} classes; {dealt}."
     owner = np.empty(len(labels), dtype=np.int64)
     for c, members in enumerate(members_of_classes(labels, rng)):
         holders = np.flatnonzero(holds[:, c])
         for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
             owner[part] = holder
-    return owner, note
+    return owner, note if len(left) else ""
 
 
 def quantity(n: int, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
@@ -312,3 +316,37 @@ def cut_counts(p: np.ndarray, n: int) -> np.ndarray:
     ends = np.minimum((np.cumsum(p) * n + 1e-9).astype(np.int64), n)
     ends[-1] = n
     return np.diff(ends, prepend=0)
+
+
+# ------------------------------------------------------------------------------------------------------------- skew
+@dataclass(frozen=True)
+class Skew:
+    """jensen_shannon: 0 (all clients alike) to 1 (one class a client). effective_classes: 1 to C, mean over clients."""
+
+    jensen_shannon: float
+    effective_classes: float
+
+
+def skew_of(label_counts: np.ndarray) -> Skew:
+    """Skew of a [M, C] table of label counts; clients without samples count in neither number.
+
+    >>> skew_of(np.array([[5, 0], [0, 5]]))
+    Skew(jensen_shannon=1.0, effective_classes=1.0)
+    >>> skew_of(np.array([[5, 5], [2, 2]]))
+    Skew(jensen_shannon=0.0, effective_classes=2.0)
+    """
+    counts = np.asarray(label_counts, dtype=np.float64)
+    counts = counts[counts.sum(axis=1) > 0]
+    if len(counts) == 0:
+        return Skew(0.0, 0.0)
+    sizes = counts.sum(axis=1)
+    per_client = entropy(counts / sizes[:, None])
+    pooled = float(entropy(counts.sum(axis=0) / sizes.sum()))
+    within = float(sizes @ per_client / sizes.sum())
+    share = (pooled - within) / pooled if pooled > 0 else 0.0
+    return Skew(min(1.0, max(0.0, share)), float(np.exp(per_client).mean()))  # rounding may leave 0..1 by an ulp
+
+
+def entropy(p: np.ndarray) -> np.ndarray:
+    """Entropy in nats along the last axis, with 0 log 0 = 0."""
+    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=-1)

@@ -40,22 +40,11 @@ def checked_public(choice: object, about: Description) -> Choice:
     if not registry.is_path(value):
         choose("public data", value, (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz"))
     other = registry.describe(value)
-    demand(
-        other.name != about.name or registry.is_path(value),
-        f"public names the data set {about.name} itself, whose training samples are the clients'; give a share of "
-        "it, such as public=0.1.",
-    )
-    demand(
-        not (about.digest and other.digest == about.digest),
-        f"public names the data set {about.name} itself, whose training samples are the clients'; give a share of "
-        "it, such as public=0.1.",
-    )
-    demand(
-        other.input_shape == about.input_shape,
-        f"public={other.name} has samples of shape {other.input_shape}, but those of {about.name} have "
-        f"{about.input_shape}; choose a data set of the same shape, or a share of the training set, such as "
-        "public=0.1.",
-    )
+    same = other.name == about.name and not registry.is_path(value) or about.digest and other.digest == about.digest
+    share = "give a share of the training set, such as public=0.1"
+    demand(not same, f"public names the data set {about.name} itself, whose samples are the clients'; {share}.")
+    shapes = f"has samples of shape {other.input_shape}, but those of {about.name} have {about.input_shape}"
+    demand(other.input_shape == about.input_shape, f"public={other.name} {shapes}; choose like samples, or {share}.")
     return value
 
 
@@ -114,11 +103,9 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     if dataset.client_train is not None:
         ids = dataset.client_train[private]
         lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
-        demand(
-            not lost,
-            f"public is {choice}, which leaves client {lost and dataset.client_names[lost[0]]!r} without a "
-            "training sample; set a smaller share, or another partition.",
-        )
+        who = ", ".join(repr(dataset.client_names[k]) for k in lost[:1])
+        less = "set a smaller share, or another partition"
+        demand(not lost, f"public is {choice}, which leaves client {who} without a training sample; {less}.")
         dataset = replace(dataset, x_train=x[private], y_train=y[private], client_train=ids)
     return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
 

@@ -2,18 +2,18 @@
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import digits, glyphs, npz, tabular, vision
+from fedlab_nb.data import arrays, digits, glyphs, vision
 from fedlab_nb.data.arrays import content_digest, from_arrays, is_arrays
 from fedlab_nb.data.dataset import Dataset, Description
+from fedlab_nb.data.tables import is_table
 from fedlab_nb.declared import declared
-from fedlab_nb.errors import UsageError, choose, demand
+from fedlab_nb.errors import choose, demand
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,12 @@ class DatasetInfo:
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
 
 BUILT_IN = tuple(DATASETS)
+ALLOWED = (
+    "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or arrays (x_train, y_train, "
+    "x_test, y_test)"
+)
 MOST = 4  # datasets that are remembered; a large one takes gigabytes
-_loaded: OrderedDict[tuple, Dataset] = OrderedDict()
+_loaded: dict[tuple, Dataset] = {}  # the one that was asked for last is the last
 _turns: dict[tuple, threading.Lock] = {}  # one loads a data set, who else wants it waits
 _lock = threading.Lock()  # of both
 _added: dict[str, Dataset | Path] = {}  # by the name that they were given
@@ -55,22 +59,19 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     with _lock:
         turn = _turns.setdefault(key, threading.Lock())
     with turn:
+        dataset = _loaded.get(key) or module.load(*arguments, **options)
         with _lock:
-            dataset = _loaded.get(key)
-        if dataset is None:
-            dataset = module.load(*arguments, **options)
-        with _lock:
+            _loaded.pop(key, None)
             _loaded[key] = dataset
-            _loaded.move_to_end(key)
             while len(_loaded) > MOST:
-                _loaded.popitem(last=False)
+                del _loaded[next(iter(_loaded))]
     return dataset
 
 
 def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
-        return (reader(name).existing(name).resolve(), *reader(name).stamp(name))
+        return (arrays.in_full(name), *arrays.stamp(name))
     if is_glyphs(name):
         return (name, *sorted(glyphs.checked(options, name).items()))
     return (name, vision.data_folder())
@@ -94,26 +95,16 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     data, so they are found again under any name.
     """
     fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in BUILT_IN
-    demand(
-        fits,
-        f"{name!r} cannot be a data set's name; use letters, digits, '-', '_' and '.', not the name of a built-in "
-        "set, and not a path.",
-    )
+    letters = "use letters, digits, '-', '_' and '.', no path, and not the name of a built-in set"
+    demand(fits, f"{name!r} cannot be a data set's name; {letters}.")
     if isinstance(source, str | PathLike):
         path, _, _ = resolve(source, {})
-        demand(
-            isinstance(path, Path),
-            f"A {f'built-in name such as {source!r}'} is not a data set; give a name, the path of an .npz, .csv "
-            "or .parquet file, a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test).",
-        )
-        reader(path).describe(path)  # says now what is wrong with it
-        _added[name] = reader(path).existing(path).resolve()
+        demand(isinstance(path, Path), f"The name {source!r} is no data of your own; {ALLOWED}.")
+        arrays.describe(path)  # says now what is wrong with it
+        _added[name] = arrays.in_full(path)
     else:
-        demand(
-            isinstance(source, Dataset) or is_arrays(source),
-            f"A {type(source).__name__} is not a data set; give a name, the path of an .npz, .csv or .parquet "
-            "file, a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test).",
-        )
+        known = isinstance(source, Dataset) or is_arrays(source)
+        demand(known, f"A {type(source).__name__} is not a data set; {ALLOWED}.")
         dataset = loaded(source)
         _added[name] = replace(dataset, digest=content_digest(dataset), name=name)
     DATASETS[name] = DatasetInfo(title or name, help, offline=True)
@@ -159,12 +150,7 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     (1237, (1, 8, 8))
     """
     name, module, arguments = resolve(name_or_path, options)
-    if isinstance(name, Dataset):
-        own, public = name, 0 if name.x_public is None else len(name.x_public)
-        sizes = len(own.x_train), len(own.x_test), public
-        labelled, clients = own.y_public is not None, len(own.client_names)
-        return Description(own.name, own.input_shape, own.classes, *sizes, own.digest, labelled, clients)
-    return module.describe(*arguments, **options)
+    return name.description() if isinstance(name, Dataset) else module.describe(*arguments, **options)
 
 
 def is_name(text: str) -> bool:
@@ -175,12 +161,7 @@ def is_name(text: str) -> bool:
 def is_path(text: str) -> bool:
     """Whether a text is a file's path and no data set's name: it ends in .npz, .csv or .parquet (options may follow),
     or has a folder in it."""
-    return text.lower().endswith(".npz") or tabular.is_table(text) or "/" in text or "\\" in text
-
-
-def reader(path: str | PathLike) -> Any:
-    """The module that reads a file of one's own."""
-    return tabular if tabular.is_table(str(path)) else npz
+    return text.lower().endswith(".npz") or is_table(text) or "/" in text or "\\" in text
 
 
 def is_glyphs(name: Any) -> bool:
@@ -211,22 +192,14 @@ def title_of(name: str) -> str:
 def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any, tuple]:
     """A known name, or a path (`is_path`, or whatever is no plain text), or the Dataset that was added; the module
     whose `load` and `describe` know that data set; what they take beside `options`."""
-    is_file = is_path(text) if isinstance(text, str) else isinstance(text, PathLike)
-    if not isinstance(text, str | PathLike):
-        raise UsageError(
-            f"A {type(text).__name__} is not a data set; give a name, the path of an .npz, .csv or .parquet file, "
-            "a Dataset, a Federation, or arrays (x_train, y_train, x_test, y_test)."
-        )
+    demand(isinstance(text, str | PathLike), f"A {type(text).__name__} is not a data set; {ALLOWED}.")
+    is_file = not isinstance(text, str) or is_path(text)
     name: Any = Path(text) if is_file else known(str(text))
-    demand(
-        not options or is_glyphs(name),
-        f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only 'glyphs' has some.",
-    )
-    if name in _added:
-        own = _added[name]
-        return own, reader(own) if isinstance(own, Path) else npz, (own,)
-    if is_glyphs(name):
-        return name, glyphs, (name,)
+    odd = ", ".join(options) if options and not is_glyphs(name) else ""
+    demand(not odd, f"Dataset {str(name)!r} takes no options, but {odd} was given; only 'glyphs' has some.")
+    name = _added.get(name, name)
+    if isinstance(name, Dataset | Path):
+        return name, arrays, (name,)
     if name == "digits":
         return name, digits, ()
-    return name, reader(name) if is_file else vision, (name,)
+    return name, glyphs if is_glyphs(name) else vision, (name,)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedlab_nb.errors import UsageError, demand
+from fedlab_nb.errors import demand
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,15 +35,10 @@ def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
     if parts == [NONE]:
         return NONE
     known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(parts)
-    if not known or set(SCALES) <= set(parts):
-        raise UsageError(
-            f"transform is {text!r}, but it must be none, standardise or symmetric, crop, flip, or such parts "
-            "joined by +, as in standardise+crop+flip (that of Fed-ET's public images is fedet.transform)."
-        )
-    demand(
-        len(input_shape) == 3,
-        f"transform={text} needs images, but the samples are feature rows, which are standardised; set it to none.",
-    )
+    allowed = "none, standardise or symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip"
+    other = "that of Fed-ET's public images is fedet.transform"
+    demand(known and not set(SCALES) <= set(parts), f"transform is {text!r}, but it must be {allowed} ({other}).")
+    demand(len(input_shape) == 3, f"transform={text} needs images, not feature rows, which are standardised; set none.")
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.data import npz
-from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.data import arrays
+from fedlab_nb.data.dataset import Dataset, Description, digest_of, one_line
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 
@@ -46,8 +46,8 @@ def load(name: str) -> Dataset:
 
     source = SOURCES[name]
     train, test = (opened(name, source, part) for part in ("train", "test"))
-    x, y = arrays(train)
-    x_test, y_test = arrays(test)
+    x, y = images_and_labels(train)
+    x_test, y_test = images_and_labels(test)
     public = public_indices(len(x))
     private = np.delete(np.arange(len(x)), public)
     names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
@@ -80,7 +80,7 @@ def digest(name: str) -> str | None:
     paths = [data_folder() / SOURCES[name].folder / file for file in SOURCES[name].files]
     if not all(path.is_file() for path in paths):
         return None
-    return digest_of(name, *(npz.digest(path) for path in paths))
+    return digest_of(name, *(arrays.digest(path) for path in paths))
 
 
 def public_indices(n: int) -> np.ndarray:
@@ -91,39 +91,29 @@ def public_indices(n: int) -> np.ndarray:
 
 def opened(name: str, source: Source, part: str) -> Any:
     """torchvision's dataset object for `part`, after a download only if the files are not there."""
-    try:
-        from torchvision import datasets
-    except ImportError:
-        raise RunError(
-            f"Dataset {name!r} is read by torchvision, which is not installed; install torchvision, or offline, "
-            "use 'digits', 'glyphs' or the path of your own .npz file."
-        ) from None
     root = data_folder() / source.root
     which = {"split": part} if name == "svhn" else {"train": part == "train"}
-    make = getattr(datasets, source.torchvision_name)
+    offline = "or offline, use 'digits', 'glyphs' or the path of your own .npz file"
     try:
+        from torchvision import datasets
+
+        make = getattr(datasets, source.torchvision_name)
         with quiet():
             return make(root, download=False, **which)
-    except ImportError as error:  # scipy, for SVHN's .mat files
-        raise RunError(
-            f"Dataset {name!r} cannot be read: {one_line(error)}; install what is missing, or offline, use "
-            "'digits', 'glyphs' or the path of your own .npz file."
-        ) from None
+    except ImportError as error:  # torchvision; scipy, for SVHN's .mat files
+        why = f"cannot be read: {one_line(error)}; install what is missing"
+        raise RunError(f"Dataset {name!r} {why}, {offline}.") from None
     except Exception as error:
         if not isinstance(error, RuntimeError) or "not found" not in str(error):
-            raise RunError(
-                f"The files of {name!r} in {str(root)!r} cannot be read ({one_line(error)}); delete them to "
-                "download them again, or offline, use 'digits', 'glyphs' or the path of your own .npz file."
-            ) from None
+            why = f"cannot be read ({one_line(error)}); delete them to download them again"
+            raise RunError(f"The files of {name!r} in {str(root)!r} {why}, {offline}.") from None
     try:
         root.mkdir(parents=True, exist_ok=True)
         with quiet():
             return make(root, download=True, **which)
     except Exception as error:
-        raise RunError(
-            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by torchvision "
-            f"({one_line(error)}); offline, use 'digits', 'glyphs' or the path of your own .npz file."
-        ) from None
+        why = f"could not be downloaded by torchvision ({one_line(error)})"
+        raise RunError(f"Dataset {name!r} is not complete in {str(root)!r} and {why}; {offline}.") from None
 
 
 @contextlib.contextmanager
@@ -138,7 +128,7 @@ def quiet():
         socket.setdefaulttimeout(before)
 
 
-def arrays(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+def images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
     """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
     x = np.asarray(dataset.data)
     y = np.asarray(dataset.labels if hasattr(dataset, "labels") else dataset.targets, dtype=np.int64)
@@ -153,9 +143,3 @@ def tensor(x: np.ndarray) -> Any:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(x)).float().div_(255)
-
-
-def one_line(error: BaseException) -> str:
-    """The first part of an error's text, so that the message stays one sentence."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else text[:197] + "..."

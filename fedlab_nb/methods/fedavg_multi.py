@@ -7,7 +7,7 @@ the one-shot recipe this is `fedavg` (a test proves it).
 
 Compression, in both directions, with error feedback at both ends (Sattler et al., TNNLS 2020): client k sends its
 change θ_k - θ_t, the server sends the mean of the changes, each sparsified to the share `keep` of largest entries
-(`comm/ternary.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
+(`comm/codec.py`). θ_0 goes down whole, batch norm's statistics go uncompressed, and the server goes on from what the
 clients could decode.
 - ternary: STC, every kept entry as ±μ. The paper keeps 1/400 to 1/25; 1/25 is the default. With a large
   share one μ has to stand for entries of all sizes.
@@ -18,7 +18,7 @@ clients could decode.
 
 import torch
 
-from ..comm.ternary import Sparsifier, restore
+from ..comm.codec import Sparsifier, restore
 from ..errors import demand
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import assumed_knob, average_knob, averaged, check_average

@@ -31,9 +31,9 @@ from ..errors import RunError
 from ..models import load_state, model_state
 from ..models.build import initialise
 from ..training import Recipe, train_clients
-from ..training.kernels.stack import Stack
 from ..training.loop import Shard
 from ..training.optim import Adam
+from ..training.stack import Stack
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
 
 # ----------------------------------------------------------------------------------------------------------------- cvae

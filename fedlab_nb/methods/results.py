@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from ..errors import choose
 from ..models import Network, parameter_count
 from ..training import ClientModels, Tick, in_chunks, once
+from ..training.backend import SMALL_INPUT
 from ..training.calibration import Calibration, calibration
 from ..training.evaluate import accuracy
-from ..training.threads import SMALL_INPUT
 
 
 @dataclass(frozen=True, eq=False)

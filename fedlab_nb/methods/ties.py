@@ -11,7 +11,7 @@ drop: DARE (Yu et al., ICML 2024) before either: each entry of τ_k becomes 0 wi
 by 1 - p, so that the expectation stays.
 
 upload=trimmed: the client sends only what trimming leaves, at 16 bits an entry with coded positions
-(`comm/ternary.py`); the server knows θ_0. Batch norm's running statistics are averaged with w_k.
+(`comm/codec.py`); the server knows θ_0. Batch norm's running statistics are averaged with w_k.
 
 Departures: w_k = n_k/N as everywhere here; `weights=uniform` is the papers'. θ_0 is random here, not a pretrained
 network, and after 40 epochs the changes are neither small nor redundant, which all three assume of fine-tuning.
@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..comm.ternary import restore, sent, sparsify
+from ..comm.codec import restore, sent, sparsify
 from ..errors import demand
 from ..models import model_state
 from .base import GlobalModel, Method, NetworkModel, Report, Steps, client_weights_knob, knob, register, weighted_mean

@@ -12,8 +12,8 @@ from torch import nn
 from .. import rng
 from ..declared import declared
 from ..errors import UsageError, choose, demand, parsed, whole
-from . import mobile, norm, plain, resnet, wide_resnet
-from .network import Layout, Network
+from . import mobile, plain, resnet
+from .network import KINDS, Layout, Network, without_batch_norm
 from .state import materialise
 
 SMALLEST_SIDE = 8
@@ -40,14 +40,14 @@ def _own(layout: Callable[[Any, int], Layout], width: int | None, **more: Any) -
 
 class Models(dict[str, ModelInfo]):
     """The architectures by name. One with batch norm (`batch_norm`) is also here as NAME-nobn and NAME-gn (see
-    `norm.py`): made when it is asked for, so that lists of the names stay short."""
+    `network.py`): made when it is asked for, so that lists of the names stay short."""
 
     def __missing__(self, name: str) -> ModelInfo:
         base, _, kind = name.rpartition("-")
-        if kind not in norm.KINDS or base not in self or not self[base].batch_norm:
+        if kind not in KINDS or base not in self or not self[base].batch_norm:
             raise KeyError(name)
         own = self[base]
-        title, layout = f"{own.title}, {norm.KINDS[kind]}", norm.without_batch_norm(own.layout, kind)
+        title, layout = f"{own.title}, {KINDS[kind]}", without_batch_norm(own.layout, kind)
         return replace(own, title=title, layout=layout, batch_norm=False)
 
     def known(self, name: str) -> str:
@@ -72,8 +72,8 @@ MODELS = Models({
     "resnet26": _own(resnet.resnet26, 64, batch_norm=True),
     "vgg9": _own(plain.vgg9, 32),
     "vgg11": _own(plain.vgg11, 64, batch_norm=True),
-    "wrn16": _own(wide_resnet.wrn16, 16, batch_norm=True),
-    "wrn40": _own(wide_resnet.wrn40, 16, batch_norm=True),
+    "wrn16": _own(resnet.wrn16, 16, batch_norm=True),
+    "wrn40": _own(resnet.wrn40, 16, batch_norm=True),
     "mobilenet": _own(mobile.mobilenet, 16, batch_norm=True),
     "shufflenet": _own(mobile.shufflenet, 58, batch_norm=True),
 })  # fmt: skip

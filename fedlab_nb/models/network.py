@@ -5,9 +5,15 @@ convolution, batch norm, ReLU, pooling, flatten), joined only by calling one aft
 operations such as the residual `+`. No `forward` outside a leaf looks at a shape or calls `torch.nn.functional`, so the
 same forwards still hold when each leaf is replaced by its stacked twin, which maps [M, N, ...] to [M, N, ...]. Whatever
 depends on the size of the image is settled while the model is built.
+
+`without_batch_norm`: the same architecture with no normalisation at all (`NAME-nobn`), or with group normalisation
+(`NAME-gn`; Wu & He, ECCV 2018), whose statistics are those of one sample. Batch norm's running statistics are averages
+of a client's own data; averaging them over skewed clients is a source of error of its own, and they tell the server
+something of the data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -61,3 +67,38 @@ def normalise_inputs(network: Network, mean: torch.Tensor, std: torch.Tensor) ->
 def map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> int:
     """The side of a convolution's or a pooling's output, for an input of side `size`."""
     return (size + 2 * padding - kernel) // stride + 1
+
+
+KINDS = {"nobn": "without batch norm", "gn": "group norm for batch norm"}
+SMALLEST_GROUP, MOST_GROUPS = 8, 32
+
+
+def groups(channels: int) -> int:
+    """As many groups as divide the channels evenly with at least 8 in each, 32 at most; else one.
+
+    >>> [groups(c) for c in (8, 16, 20, 64, 512)]
+    [1, 2, 2, 8, 32]
+    """
+    most = max(1, min(MOST_GROUPS, channels // SMALLEST_GROUP))
+    return max(g for g in range(1, most + 1) if channels % g == 0)
+
+
+def without_batch_norm(layout: Callable[[Any, int], Layout], kind: str) -> Callable[[Any, int], Layout]:
+    """`layout` with every batch norm changed as `kind` of KINDS says.
+
+    Without any normalisation each convolution gets a bias, which batch norm made superfluous.
+    """
+
+    def changed(input_shape: Any, width: int) -> Layout:
+        blocks, features = layout(input_shape, width)
+        whole = nn.ModuleList(blocks)
+        for module in list(whole.modules()):
+            for name, child in list(module.named_children()):
+                if isinstance(child, nn.BatchNorm2d):
+                    count = child.num_features
+                    setattr(module, name, nn.Identity() if kind == "nobn" else nn.GroupNorm(groups(count), count))
+                elif kind == "nobn" and isinstance(child, nn.Conv2d) and child.bias is None:
+                    child.bias = nn.Parameter(torch.empty(child.out_channels))
+        return list(whole), features
+
+    return changed

@@ -22,8 +22,8 @@ from ..methods.results import ClientsAlone, Report, typed
 from ..models import Network
 from ..rng import numpy_rng
 from ..training import ClientModels, Tick, class_accuracy, client_accuracy, one_pass
+from ..training.backend import suitable_threads
 from ..training.loop import Shard
-from ..training.threads import suitable_threads
 from .clients import TrainedClients
 from .housekeeping import bound
 from .outcome import Outcome

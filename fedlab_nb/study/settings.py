@@ -104,7 +104,7 @@ class Settings:
     def make(cls, **values: Any) -> Settings:
         """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
         overrides. `dataset` may also be a Dataset, arrays or a Federation, and `indices` lists of sample indices, one a
-        client (see `data.own`); of data that name their clients the set-up deals none out."""
+        client (see `data.plain`); of data that name their clients the set-up deals none out."""
         own = setting_names()
         values = plain(values)
         mine = {

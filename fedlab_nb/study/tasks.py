@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import FedlabError
-from ..training.threads import suitable_threads
+from ..training.backend import suitable_threads
 from .clients import TrainedClients
 from .experiment import Run, one, rerun
 from .grid import Cell

@@ -1,4 +1,6 @@
-"""Which backend trains a group of clients: a fixed rule, drawn from measurements, never a race at run time.
+"""How a training uses the machine: which backend, how many threads, how many trainings at a time.
+
+Which backend trains a group of clients is a fixed rule, drawn from measurements, never a race at run time.
 
 The rule looks at the device, the architecture, the input size and the number of cores given to torch only, so the same
 call always takes the same way. Wall time of the loop over the stack's on one CPU thread, 10 clients, batches of 32
@@ -6,23 +8,40 @@ call always takes the same way. Wall time of the loop over the stack's on one CP
 
     mlp 8x8 4.0, 14x14 1.5, 28x28 0.7        cnn 8x8 2.7, 16x16 1.7, 28x28 0.9        lenet5 8x8 1.7
     resnet8 8x8 1.4, 3x32x32 0.5             vgg9 8x8 0.8
+
+A run gets one thread for small inputs, the machine's for large ones. Steps on digits-sized images last microseconds;
+spreading them over cores costs more than it saves, and on a busy machine a hundred times more. A fixed rule also keeps
+sums in one order, so a run gives the same digits whatever else goes on.
+
+Where steps are long enough to be worth a thread, several trainings run at a time, each on a core of its own. Clients
+share nothing until their training has ended. One core each keeps the cores busier than all cores on every operation
+does, and waits for nobody on a machine that others use too. PyTorch lets go of Python's lock during an operation, so
+threads suffice.
 """
 
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from math import prod
 
+import torch
 from torch import nn
 
 from ..errors import choose
 from ..models import parameter_count
-from .kernels.stacked_layers import stackable
-from .threads import SMALL_INPUT, cores
+from .stack import stackable
 
 BACKENDS = ("auto", "loop", "stacked")
 
 # On a CPU the stack wins up to this many numbers in the model and, with convolutions, pixels; above, the loop does.
 CPU_CONV_PIXELS, CPU_CONV_NUMBERS = 16 * 16, 200_000
 CPU_LINEAR_NUMBERS = 40_000
+SMALL_INPUT = 1 * 16 * 16  # numbers in a sample, above which a run gets the machine's threads
+PATIENCE = 0.02  # seconds between two yields, so that a caller can stop
 SMALLEST_STACK = {True: 5, False: 25}  # with convolutions, or without: larger ones take hardly less time a client
+
+_given = threading.local()
 
 
 def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
@@ -66,3 +85,74 @@ def pieces(device: str, model: nn.Module, input_shape: tuple[int, ...], clients:
     if auto_backend(device, model, input_shape, clients) == "stacked":
         return max(1, clients // SMALLEST_STACK[is_convolutional(model)])
     return clients if prod(input_shape) > SMALL_INPUT and cores() > 1 else 1
+
+
+@contextmanager
+def suitable_threads(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
+    """Within: one torch thread on a CPU if a sample has at most SMALL_INPUT numbers; afterwards as before."""
+    before = torch.get_num_threads()
+    small = device == "cpu" and prod(input_shape) <= SMALL_INPUT
+    if small:
+        _given.cores = cores()
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if small:
+            torch.set_num_threads(before)
+            del _given.cores
+
+
+def cores() -> int:
+    """How many cores a run may use: torch's threads, as they were before `suitable_threads` took them away."""
+    return getattr(_given, "cores", 0) or torch.get_num_threads()
+
+
+def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int) -> Iterator[int]:
+    """Run `trainings`, generators of finished epochs, on `workers` threads; yields finished epochs as they do.
+
+    One worker is the caller's own thread. All have finished epoch e of `stops` (ascending, the last one is the end)
+    when e is yielded for the first time; in between one may be ahead of another. Those that come first begin first.
+    Closing stops each between two of its steps; an error in one stops all and is raised.
+    """
+    stop, cores = threading.Event(), torch.get_num_threads()
+    done = [0] * len(trainings)
+
+    def advance(i: int, target: int) -> None:
+        while done[i] < target and not stop.is_set():
+            done[i] = next(trainings[i])
+
+    def finish(i: int, target: int) -> None:
+        for _ in trainings[i]:  # nothing is left but to clean up
+            pass
+
+    if workers == 1:
+        for target in stops:
+            for i in range(len(trainings)):
+                while done[i] < target:
+                    done[i] = next(trainings[i])
+                    yield max(0, min(min(done), target - 1))
+                if target == stops[-1]:
+                    finish(i, target)
+            yield target
+        return
+
+    def everywhere(work: Callable[[int, int], None], target: int) -> Iterator[int]:
+        waiting = {pool.submit(work, i, target) for i in range(len(trainings))}
+        while waiting:
+            ended, waiting = wait(waiting, PATIENCE, FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+            yield max(0, min(min(done), target - 1))
+
+    pool = ThreadPoolExecutor(workers, "training", initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        for target in stops:
+            yield from everywhere(advance, target)
+            if target == stops[-1]:
+                yield from everywhere(finish, target)
+            yield target
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        torch.set_num_threads(cores)  # the workers' choice is also what threads to come would begin with

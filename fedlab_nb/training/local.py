@@ -6,13 +6,11 @@ from typing import Any
 
 from ..models import Network
 from ..rng import generator
-from .backend import choose_backend, pieces, wants_channels_last
+from .backend import choose_backend, cores, pieces, side_by_side, wants_channels_last
 from .clients import by_architecture
-from .kernels.parallel import side_by_side
 from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
 from .stacked import train_stacked
-from .threads import cores
 
 CURVE_POINTS = 12
 

@@ -18,10 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import Network
-from .augment import Augmentation
-from .optim import optimizer_for
-from .recipe import Recipe
-from .sharpness import clipped, sharpness_aware
+from .optim import clipped, optimizer_for, sharpness_aware
+from .recipe import Augmentation, Recipe
 
 Shard = tuple[Tensor, ...]
 Loss = Callable[..., Tensor]

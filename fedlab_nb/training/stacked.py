@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from ..models import Network
-from .augment import Augmentation
-from .kernels.stack import Stack
 from .loop import Adjust, Loss, Shard
-from .optim import optimizer_for
-from .recipe import Recipe
-from .sharpness import clipped, sharpness_aware
+from .optim import clipped, optimizer_for, sharpness_aware
+from .recipe import Augmentation, Recipe
+from .stack import Stack
 
 
 class _Order:

@@ -21,7 +21,7 @@ from training import Clients, Workload
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import train_clients
-from fedlab_nb.training.kernels.small_conv import suits
+from fedlab_nb.training.small_conv import suits
 
 Row = tuple[str, str, str, bool]
 WORK = [

@@ -21,8 +21,7 @@ from fedlab_nb.models import build
 from fedlab_nb.models.max_pool import MaxPool2x2
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
-from fedlab_nb.training.backend import auto_backend
-from fedlab_nb.training.threads import suitable_threads
+from fedlab_nb.training.backend import auto_backend, suitable_threads
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 

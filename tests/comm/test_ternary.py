@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.comm import Link, formulas, serialise, size
-from fedlab_nb.comm.ternary import Sparsifier, remainder_bits, restore, sent, sparsify
+from fedlab_nb.comm.codec import Sparsifier, remainder_bits, restore, sent, sparsify
 from fedlab_nb.errors import UsageError
 
 

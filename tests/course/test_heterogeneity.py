@@ -45,7 +45,7 @@ def test_exercise_1(answer, state):
 
 
 def test_exercise_1_is_what_the_skew_number_says():
-    from fedlab_nb.data.skew import skew_of
+    from fedlab_nb.data.partition import skew_of
 
     answer = skew_of([[20, 10, 10] + [0] * 7]).effective_classes
     assert lesson.q1.problem.check(answer).state == "right"

@@ -5,7 +5,7 @@ import pytest
 
 from fedlab_nb.course.your_own import lesson as your_own
 from fedlab_nb.course.your_own import your_own_build
-from fedlab_nb.data.columns import client_sums, moments
+from fedlab_nb.data.tables import client_sums, moments
 
 
 def by_loop(counts, sums, squares):

@@ -199,7 +199,7 @@ def test_untied_tint_says_nothing_of_the_label():
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
         (lambda: load("glyphs", tint=1.5), "tint is 1.5, but it must be a number from 0 to 1"),
         (lambda: tint_background(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.int64), 0.5, classes=2, agree=0.5),
-         "agree is below 1, so tint_background needs a generator"),
+         "agree is below 1: tint_background needs a generator"),
     ],
 )  # fmt: skip
 def test_wrong_use(call, message):

@@ -93,9 +93,7 @@ def test_wrong_arguments(options, message):
 
 
 def test_features_cannot_be_tinted():
-    with pytest.raises(
-        UsageError, match=r"A background tint needs images \[N, C, H, W\], but the samples have shape \(4,\)"
-    ):
+    with pytest.raises(UsageError, match=r"A tint needs images \[N, C, H, W\], but the samples have shape \(4,\)"):
         federate(toy(images=False), clients=2, spurious=(0,))
 
 
@@ -106,7 +104,7 @@ def test_features_cannot_be_tinted():
         (dict(y_train=torch.zeros(59, dtype=torch.int64)), r"x_train has shape \(60, 1, 8, 8\) and y_train \(59,\)"),
         (
             dict(y_test=torch.full((6,), 3)),
-            r"y_test has labels from 3 to 3, but with 3 class names they must lie in 0..2",
+            r"y_test has labels from 3 to 3, but they must lie in 0..2",
         ),
         (
             dict(x_test=torch.zeros(6, 1, 9, 9)),

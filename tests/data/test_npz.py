@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import describe, load, npz
+from fedlab_nb.data import arrays, describe, load
 from fedlab_nb.errors import UsageError
 
 
@@ -102,7 +102,7 @@ NAN[4, 2, 2] = np.nan
     ("changes", "message"),
     [
         (dict(y_train=None, x_test=None), r"mine.npz has no array y_train, x_test \(it has: x_train, y_test\)"),
-        (dict(x_train=np.array([np.zeros(2), None], object)), "x_train in mine.npz is an array of Python objects"),
+        (dict(x_train=np.array([np.zeros(2), None], object)), "mine.npz has an array of Python objects"),
         (dict(y_train=np.arange(11)), r"x_train has shape \(12, 8, 9\) but y_train has 11 labels"),
         (dict(y_test=np.arange(5) % 3), "but y_test has 5 labels"),
         (dict(x_train=np.float64(3)), r"x_train has shape \(\) but y_train has 12 labels"),
@@ -114,7 +114,7 @@ NAN[4, 2, 2] = np.nan
         (dict(y_train=np.full(12, np.nan)), "y_train holds the label nan"),
         (dict(y_train=np.array(list("abcabcabcabc"))), "y_train holds <U1, but labels must be whole numbers"),
         (dict(y_train=np.eye(12)), r"y_train has shape \(12, 12\), but it must be \[N\].*one-hot"),
-        (dict(y_train=np.arange(12) + 1990), "y_train holds the label 2001, but labels must be 0..C-1 with at most"),
+        (dict(y_train=np.arange(12) + 1990), "y_train holds the label 1990, but .* with at most 1000"),
         (dict(y_train=np.zeros(12, int), y_test=np.zeros(6, int)), "y_train holds only the label 0, but there must be"),
         (dict(y_test=np.arange(6)), "y_test holds the label 5, but the greatest label of y_train is 2"),
         (dict(y_train=np.zeros(0, int), x_train=np.zeros((0, 8, 8))), "y_train is empty"),
@@ -167,6 +167,6 @@ def test_a_damaged_file(tmp_path):
 
 def test_digest_is_remembered_while_the_file_stays(tmp_path, monkeypatch):
     path = save(tmp_path)
-    first = npz.digest(path)
-    monkeypatch.setattr(npz, "file_digest", lambda _: "read again")
-    assert npz.digest(path) == first
+    first = arrays.digest(path)
+    monkeypatch.setattr(arrays.hashlib, "sha256", None)  # the file is not read again
+    assert arrays.digest(path) == first

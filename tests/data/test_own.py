@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.data import add_dataset, describe, federate, in_memory, load, plain, registry
-from fedlab_nb.data.arrays import content_digest, from_arrays
-from fedlab_nb.data.own_clients import factorised, owners
+from fedlab_nb.data.arrays import content_digest, factorised, from_arrays, owners
 from fedlab_nb.errors import UsageError
 
 X, Y = np.linspace(0, 1, 60 * 4).reshape(60, 4).astype("float32"), np.arange(60) % 3
@@ -113,8 +112,8 @@ def test_names_that_cannot_be(name):
         (dict(dataset=3), "A int is not a data set; give a name"),
         (dict(dataset=federate("digits", clients=3), alpha=1), "A federation already has its clients, so alpha cannot"),
         (dict(indices=[[0]], preset="fens"), "indices with a preset belong to a data set that is not named"),
-        (dict(indices=[[0]], clients=3), "so clients cannot be set beside them; leave clients out"),
-        (dict(indices=[[0]], partition="iid"), "so partition cannot be set beside them; leave partition out"),
+        (dict(indices=[[0]], clients=3), "so clients cannot be set beside them; leave it out"),
+        (dict(indices=[[0]], partition="iid"), "so partition cannot be set beside them; leave it out"),
     ],
 )
 def test_wrong_sources(settings, message):
@@ -174,7 +173,7 @@ def test_wrong_indices(indices, message):
     [
         (
             dict(alpha=1),
-            "'own', because this data set says which of its 3 clients holds which sample",
+            "alpha cannot be set, because data set 'own' has 3 clients of its own",
         ),
         (dict(clients=4), "clients is 4, but data set 'own' has 3 clients of its own"),
         (dict(partition="natural", minimum=5), "minimum cannot be set"),

@@ -281,7 +281,7 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
         (dict(classes_per_client=5), r"classes_per_client is 5, but it must be a whole number from 1 to 4"),
         (dict(max_draws=0), r"max_draws is 0, but"),
         (dict(size_sigma=-1), r"size_sigma is -1, but it must be a number from 0 to 10"),
-        (dict(size_sigma=1, partition="iid"), r"size_sigma is 1, but partition 'iid' has no lognormal sizes to set"),
+        (dict(size_sigma=1, partition="iid"), r"size_sigma is 1, but partition 'iid' has no lognormal sizes"),
         (dict(partition="natural"), r"Unknown partition 'natural'"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_file_without_public_samples_gives_a_share(method, mine):
     "choice, words",
     [
         (1, "from 0 to 0.9"),
-        ("glyphs", "same shape"),
+        ("glyphs", "choose like samples"),
         ("digits", "itself"),
         ("letters", "public data"),
         ("noise", "fedet."),

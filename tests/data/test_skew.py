@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedlab_nb.data.skew import Skew, skew_of
+from fedlab_nb.data.partition import Skew, skew_of
 
 
 def test_ends_of_the_scale():

@@ -167,9 +167,7 @@ def test_without_torchvision(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(
-        RunError, match="'mnist' is read by torchvision, which is not installed; install torchvision, or offline, use"
-    ):
+    with pytest.raises(RunError, match="'mnist' cannot be read: torchvision; install what is missing, or offline, use"):
         load("mnist")
 
 

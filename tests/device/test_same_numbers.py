@@ -14,7 +14,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.models import MODELS, model_state
 from fedlab_nb.study import job
 from fedlab_nb.training import ClientModels, Recipe, trained
-from fedlab_nb.training.kernels.stacked_layers import stackable
+from fedlab_nb.training.stack import stackable
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
 from tests.training.test_backends import clients

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.comm.ternary import restore, sparsify
+from fedlab_nb.comm.codec import restore, sparsify
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ties import Ties, conflicts, elected_mean, plain_mean, trimmed

@@ -11,9 +11,8 @@ from fedlab_nb.models import MODELS, build, default_model, load_state, model_sta
 from fedlab_nb.models.image_conv import ImageConv2d
 from fedlab_nb.models.max_pool import MaxPool2x2
 from fedlab_nb.models.network import Network
-from fedlab_nb.models.resnet import Residual
+from fedlab_nb.models.resnet import PreActivated, Residual
 from fedlab_nb.models.state import copied
-from fedlab_nb.models.wide_resnet import PreActivated
 
 CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules

@@ -8,11 +8,11 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fisher_merge import diagonal_fisher
 from fedlab_nb.methods.parts.kronecker import factor_layers
 from fedlab_nb.models import MENU, MODELS, build, parameter_count, plain, specified
-from fedlab_nb.models.norm import groups
-from fedlab_nb.models.wide_resnet import wide
+from fedlab_nb.models.network import groups
+from fedlab_nb.models.resnet import wide
 from fedlab_nb.study import run
 from fedlab_nb.training import Recipe, trained
-from fedlab_nb.training.kernels.stacked_layers import stackable
+from fedlab_nb.training.stack import stackable
 
 
 def image(*shape):

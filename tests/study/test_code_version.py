@@ -94,7 +94,7 @@ def test_an_edit_that_decides_nothing_keeps_everything(after, file, edit):
 
 @pytest.mark.parametrize(
     "file",
-    ["training/loop.py", "training/kernels/small_conv.py", "training/recipe.py", "data/partition.py", "data/tint.py",
+    ["training/loop.py", "training/small_conv.py", "training/recipe.py", "data/partition.py", "data/cues.py",
      "models/plain.py", "models/state.py", "rng.py", "comm/codec.py", "methods/context.py", "study/seed_batching.py"],
 )  # fmt: skip
 def test_an_edit_of_what_trains_clients_makes_other_clients(after, file):
@@ -126,7 +126,7 @@ def test_an_edit_of_a_method_makes_other_runs_of_it_alone(after, file, fens, fed
 def test_names_are_followed_to_where_they_are_written():
     code = Code()
     reached = code.reached(CLIENTS)
-    assert {"data.federation", "data.vision", "models.resnet", "training.kernels.stack", "errors"} <= reached
+    assert {"data.federation", "data.vision", "models.resnet", "training.stack", "errors"} <= reached
     assert not any(name.split(".")[0] in ("plots", "panels", "labs", "course", "cli") for name in reached)
     assert not {"methods.base", "training.distill", "study.settings", "training", "data"} & reached
     assert "methods.parts.averages" in code.reached(["methods.fens"])

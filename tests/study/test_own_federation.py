@@ -92,7 +92,7 @@ def test_settings_that_change_nothing_are_not_in_the_keys():
     [
         (
             dict(alpha=1),
-            "alpha cannot be set for .*, because this data set says which of its 4 clients holds which sample; leave",
+            "alpha cannot be set, because data set .* has 4 clients of its own, and says who holds which sample; leave",
         ),
         (dict(clients=5), "clients is 5, but data set '.*' has 4 clients of its own"),
         (dict(partition="natural", clients="5"), "clients is 5, but"),

@@ -12,8 +12,8 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, trained
-from fedlab_nb.training.augment import moved
-from fedlab_nb.training.sharpness import clipped
+from fedlab_nb.training.optim import clipped
+from fedlab_nb.training.recipe import moved
 
 EXACT = torch.float64
 ON = {"sam": {"sam_rho": 0.1}, "clip": {"clip_norm": 0.3}, "crop+flip": {"augmentation": "crop+flip"}}

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from ...errors import UsageError
 from ...models.network import Network, Normalise
-from ...models.resnet import Residual
-from ...models.wide_resnet import PreActivated
+from ...models.resnet import PreActivated, Residual
 
 State = Mapping[str, Tensor]
 FIXED = 0  # the group of what cannot move: inputs and classes

@@ -14,8 +14,7 @@ from ...models import Network, Normalise
 from ...models.image_conv import LARGE, ImageConv2d
 from ...models.max_pool import MaxPool2x2
 from ...models.state import copied
-from ...training.kernels.stack import Stack
-from ...training.kernels.stacked_layers import StackedLinear
+from ...training.stack import Stack, StackedLinear
 
 
 class Group:

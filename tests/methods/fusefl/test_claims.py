@@ -21,7 +21,7 @@ from fedlab_nb.models import MODELS
 from fedlab_nb.models.build import ModelInfo
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.threads import suitable_threads
+from fedlab_nb.training.backend import suitable_threads
 
 pytestmark = pytest.mark.slow
 SEEDS, CLIENTS = (0, 1, 2), 5

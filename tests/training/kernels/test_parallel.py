@@ -8,10 +8,8 @@ import torch
 
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe, train_clients, trained
-from fedlab_nb.training.backend import pieces
-from fedlab_nb.training.kernels.parallel import side_by_side
+from fedlab_nb.training.backend import cores, pieces, side_by_side, suitable_threads
 from fedlab_nb.training.local import share_out
-from fedlab_nb.training.threads import cores, suitable_threads
 from tests.training.test_backends import clients, largest_difference
 
 

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedlab_nb.training.kernels import small_conv
-from fedlab_nb.training.kernels.stack import Stack
-from fedlab_nb.training.kernels.stacked_layers import stackable
+from fedlab_nb.training import small_conv
+from fedlab_nb.training.stack import Stack, stackable
 
 M, N = 3, 4
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.data.shapes import COLOURS, SHAPES, SMALLEST, colours, mask, stamp_shape
+from fedlab_nb.data.cues import COLOURS, SHAPES, SMALLEST, colours, mask, stamp_shape
 from fedlab_nb.errors import UsageError
 
 
@@ -87,7 +87,7 @@ def test_spurious_clients_alone_carry_figures():
     [
         (lambda: stamped([0], size=SMALLEST), "at least 6 x 6 pixels"),
         (lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2), "needs images"),
-        (lambda: stamped([0], classes=26), "at most 10 classes, but the data have 26; use cue='tint'"),
+        (lambda: stamped([0], classes=26), "at most 10 classes, not for 26; use cue='tint'"),
         (lambda: stamped([0], generator=None), "needs a generator"),
         (lambda: stamped([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),
         (lambda: federate("digits", clients=3, cue="stamp"), "Unknown cue 'stamp'"),

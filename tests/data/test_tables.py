@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
-from fedlab_nb.data.columns import FEW, WORDS, bag_of_words, client_sums, moments, one_hot, sums_bytes
+from fedlab_nb.data.tables import FEW, WORDS, bag_of_words, client_sums, moments, one_hot, sums_bytes
 from fedlab_nb.errors import UsageError
 
 HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
@@ -141,7 +141,8 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ("", "is empty"),
         ("a\n1\n2\n", "has one column"),
         ("1,2\n" + GOOD[4:], "holds numbers"),
-        (GOOD + "1,2,3\n", "Line 22 of .* has 3 cells"),
+        (GOOD + "1,2,3\n", "cannot be read as a table: .*line 22, saw 3"),
+        (GOOD + "1\n", "Line 22 of .* has too few cells"),
         ("a,A,y\n1,2,3\n", "two columns with the name"),
         (GOOD.replace("7,", "seven,"), "holds numbers, but 'seven' in line 9"),
         (GOOD.replace("7,", "1e999,"), "too large for a number"),
