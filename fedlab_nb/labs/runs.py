@@ -11,6 +11,7 @@ Clients are trained once and remembered, so that a run costs what comes after th
 from collections.abc import Generator, Mapping
 from typing import Any
 
+from ..panels.state import words
 from ..plots.words import Setting, setting_of
 from ..study import job
 
@@ -28,10 +29,15 @@ def where(of: Any, *more: str) -> Setting:
     return setting_of(settings, f"seed {settings['seed']}", *more)
 
 
-def one_run(method: str, settings: Mapping[str, Any], words: str = "", part: int = 0, parts: int = 1) -> Steps:
+def moved(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """A closing sentence where the controls have moved since a view's work was done."""
+    return "" if then == now else f" Made with {words(dict(then))}; the controls have moved since."
+
+
+def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1) -> Steps:
     """Run `method` with `settings` (as for `study.job`), all their seeds: returns {seed: Outcome}; a failed run raises.
 
-    Yields (done, total, words with the phase), as part `part` (from 0) of `parts` of the work.
+    Yields (done, total, `name` with the phase), as part `part` (from 0) of `parts` of the work.
     """
     outcomes: dict[int, Any] = {}
     for event in job(method, **settings):
@@ -41,7 +47,7 @@ def one_run(method: str, settings: Mapping[str, Any], words: str = "", part: int
             outcomes[event.seed] = event.outcome
         begun = 0.0 if event.outcome is not None else event.done / max(event.total, 1)
         share = min(1.0, (len(outcomes) + begun) / settings.get("seeds", 1))
-        yield 100 * part + int(100 * share), 100 * parts, ", ".join(filter(None, (words, event.phase)))
+        yield 100 * part + int(100 * share), 100 * parts, ", ".join(filter(None, (name, event.phase)))
     return outcomes
 
 

@@ -30,7 +30,7 @@ def probes(outcome) -> dict[str, float]:
 def trusted(outcome) -> dict[str, float]:
     """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
     weight, or with the largest weight x logit, holds most samples."""
-    from fedlab_nb.labs.fens.numbers import likeness
+    from fedlab_nb.labs.fens.trust import likeness
 
     report, counts = outcome.report, outcome.label_counts
     by_weight = likeness(counts, report.weights)

@@ -46,7 +46,7 @@ def test_nothing_below_the_panel_knows_it(path):
 
 
 def test_the_rule_is_about_many_files_and_sees_a_panel():
-    assert len(BELOW) > 40 and "panels/redraw.py" in BELOW and "labs/fens/lab.py" in BELOW
+    assert len(BELOW) > 40 and "panels/redraw.py" in BELOW and "labs/fens/trust.py" in BELOW
     for code in ("def f(panel): pass", "self._panel.redraw()", "from .panel import Panel", "x.panel = 1"):
         assert any(name.strip("_").lower() == "panel" for name in names(ast.parse(code))), code
 

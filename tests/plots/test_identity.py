@@ -9,9 +9,8 @@ from matplotlib.colors import to_hex, to_rgb
 from fedlab_nb import plots
 from fedlab_nb.declared import declared
 from fedlab_nb.labs.coboosting.plots.curves import curves as coboosting_curves
-from fedlab_nb.labs.fedet.plots.traffic import traffic
-from fedlab_nb.labs.fens.numbers import FENS
-from fedlab_nb.labs.fens.plots.vary import LINES
+from fedlab_nb.labs.fedet.traffic import traffic
+from fedlab_nb.labs.fens.vary import FENS, LINES
 from fedlab_nb.labs.fusefl.plots.halves import HUES
 from fedlab_nb.methods import METHODS
 from fedlab_nb.plots import Series

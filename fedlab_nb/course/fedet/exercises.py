@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...labs.fedet.numbers import runs
+from ...labs.fedet import SIZES
+from ...study import Outcomes, lesson_runs
 from ...study.lesson_runs import MANY, alike
 from ..kit.claims import CLEAR, SHORT, Gap, still
 from ..kit.exercises import exercises
@@ -15,6 +16,11 @@ from ..kit.problem import Verdict
 from .build import CONSENSUS
 
 GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
+
+
+def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: Any) -> Outcomes:
+    """The lesson's own runs: digits, ten clients of three sizes, three seeds."""
+    return lesson_runs.runs(list(methods), alpha, **{"model": SIZES, **settings})
 
 
 def public_data_decide(outcomes: Sequence[Any]) -> Verdict:

@@ -1,6 +1,6 @@
 """Lesson 04, Fed-ET: its worked numbers, made from the reader's own panel or from runs of three seeds.
 
-The exercises (`lesson.q1` …) are in `exercises`, what is computed in `numbers` and `bound`.
+The exercises (`lesson.q1` …) are in `exercises`, the terms of the theorem in `bound`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from ...declared import declared
-from ...labs.fedet.bound import brier, label_distance, theorem_1
-from ...labs.fedet.lab_runs import traffic_lines
-from ...labs.fedet.numbers import SIZES, by_dissent, first_reached, rule_of, runs, share_right, votes, votes_on_test
-from ...labs.fedet.numbers import thirds as thirds_of
-from ...labs.fedet.plots.bound import bound as bound_picture
+from ...labs.fedet import SIZES
+from ...labs.fedet.dissent import by_dissent
+from ...labs.fedet.dissent import thirds as thirds_of
+from ...labs.fedet.traffic import first_reached, traffic_lines
+from ...labs.fedet.votes import rule_of, share_right, votes, votes_on_test
 from ...methods.fedet.consensus import consensus
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, percent
@@ -23,7 +23,8 @@ from ...study.lesson_runs import MANY, SEEDS, accuracies, by_seed
 from ...study.lesson_runs import percent as mean_accuracy
 from ...study.statistics import difference
 from ..kit.view import Card, worked
-from .exercises import q1, q2, q3, q4
+from .bound import brier, label_distance, theorem_1
+from .exercises import q1, q2, q3, q4, runs
 
 __all__ = ["SIZES", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
 
@@ -136,10 +137,10 @@ def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
 
 
 # ------------------------------------------------------------------------------------------------- theory and reality
-def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
+def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Card:
     """Terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses; one seed at
     each α."""
-    terms, loss, alone = {}, {}, {}
+    lines = []
     for alpha in alphas:
         outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]
         clients, federation = outcome.model.clients, outcome.federation()
@@ -150,12 +151,13 @@ def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Picture:
         ]
         counts = torch.stack([torch.bincount(data.y_train[rows], minlength=data.classes) for rows in parts])
         distance = label_distance(counts, torch.bincount(data.y_test, minlength=data.classes))
-        terms[alpha] = theorem_1(torch.stack(own), counts.sum(1), distance)
-        del terms[alpha]["joint_error"]
-        outputs = clients.logits(data.x_test).softmax(-1)
-        loss[alpha] = float(brier(outputs.mean(0), data.y_test).mean())
-        alone[alpha] = float(brier(outputs, data.y_test).mean())
-    return bound_picture(terms, loss, alone, setting=f"digits, 10 clients, seed {seed}")
+        terms, outputs = theorem_1(torch.stack(own), counts.sum(1), distance), clients.logits(data.x_test).softmax(-1)
+        loss, alone = brier(outputs.mean(0), data.y_test).mean(), brier(outputs, data.y_test).mean()
+        lines.append(
+            f"α = {alpha:g}: term (i) {terms['local_loss']:.2f}, term (ii) {terms['small_data']:.2f}, term (iii) at "
+            f"most {terms['skew']:.2f}; loss of the mean output {loss:.2f}, of a client alone {alone:.2f} on average."
+        )
+    return worked(*lines, f"(Brier loss, between 0 and 1; digits, ten clients, seed {seed}.)")
 
 
 def compared(values: Mapping[int, float], others: Mapping[int, float]) -> str:

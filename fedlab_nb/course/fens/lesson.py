@@ -9,7 +9,9 @@ import numpy as np
 
 from ...comm import formulas
 from ...declared import declared
-from ...labs.fens.numbers import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, Forgotten, bytes_by_part, likeness
+from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
+from ...labs.fens.forget import Forgotten
+from ...labs.fens.trust import likeness
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots import Picture

@@ -5,13 +5,14 @@ Their texts are in `exercises.toml`; here is what judges the record.
 
 from collections.abc import Sequence
 
-from ...labs.matching.averages import STARTS
 from ...study import Outcome, Outcomes
 from ...study.lesson_runs import alike, runs
 from ..kit.claims import Gap, two_kinds
 from ..kit.exercises import exercises
 from ..kit.problem import Verdict
 from .build import MATCH
+
+STARTS = {"same": "common start", "different": "different starts"}
 
 
 def two_starts(outcomes: Sequence[Outcome], **words: str) -> Verdict:

@@ -12,26 +12,33 @@ import torch
 
 from ...data import load
 from ...declared import declared
-from ...labs.matching import averages, numbers
-from ...labs.matching.game import UNITS, puzzle
-from ...labs.matching.plots.barrier import barrier
-from ...labs.matching.plots.game import game
-from ...labs.matching.plots.starts import starts as starts_picture
-from ...labs.matching.plots.ways import ways as ways_picture
+from ...labs.matching.barrier import barrier
+from ...labs.matching.game import UNITS, game, puzzle
+from ...labs.matching.pairs import pair_of
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
 from ...models import build, load_state, model_state
 from ...plots import Picture
-from ...plots.words import apart, mean_percent, percent, plural
+from ...plots.words import apart, mean_percent, percent
 from ...study import Outcome
 from ...study.lesson_runs import DATASET, MANY, SEEDS, accuracies, by_seed, runs
 from ...study.lesson_runs import percent as percent_of
 from ..kit.runs import versus
 from ..kit.view import Card, worked
-from .exercises import q1, q2, q3, q4
+from .exercises import STARTS, q1, q2, q3, q4
 
 __all__ = ["q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
 
+# A way to average the same uploads, its method, and the method's own settings.
+WAYS = (
+    ("plain average", "fedavg", {}),
+    ("task arithmetic, scale 0.5", "ties", {"ties.rule": "task", "ties.scale": 0.5}),
+    ("TIES, 20 % kept", "ties", {"ties.rule": "ties", "ties.keep": 0.2}),
+    ("DARE, 50 % dropped", "ties", {"ties.rule": "task", "ties.drop": 0.5}),
+    ("matched, OT-Fusion", "matching", {"matching.rule": "greedy"}),
+    ("matched, Git Re-Basin", "matching", {"matching.rule": "rebasin"}),
+    ("average of predictions", "ensemble", {"ensemble.rule": "probabilities"}),
+)
 WORDS = declared("course/matching/words.toml")
 MIDDLES, SKEWED, CONFLICTS = (tuple(WORDS[name]) for name in ("middles", "skewed", "conflicts"))
 
@@ -88,7 +95,7 @@ def assignment() -> Card:
 def pair(client: int = 0, other: int = 1, seed: int = 0, measure: str = "loss") -> Picture:
     """The barrier between two clients with different starts at α = 100."""
     outcome = runs("matching", 100, init="different", seeds=1, seed=seed)[0]
-    return barrier(numbers.pair_of(outcome, client, other, "rebasin"), measure, 0.1)
+    return barrier(pair_of(outcome, client, other, "rebasin"), measure, 0.1)
 
 
 def after_matching(outcomes: Sequence[Outcome]) -> float:
@@ -114,14 +121,16 @@ def under_skew() -> str:
     return SKEWED[0] if gap > 0.05 else SKEWED[2] if gap < -0.05 else SKEWED[1]
 
 
-def starts() -> Picture:
-    """Plain and matched average against α, for both kinds of start."""
-    outcomes = {
-        (start, alpha): by_seed(runs("matching", alpha, init=start), "matching")
-        for start in averages.STARTS
-        for alpha in averages.ALPHAS
-    }
-    return starts_picture(averages.lines(outcomes), f"{DATASET}, ten clients, {plural(SEEDS, 'seed')}", 0.1)
+def starts() -> Card:
+    """Matched and plain average at three α, for both kinds of start."""
+    lines = []
+    for start, words in STARTS.items():
+        by_alpha = {f"α = {alpha:g}": runs("matching", alpha, init=start) for alpha in (0.1, 1, 100)}
+        matched = {at: mean(o.accuracy for o in outcomes) for at, outcomes in by_alpha.items()}
+        plain = {at: mean(o.report.average_accuracy for o in outcomes) for at, outcomes in by_alpha.items()}
+        for kind, shares in (("matched", matched), ("plain", plain)):
+            lines.append(f"{kind}, {words}: " + ", ".join(f"{percent(v)} at {at}" for at, v in shares.items()))
+    return worked(*lines, f"({DATASET}, ten clients, means of {SEEDS} seeds; guessing: 10 %)")
 
 
 def grown() -> Card:
@@ -146,13 +155,13 @@ def conflicts() -> str:
     return CONFLICTS[0] if share < 1 / 3 else CONFLICTS[2] if share > 3 / 4 else CONFLICTS[1]
 
 
-def ways(alpha: float = 0.1) -> Picture:
-    """Seven ways to use the same uploads."""
-    made: dict[str, dict[int, float]] = {}
-    for name, (method, own) in averages.WAYS.items():
-        made[name] = accuracies(runs(method, alpha, **own), method)
-    methods = {name: method for name, (method, _) in averages.WAYS.items()}
-    return ways_picture(made, methods, f"{DATASET}, α = {alpha:g}, ten clients")
+def ways(alpha: float = 0.1) -> Card:
+    """Seven ways to use the same uploads, of clients with a common start."""
+    lines = []
+    for name, method, own in WAYS:
+        outcomes = runs(method, alpha, **own)
+        lines.append(f"{name}: {mean_percent(accuracies(outcomes, method))}")
+    return worked(*lines, f"(α = {alpha:g}, common start, means of {SEEDS} seeds)")
 
 
 def reality() -> Card:

@@ -1,1 +1,29 @@
-"""Fed-ET in the classroom: the lab and its views, their plots, the lesson and its exercises."""
+"""Fed-ET in the classroom: one sample and its experts; temperature, dissent and λ_div, on the logits that a run leaves
+behind, so that all of it follows the hand; the feedback loop; public data and traffic, which need runs of their own.
+"""
+
+from ...panels.lab_view import Extra, LabSpec
+from .dissent import Dissent
+from .expert import Expert
+from .public import Public
+from .rounds import Rounds
+from .target import Target
+from .temperature import Temperature
+from .traffic import Traffic
+
+SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
+LAB = LabSpec(
+    method="fedet",
+    companions=("local", "ensemble"),
+    knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
+    extras=(
+        Extra(
+            "model", "Small models",
+            (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64")),
+            "Which networks the clients have, in turn. The server's network is larger than each of them",
+        ),
+    ),
+    settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
+    views=(Expert, Temperature, Dissent, Target, Rounds, Public, Traffic),
+    name="fedet",
+)  # fmt: skip

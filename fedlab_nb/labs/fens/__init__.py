@@ -1,1 +1,25 @@
-"""FENS in the classroom: the lab and its views, their plots, the lesson and its exercises."""
+"""FENS in the classroom: whom the aggregator trusts, round by round; one test sample; one knob at several values; phase
+2 without a client; one client's bytes at two sizes.
+"""
+
+from ...panels.lab_view import Extra, LabSpec
+from .cost import Cost
+from .forget import Forget
+from .sample import Sample
+from .trust import Trust
+from .vary import Vary
+
+LAB = LabSpec(
+    method="fens",
+    companions=("fedavg", "ensemble"),
+    knobs=("aggregator", "rounds", "bits", "without"),
+    extras=(
+        Extra(
+            "holdout", "Proxy share", (("10 %", 0.1), ("2 %", 0.02), ("5 %", 0.05), ("20 %", 0.2), ("40 %", 0.4)),
+            "How much of its data each client keeps out of local training. The aggregator is trained on it",
+        ),
+    ),
+    settings={"alpha": 0.1, "seeds": 1},
+    views=(Trust, Sample, Vary, Forget, Cost),
+    name="fens",
+)  # fmt: skip

@@ -9,13 +9,24 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import ipywidgets as widgets
 import numpy as np
+from matplotlib.axes import Axes
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots.axes import few_ticks
+from ...plots.kit import told
+from ...plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, legend
+from ...plots.words import tabled
 
 UNITS, NOISE, POINTS = 4, 0.06, 41
 INPUTS = np.linspace(-2, 2, 81)
 STREAMS = (4, 12, 20, 27, 47, 51)  # puzzles with one clear solution, in which every unit of B has another place
 
 
+# ------------------------------------------------------------------------------------------------ the puzzles
 @dataclass(frozen=True, eq=False)
 class Puzzle:
     """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
@@ -55,8 +66,12 @@ def puzzle(number: int) -> Puzzle:
 
 def answers(networks: np.ndarray) -> np.ndarray:
     """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
-    w, b, v = np.moveaxis(networks[..., None], 2, 0)
-    return (v * np.maximum(0, w * INPUTS + b)).sum(1)
+    return units(*np.moveaxis(networks[..., None], 2, 0)).sum(1)
+
+
+def units(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v · max(0, w x + b) at INPUTS."""
+    return v * np.maximum(0, w * INPUTS + b)
 
 
 def swapped(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
@@ -64,3 +79,81 @@ def swapped(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
     new = list(order)
     new[new.index(unit)], new[place] = new[place], unit
     return tuple(new)
+
+
+# ------------------------------------------------------------------------------------------------ the picture
+def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
+    """Puzzle `number` with B's unit order[i] beside A's unit i."""
+    loss, start = puzzle.loss(order), puzzle.loss(range(UNITS))
+    present, own, best = (puzzle.barrier(o) for o in (order, range(UNITS), puzzle.best()))
+    with drawing(fixed=True) as (figure, _):
+        for i, j in enumerate(order):
+            ax = figure.add_axes((0.07 + 0.22 * (i % 2), 0.56 - 0.44 * (i // 2), 0.18, 0.3))
+            two_units(ax, puzzle.a[i], puzzle.b[j], f"A {i + 1} with B {j + 1}")
+        ax = figure.add_axes((0.61, 0.14, 0.37, 0.72))
+        dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", y="loss", grid="y")
+        along = np.linspace(0, 1, len(loss))
+        ax.plot(along, start, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="B's own order")
+        ax.plot(along, loss, color=ACCENT, lw=2.4, label="your order")
+        ax.set(xlim=(0, 1), ylim=(0, 1.18 * max(start.max(), loss.max())))
+        few_ticks(ax, "x", 3, form="{:g}".format)
+        legend(ax, loc="upper right")
+        words = "What each unit adds to the answer, against x: A black, B blue and dashed"
+        figure.text(0.07, 0.95, words, fontsize=9.5, color=QUIET)
+    pairs = ", ".join(f"A {i + 1} with B {j + 1}" for i, j in enumerate(order))
+    sentence = f"With {pairs} the barrier is {present:.2f}; in B's own order it is {own:.2f}, in the best of all 24 "
+    sentence += f"orders {best:.2f}." + (" You have found it." if present < best + 1e-9 else "")
+    columns = "unit of A | its w, b, v | unit of B beside it | its w, b, v of B"
+    rows = [(i + 1, numbers(puzzle.a[i]), j + 1, numbers(puzzle.b[j])) for i, j in enumerate(order)]
+    title = f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line from A to B"
+    return told(figure, title, "", sentence, tabled(columns, rows))
+
+
+def two_units(ax: Axes, ours: np.ndarray, theirs: np.ndarray, title: str) -> None:
+    """What a unit of A and the unit of B beside it add to the answer."""
+    dress(ax)
+    heading(ax, title, pad=3, size=9.5)
+    ax.plot(INPUTS, units(*ours), color=INK, lw=1.8)
+    ax.plot(INPUTS, units(*theirs), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
+    ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
+    ax.tick_params(labelsize=8)
+
+
+def numbers(row: np.ndarray) -> str:
+    """'1.20, -0.31, 0.70'."""
+    return ", ".join(f"{value:.2f}" for value in row)
+
+
+# ------------------------------------------------------------------------------------------------ the view
+class Game(LabView):
+    """Four units of B to be paired by hand with four of A."""
+
+    name, title, ready = "game", "By hand", "always"
+
+    def __init__(self) -> None:
+        self.puzzle = made(
+            widgets.Dropdown, label="Puzzle", width=150, options=[(f"puzzle {i + 1}", i) for i in range(len(STREAMS))],
+            help="Which two networks. A new puzzle starts in the order of network B",
+        )  # fmt: skip
+        help = "The unit of network B beside unit {} of network A. The two units of B change places"
+        menu = {"width": 130, "options": [(f"B {j + 1}", j) for j in range(UNITS)]}
+        self.place1, self.place2, self.place3, self.place4 = self.places = [
+            made(widgets.Dropdown, label=f"A {i + 1} with", help=help.format(i + 1), value=i, **menu)
+            for i in range(UNITS)
+        ]
+        self.controls = [self.puzzle, *self.places]
+        self.order, self.shown = tuple(range(UNITS)), 0
+
+    def adapt(self, state: PanelState) -> None:
+        """A unit that is put somewhere changes places with the one that stood there; a new puzzle starts anew."""
+        if self.puzzle.value != self.shown:
+            self.order, self.shown = tuple(range(UNITS)), self.puzzle.value
+        else:
+            moved = [place for place, menu in enumerate(self.places) if menu.value != self.order[place]]
+            for place in moved[:1]:
+                self.order = swapped(self.order, place, self.places[place].value)
+        for menu, unit in zip(self.places, self.order, strict=True):
+            menu.value = unit
+
+    def draw(self, state: PanelState) -> Picture:
+        return game(puzzle(self.shown), self.order, self.shown)

@@ -1,5 +1,6 @@
 """Lesson 04: exercises in three states, worked numbers against another derivation, statements against real runs."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ from fedet_runs import soft_label
 from fedlab_nb.course.fedet import exercises as fedet_exercises
 from fedlab_nb.course.fedet import lesson
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.fedet.numbers import votes_on_test
+from fedlab_nb.labs.fedet.votes import votes_on_test
 from fedlab_nb.methods.fedet.consensus import consensus
 
 
@@ -243,9 +244,7 @@ def test_the_loop_holds():
 
 @pytest.mark.slow
 def test_the_terms_of_the_bound():
-    picture = lesson.bound()
-    assert [float(row["sum"]) > 2 * float(row["loss of the mean"]) for row in picture.table] == [True] * 3
-    assert all(float(row["loss of the mean"]) <= float(row["mean loss"]) for row in picture.table)  # Jensen
-    assert [float(row["more than (iii), skew"]) for row in picture.table] == sorted(
-        (float(row["more than (iii), skew"]) for row in picture.table), reverse=True
-    )
+    numbers = re.findall(r"\d\.\d\d", repr(lesson.bound()))
+    local, small, skew, loss, alone = np.array(numbers, dtype=float).reshape(3, 5).T
+    assert (local + small + skew > 2 * loss).all() and (loss <= alone).all()  # Jensen
+    assert skew.tolist() == sorted(skew, reverse=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from fedlab_nb.course.fedet.bound import label_distance, theorem_1
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
-from fedlab_nb.labs.fedet.bound import label_distance, theorem_1
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head, with_head
 from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
@@ -225,10 +225,3 @@ def test_the_skew_term_falls_as_alpha_rises():
     assert label_distance(torch.tensor([[1, 1]]), torch.tensor([3.0, 1.0])).tolist() == [0.25]
     far, near = (label_distance(federate("digits", alpha=a, seed=0).label_counts).mean() for a in (0.1, 10.0))
     assert far > 0.5 > near
-
-
-def test_theorem_1_refuses_what_cannot_be():
-    one = torch.tensor([0.1, 0.2])
-    for wrong in ({"sizes": torch.tensor([1])}, {"sizes": torch.tensor([0, 3])}, {"delta": 0}, {"weights": 0 * one}):
-        with pytest.raises(UsageError):
-            theorem_1(**{"local_loss": one, "sizes": torch.tensor([3, 4]), "distance": one, **wrong})

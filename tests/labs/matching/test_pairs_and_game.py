@@ -1,4 +1,4 @@
-"""The line between two networks, and two networks side by side; the matching game's puzzles."""
+"""The line between two networks, and two networks side by side, with their pictures; the matching game's puzzles."""
 
 import itertools
 
@@ -7,13 +7,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb.labs.matching.averages import lines
+from fedlab_nb.labs.matching.barrier import barrier
 from fedlab_nb.labs.matching.game import NOISE, STREAMS, UNITS, answers, puzzle, swapped
-from fedlab_nb.labs.matching.numbers import RULES, Line, cosines, line, pair
+from fedlab_nb.labs.matching.pairs import RULES, Line, Pair, cosines, line, pair
+from fedlab_nb.labs.matching.partners import partners
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, load_state, model_state
 
 EXACT = torch.float64
+HILL = Line(np.array([0.5, 2.0, 0.7]), np.array([0.9, 0.3, 0.8]))
+FLAT = Line(np.array([0.5, 0.4, 0.7]), np.array([0.9, 0.85, 0.8]))
+ALIKE = np.array([[0.1, 0.9, 0.0], [0.2, 0.1, 0.6], [0.7, 0.3, -0.2]])
+PAIR = Pair(0, 4, "rebasin", HILL, FLAT, ["hidden layer 1"], [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
 
 
 def network(seed=0, name="mlp"):
@@ -92,6 +97,29 @@ def test_cosines_by_hand():
     assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 
 
+@pytest.mark.parametrize("measure", ["loss", "accuracy"])
+def test_the_picture_of_a_barrier(measure):
+    picture = barrier(PAIR, measure, 0.1)
+    assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
+    assert all(number in picture.sentence for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %"))
+    before, after = picture.figure.axes[0].lines[:2]
+    assert list(before.get_ydata()) == list(getattr(HILL, measure))
+    assert list(after.get_ydata()) == list(getattr(FLAT, measure))
+    assert picture.table[1] == {
+        "way": 0.5, "loss as they stand": 2.0, "loss matched": 0.4, "accuracy as they stand": "30 %",
+        "accuracy matched": "85 %",
+    }  # fmt: skip
+
+
+def test_the_picture_of_partners():
+    picture = partners(PAIR, 0)
+    assert "toy, seed 0" in picture.alt and "from 0.00 to 0.73" in picture.sentence
+    left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
+    assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
+    assert np.diagonal(left).tolist() == [0.1, -0.2, 0.1]
+    assert [row["partner of client 4"] for row in picture.table] == [1, 2, 0]
+
+
 # ------------------------------------------------------------------------------------------------ the game
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
@@ -119,15 +147,3 @@ def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
 @pytest.mark.parametrize(("place", "unit", "after"), [(0, 2, (2, 1, 0, 3)), (3, 3, (0, 1, 2, 3)), (1, 0, (1, 0, 2, 3))])
 def test_a_swap_keeps_an_order(place, unit, after):
     assert swapped((0, 1, 2, 3), place, unit) == after
-
-
-def test_lines_of_runs():
-    def out(accuracy, plain):
-        report = type("Report", (), {"average_accuracy": plain})
-        return type("Outcome", (), {"accuracy": accuracy, "report": report})
-
-    made = lines(
-        {("same", 0.1): {0: out(0.3, 0.2)}, ("same", 1.0): {0: out(0.5, 0.4)}, ("different", 0.1): {0: out(0.6, 0.1)}}
-    )
-    assert made["same"] == {"matched": {0.1: {0: 0.3}, 1.0: {0: 0.5}}, "plain": {0.1: {0: 0.2}, 1.0: {0: 0.4}}}
-    assert made["different"]["plain"] == {0.1: {0: 0.1}}

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import demand, number
+from ...errors import number
 
 
 def theorem_1(
@@ -31,23 +31,14 @@ def theorem_1(
     local_loss `[m]`: mean loss in [0, 1] of each client's model on its own training samples; sizes `[m]`: n_k;
     distance `[m]`: ½ d(D_k, D), under pure label skew at most `label_distance`; joint_error `[m]`: ν_k, which only an
     oracle with labelled target data can estimate (None: 0, and the sum is then no bound); weights `[m]`: ω_k, brought
-    to sum 1 (None: equal); derived: term (ii) as the proof has it, not as printed. UsageError for shapes or values
-    that cannot be.
+    to sum 1 (None: equal); derived: term (ii) as the proof has it, not as printed. UsageError for a delta that cannot
+    be.
     """
     delta = number("delta", delta, 0, 1, open_low=True)
     loss = local_loss.double()
     ones = torch.ones_like(loss)
     parts = [ones if weights is None else weights, sizes, distance, 0 * ones if joint_error is None else joint_error]
     alpha, n, half_d, nu = (part.double().to(loss.device) for part in parts)
-    alike = all(part.shape == loss.shape for part in (alpha, n, half_d, nu))
-    demand(
-        alike and loss.dim() == 1,
-        "Each term of the bound needs one number for each client, so all must have the same length.",
-    )
-    demand(
-        bool((n >= 1).all()) and bool((alpha >= 0).all()) and float(alpha.sum()) > 0,
-        "The bound needs at least one sample for each client, and weights that are not negative and not all zero.",
-    )
     alpha = alpha / alpha.sum()
     deviation = (math.log(2 / delta) / (2 * n)).sqrt() if derived else math.sqrt(math.log(1 / delta)) / n.sqrt()
     terms = {"local_loss": loss, "small_data": deviation, "skew": half_d, "joint_error": nu}

@@ -1,9 +1,12 @@
-"""The numbers of the matching lab: two clients' networks, the straight line between them, their units side by side."""
+"""Two clients of a run of matching: their networks, the straight line between them, their units side by side; and
+`TwoClients`, what the views of two clients have in common.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ipywidgets as widgets
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -16,21 +19,22 @@ from ...methods.matching import activations, on_the_cpu, rules
 from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
 from ...rng import generator
 from ...training import ClientModels
 from ..runs import where
 
 POINTS = 21  # of the line between two networks, both ends included
 SAMPLES = 1000  # test images at most
-RULES = ("rebasin", "greedy", "activations")
+RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 
 def clients_of(outcome: Any) -> ClientModels:
     """The clients' networks of a run; RunError where they were too large to stay with the model."""
     if outcome.model.clients is None:
-        raise RunError(
-            "These networks are too large to be stored with the run; choose a smaller network or fewer clients."
-        )
+        raise RunError("These networks are too large to be stored with the run: choose fewer or smaller ones.")
     return outcome.model.clients
 
 
@@ -144,3 +148,33 @@ def cosines(one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], 
             ours.append(rows(one[name], 0, wiring.units[group]))
             theirs.append(rows(turned[name], 0, wiring.units[group]))
     return F.normalize(torch.cat(ours, 1), dim=1) @ F.normalize(torch.cat(theirs, 1), dim=1).T
+
+
+# ------------------------------------------------------------------------------------------------ their views
+class TwoClients(LabView):
+    """A view of two clients of the run, `a` and `b`, matched by `rule`."""
+
+    def __init__(self) -> None:
+        help, rules = "The network at the {} end. Its units {}", [(words, rule) for rule, words in RULES.items()]
+        self.a = made(
+            widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), width=150,
+            options=[("client 0", 0)],
+        )  # fmt: skip
+        self.b = made(
+            widgets.Dropdown, label="to", help=help.format("right", "are put into a new order"), width=130,
+            options=[("client 1", 1)],
+        )  # fmt: skip
+        self.rule = made(widgets.Dropdown, label="Rule", help="How the units are matched", width=190, options=rules)
+        self.controls = [self.a, self.b, self.rule]
+
+    def adapt(self, state: PanelState) -> None:
+        """Fit both menus to the run's clients; two different ones at the start."""
+        clients = [(f"client {k}", k) for k in range(state.outcome.settings.clients)]
+        offer(self.a, clients, 0)
+        offer(self.b, clients, min(1, len(clients) - 1))
+
+    def prepare(self, state: PanelState) -> ClientModels:
+        return clients_of(state.outcome)
+
+    def pair(self, state: PanelState) -> Pair:
+        return pair_of(state.outcome, self.a.value, self.b.value, self.rule.value)

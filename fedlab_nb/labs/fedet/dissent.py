@@ -1,0 +1,120 @@
+"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and what a threshold would give."""
+
+from collections.abc import Mapping
+
+import ipywidgets as widgets
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots.axes import FIFTHS, level_line, percent_axis, two_axes
+from ...plots.kit import told
+from ...plots.style import ACCENT, INK, SECOND, Picture, dress, legend
+from ...plots.words import percent, seeds_of, tabled
+from ...study import Outcome
+from .votes import rule_of, votes_on_test
+
+THIRDS = ("least dissent", "middle", "most dissent")
+BARS = {"consensus": (ACCENT, "", "white"), "server": ("#9aa4ae", "////", INK)}  # colour, hatch, colour of its numbers
+Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the consensus is right, whether the server is
+
+
+class Dissent(LabView):
+    """Does disagreement predict error? By thirds of the dissent mass, and with a threshold."""
+
+    name, title = "dissent", "Dissent"
+    empty = (
+        "Press Run. The picture then shows how often the consensus is right if few or many clients disagree with it."
+    )
+
+    def __init__(self) -> None:
+        self.limit = made(
+            widgets.FloatSlider, label="Answer only if dissent ≤", width=340, value=0.6, min=0, max=1, step=0.02,
+            help="If a larger part of the weight disagrees, no answer is given",
+        )  # fmt: skip
+        self.controls = [self.limit]
+
+    def draw(self, state: PanelState) -> Picture:
+        samples = {seed: by_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()}
+        who = "all test samples" if state.klass is None else f"test samples of class {state.class_names[state.klass]}"
+        return dissent(samples, state.setting, self.limit.value, who)
+
+
+def by_dissent(outcome: Outcome, klass: int | None = None) -> Samples:
+    """Of test samples (of class `klass`, if there are any): dissent, whether the consensus is right, and the server."""
+    vote, truth = votes_on_test(outcome, *rule_of(outcome.options))
+    rows = truth == klass if klass is not None and bool((truth == klass).any()) else truth >= 0
+    student = torch.as_tensor(outcome.report.test_student).argmax(1)
+    return vote.mass[rows].numpy(), (vote.labels == truth)[rows].numpy(), (student == truth)[rows].numpy()
+
+
+def thirds(mass: np.ndarray, right: np.ndarray) -> list[float]:
+    """Share of right answers in the thirds with the least, middle and most dissent; an empty third counts as its
+    neighbour before it."""
+    shares: list[float] = []
+    for rows in np.array_split(np.argsort(mass, kind="stable"), 3):
+        shares.append(float(right[rows].mean()) if len(rows) else shares[-1])
+    return shares
+
+
+def answered(mass: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Share answered and accuracy among those, for every threshold that changes something, from few to all."""
+    order = np.argsort(mass, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(mass[order]) > 0), len(mass) - 1)
+    return (ends + 1) / len(mass), np.cumsum(right[order])[ends] / (ends + 1)
+
+
+def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: str = "all test samples") -> Picture:
+    """Two charts over test samples, {seed: `Samples`}, whose labels are known here and nowhere in the method.
+
+    threshold: answer only where the dissent is at most this;   who: which samples
+    """
+    from sklearn.metrics import roc_auc_score  # takes a while to load
+
+    mass, right, _ = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
+    shares = {name: np.array([thirds(run[0], run[i]) for run in runs.values()]) for i, name in enumerate(BARS, 1)}
+    chosen = mass <= threshold
+    share, accuracy = chosen.mean(), right[chosen].mean() if chosen.any() else None
+    with two_axes((1, 1.1), between=0.24, bottom=0.15) as (figure, left, ax):
+        bars(left, shares)
+        dress(ax, title="If it may give no answer", x="share of samples answered", grid="both")
+        curve = answered(mass, right)
+        ax.plot(*curve, color=ACCENT, lw=2)
+        level_line(ax, float(right.mean()), "answering always", left=True, lift=0.01, size=9)
+        if accuracy is not None:
+            ax.plot([share], [accuracy], "o", ms=9, color=SECOND, mec="white", clip_on=False, zorder=4)
+        percent_axis(ax, "x")
+        percent_axis(ax, "y", 1.03, low=min(0.5, float(curve[1].min()) - 0.1))
+    first, _, last = shares["consensus"].mean(0)
+    aucs = [roc_auc_score(~r.astype(bool), m) for m, r, _ in runs.values() if 0 < r.mean() < 1]
+    area = f" (AUC {np.mean(aucs):.2f})" if aucs else ""
+    answer = f"{percent(share)} of the samples get an answer"
+    answer += "" if accuracy is None else f", {percent(accuracy)} of these a right one"
+    sentence = (
+        f"The consensus is right for {percent(first)} of the third with the least dissent and {percent(last)} of the "
+        f"third with the most{area}. With answers only at a dissent ≤ {threshold:.2f}, {answer} ({who}, {len(mass)} in "
+        f"{seeds_of(runs)})."
+    )
+    means = ([percent(v) for v in of.mean(0)] for of in shares.values())
+    seeds = (", ".join(f"{s}: {percent(v)}" for s, v in zip(runs, of, strict=True)) for of in shares["consensus"].T)
+    columns = ["third", *(f"{name} right" for name in shares), "consensus by seed"]
+    title = "Accuracy by thirds of the dissent mass, and against the share of samples that get an answer"
+    return told(figure, title, setting, sentence, tabled(columns, zip(THIRDS, *means, seeds, strict=True)))
+
+
+def bars(ax: Axes, shares: Mapping[str, np.ndarray]) -> None:
+    """`shares`: {one of BARS: of each seed in each third `[seeds, 3]`}."""
+    for i, (name, (colour, hatch, written)) in enumerate(BARS.items()):
+        places, heights = np.arange(3) + 0.38 * i - 0.19, shares[name].mean(0)
+        ax.bar(places, heights, 0.36, color=colour, hatch=hatch, ec="white", lw=0, label=name)
+        for row in shares[name] if len(shares[name]) > 1 else ():
+            ax.plot(places, row, "o", ms=3.5, color=INK, alpha=0.5)
+        for x, value in zip(places, heights, strict=True):
+            ax.text(x, 0.02, f"{100 * value:.0f}", ha="center", fontsize=9.5, fontweight="bold", color=written)
+    dress(ax, title="Right answers, by thirds of the dissent", grid="y")
+    ax.set_xticks(range(3), [name.replace(" ", "\n") for name in THIRDS])
+    percent_axis(ax, top=1.2, ticks=FIFTHS)
+    legend(ax, loc="upper right", ncol=2)

@@ -1,0 +1,118 @@
+"""Who is the expert? What each client says of one sample, how much it counts, and what comes of it (Fed-ET)."""
+
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+from scipy.special import softmax
+
+from ...data import load
+from ...methods.fedet.consensus import Consensus
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots.style import Picture, shorten
+from ...plots.words import capital, percent, plural
+from ..one_sample import OneSample, one_sample
+from ..runs import where
+from .votes import heat_slider, leaf_to, rule_of, votes
+
+
+class Expert(LabView):
+    """One sample: every client's output, its weight, who dissents, the consensus, and what the server says."""
+
+    name, title, ready = "expert", "Who is the expert?", "live"
+    empty = "Press Run. The picture then shows the answer of each client to one sample, and how much it counts."
+    _of: Any = None
+    _votes: tuple[Any, ...] = (None, None, None)
+
+    def __init__(self) -> None:
+        kinds = ("test, all", "all"), ("test, wrong", "wrong"), ("test, agreed", "agreed")
+        self.kind = made(
+            widgets.Dropdown, label="Samples", width=180,
+            options=[*kinds, ("test, disputed", "disputed"), ("public", "public")],
+            help="Which samples to look at: all, those where the consensus is wrong, least dissent first, most dissent "
+            "first, or public ones",
+        )  # fmt: skip
+        help = "Go from sample to sample"
+        self.at = made(widgets.IntSlider, label="Sample", help=help, width=150, max=0, readout=False)
+        rules = ("softmax (paper)", "softmax"), ("raw logits", "logit-variance"), ("raw logits, summed", "logits")
+        self.rule = made(
+            widgets.Dropdown, label="Weights", help="What the weights are computed from", width=175,
+            options=[*rules, ("equal", "uniform")],
+        )  # fmt: skip
+        self.heat = heat_slider("τ", "Temperature of the weights. Only softmax has one", 150)
+        self.controls = [self.kind, self.at, self.rule, self.heat]
+
+    def _tests(self, state: PanelState) -> bool:
+        """Whether test samples are leafed through, whose classes are known."""
+        return state.outcome is not None and self.kind.value != "public"
+
+    def _vote(self, state: PanelState) -> Consensus:
+        """Remembered until the logits or the rule change: leafing through samples asks for it again and again."""
+        logits = state.report.test_logits if self._tests(state) else state.report.logits
+        rule = self.rule.value, self.heat.value
+        if self._votes[0] is not logits or self._votes[1] != rule:
+            self._votes = logits, rule, votes(logits, *rule)
+        return self._votes[2]
+
+    def _rows(self, state: PanelState) -> np.ndarray:
+        """Which samples are leafed through, by dissent where that is the question; all, where there are none."""
+        vote, kind = self._vote(state), self.kind.value
+        mass, labels = vote.mass.numpy(), vote.labels.numpy()
+        truth = state.report.test_truth if self._tests(state) else labels
+        keep = labels != truth if self._tests(state) and kind == "wrong" else np.ones(len(mass), dtype=bool)
+        sign = {"agreed": 1, "disputed": -1}.get(kind, 0) * self._tests(state)
+        order = np.argsort(sign * mass, kind="stable")
+        if state.klass is not None and (keep & (truth == state.klass)).any():
+            keep &= truth == state.klass
+        return order[keep[order]] if keep.any() else order
+
+    def adapt(self, state: PanelState) -> None:
+        """A new outcome brings its own rule and temperature, and its own samples."""
+        if state.outcome is not None and state.outcome is not self._of:
+            self._of = state.outcome
+            self.rule.value, heat = rule_of(state.outcome.options)
+            self.heat.value = min(max(heat, 0.1), 100)
+        self.heat.disabled = self.rule.value != "softmax"
+        leaf_to(self.at, len(self._rows(state)) - 1)
+
+    def draw(self, state: PanelState) -> Picture:
+        vote, rows, report = self._vote(state), self._rows(state), state.report
+        i = int(rows[min(self.at.value, len(rows) - 1)])
+        if self._tests(state):
+            truth, logits, student = int(report.test_truth[i]), report.test_logits[:, i], report.test_student[i]
+            number = int(report.test_rows[i])
+            name, x = f"test sample {number}", load(state.outcome.settings.dataset).x_test[number].numpy()
+        else:
+            truth, logits, student = None, report.logits[:, i], report.student[i]
+            name, x = f"public sample {i}", report.samples[i]
+        label = int(vote.labels[i])
+        spread = softmax(logits / self.heat.value, -1) if self.rule.value == "softmax" else logits
+        known = {"weight ω": vote.weights[:, i].numpy(), "σ²": spread.var(-1)}
+        if state.outcome is not None:  # what the server cannot know
+            known[f"own “{shorten(state.class_names, 5)[label]}”"] = state.outcome.label_counts[report.members, label]
+        answers = {"consensus": vote.distribution[i].numpy(), "server": softmax(student)}
+        of = OneSample(
+            x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(), ("follow", "dissent"),
+            known, report.members.tolist(), state.class_names, where(state), state.client, state.klass,
+        )  # fmt: skip
+        return one_sample(of, "What each client says, in %", told_by(of))
+
+
+def told_by(of: OneSample) -> str:
+    """The consensus and its dissent, the client that is looked at or counts most, and the server."""
+    consensus, server = of.answers.values()
+    weights, *_ = of.beside.values()
+    follow = len(of.members) - int(of.against.sum())
+    text = (
+        f"{capital(of.name)}: the consensus is {of.top(consensus)} ({percent(consensus.max())}); {follow} of "
+        f"{plural(len(of.members), 'client')} say so, dissent ω_div = {weights[of.against].sum():.2f}"
+    )
+    if of.truth is not None:
+        right = "right" if of.truth == consensus.argmax() else f"wrong, it is “{of.names[of.truth]}”"
+        text += f", and it is {right}"
+    i = of.members.index(of.client) if of.client in of.members else int(weights.argmax())
+    most = ", which counts most," if i == weights.argmax() else ""
+    text += f". Client {of.members[i]}{most} says {of.top(of.said[i])} ({percent(of.said[i].max())}), its weight is "
+    return f"{text}{weights[i]:.2f}. The server says {of.top(server)}."

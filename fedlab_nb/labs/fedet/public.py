@@ -1,0 +1,100 @@
+"""What Fed-ET's server learns on: a few samples of each choice of public data, and how good the student becomes."""
+
+from collections.abc import Mapping
+from statistics import mean
+from typing import Any
+
+import ipywidgets as widgets
+
+from ...data import DATASETS, load
+from ...methods.parts.images import OWN
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.kit import Bars, blank, tiles, told
+from ...plots.series import Series
+from ...plots.style import drawing
+from ...plots.words import apart, percent, plural, seed_words, tabled
+from ...study import Outcome
+from ..runs import Steps, tries
+
+SIZES = (20, 50, 100, 0)  # of public samples; 0: all
+SHOWN = 5  # samples a row
+
+
+class Public(LabView):
+    """The same clients, other public data: one student for each choice."""
+
+    name, title, work_label = "public", "Public data", "Try them"
+    empty = "Press Run, then “Try them”. One student is then trained for each choice of public data."
+
+    def __init__(self) -> None:
+        self.vary = made(
+            widgets.ToggleButtons, label="Compare", help="Where the public samples come from, or how many there are",
+            options=[("sources", "source"), ("sizes", "size")], style={"button_width": "80px"},
+        )  # fmt: skip
+        self.controls = [self.vary]
+
+    def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:
+        """Name -> changed settings."""
+        dataset = state.outcome.settings.dataset
+        data = load(dataset)
+        own = OWN if data.x_public is not None and len(data.x_public) else ()
+        if self.vary.value == "size" and own:
+            most = len(data.x_public)
+            return {f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN[0]} for n in SIZES if n < most}
+        if self.vary.value == "size":
+            return {f"{n} samples of noise": {"fedet.public_size": n, "fedet.public": "noise"} for n in (50, 200, 1000)}
+        others = [name for name in ("digits", "glyphs") if name != dataset.partition(":")[0]]
+        foreign = others if data.x_train.dim() == 4 else []
+        return {name_of(name): {"fedet.public": name, "fedet.public_size": 0} for name in (*own, *foreign, "noise")}
+
+    def work(self, state: PanelState) -> Steps:
+        """Run Fed-ET again with each choice of public data. All other settings are those of the run that is shown."""
+        outcomes = yield from tries("fedet", state.runs.find("fedet").settings, self._choices(state))
+        return outcomes, state.number, state.setting
+
+    def draw(self, state: PanelState) -> Picture:
+        if state.worked is None:
+            return blank(self.empty, setting=state.setting)
+        outcomes, number, setting = state.worked
+        ran = "" if number == state.number else f" (run {number})"
+        return public(outcomes, f"{setting}{ran}", 1 / len(state.class_names), name_of(state.outcome.options["public"]))
+
+
+def name_of(source: str) -> str:
+    """A source of public data in words."""
+    words = {"held-out": "held-out part", "other-mix": "half the classes", "noise": "noise"}
+    return words.get(source) or DATASETS[source].title.lower()
+
+
+def public(tried: Mapping[str, Mapping[int, Outcome]], setting: str, chance: float, present: str = "") -> Picture:
+    """`tried`: {choice of public data: {seed: outcome}}.
+
+    chance: accuracy of guessing;   present: the run's own choice, whose bar is not hatched
+    """
+    rows, choices, samples = [], [], []
+    for name, outcomes in tried.items():
+        reports, accuracies = [o.report for o in outcomes.values()], {seed: o.accuracy for seed, o in outcomes.items()}
+        count = reports[0].public_samples
+        detail = "" if "sample" in name else plural(count, "sample")
+        other = present in tried and name != present
+        choices.append(Series(name, detail, accuracies=accuracies, method="fedet", pinned=other))
+        samples.append((name, reports[0].samples[:SHOWN]))
+        rows.append(
+            (name, count, choices[-1].number, percent(mean(r.dissent for r in reports)), seed_words(accuracies))
+        )
+    with drawing(1, 2, width_ratios=[0.72, 1]) as (figure, (left, right)):
+        tiles(left, samples)
+        left.set_yticks([])
+        Bars(right, choices, chance).update(choices, "Test accuracy of the student")
+    worst, *_, best = sorted([*choices, *choices], key=lambda s: s.mean)
+    sentence = f"Best student: {best.label}, {percent(best.mean)}."
+    if worst is not best:
+        unsure = "one seed: nobody can tell how much of that is noise"
+        distance = apart(best.accuracies, worst.accuracies, one_seed=unsure)
+        sentence += f" Worst: {worst.label}, {percent(worst.mean)} ({distance})."
+    columns = "public data | samples | accuracy | dissent | seeds"
+    title = "Some samples of each choice of public data, and bars of the student's accuracy"
+    return told(figure, title, setting, sentence, tabled(columns, rows))

@@ -1,0 +1,81 @@
+"""Temperature of Fed-ET's weights: how right the consensus is, and how many clients count, against τ."""
+
+from collections.abc import Generator, Mapping, Sequence
+
+import numpy as np
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...plots.axes import level_line, log_axis, percent_axis, seed_lines, two_axes
+from ...plots.kit import told
+from ...plots.style import ACCENT, SERIES, Picture, dress, legend
+from ...plots.words import percent, seeds_of, tabled
+from ...study import Outcome
+from .votes import heat_slider, share_right, votes_on_test
+
+OTHERS = {"equal weights": "uniform", "variance of raw logits": "logit-variance", "raw logits summed": "logits"}
+HEATS = tuple(float(t) for t in np.geomspace(0.1, 100, 19))
+Curves = tuple[Sequence[float], Sequence[float], Mapping[str, float]]
+
+
+class Temperature(LabView):
+    """How right the consensus is and how many clients count, against the temperature of the weights."""
+
+    name, title = "temperature", "Temperature"
+    empty = "Press Run. The picture then shows the consensus at each temperature of the weights."
+
+    def __init__(self) -> None:
+        help = "The logits are divided by it before the variance is taken. This also changes the labels of the public "
+        self.heat = heat_slider("Temperature τ", f"{help}samples", 340)
+        self.controls = [self.heat]
+
+    def prepare(self, state: PanelState) -> Generator[None, None, dict[int, Curves]]:
+        curves = {}
+        for seed, outcome in state.outcomes.items():
+            curves[seed] = curves_of(outcome)
+            yield
+        return curves
+
+    def draw(self, state: PanelState) -> Picture:
+        return temperature(state.prepared, state.setting, len(state.report.members), self.heat.value)
+
+
+def curves_of(outcome: Outcome) -> Curves:
+    """At each of HEATS, accuracy of the consensus on test samples and effective clients; accuracy of the OTHERS."""
+    hot = [votes_on_test(outcome, "softmax", heat) for heat in HEATS]
+    others = {name: share_right(*votes_on_test(outcome, rule)) for name, rule in OTHERS.items()}
+    return [share_right(*vote) for vote in hot], [float(c.effective_clients.mean()) for c, _ in hot], others
+
+
+def temperature(
+    runs: Mapping[int, Curves], setting: str, clients: int, chosen: float, heats: Sequence[float] = HEATS
+) -> Picture:
+    """`runs`: {seed: `curves_of`} over the temperatures `heats`; `chosen`: the τ that is marked."""
+    right, count = (np.mean([run[i] for run in runs.values()], 0) for i in (0, 1))
+    others = {name: float(np.mean([run[2][name] for run in runs.values()])) for name in next(iter(runs.values()))[2]}
+    share, few = (float(np.interp(np.log(chosen), np.log(heats), middle)) for middle in (right, count))
+    with two_axes((1.35, 1), between=0.22) as (figure, left, ax):
+        for i, (axes, value) in enumerate(((left, share), (ax, few))):
+            curves = {seed: list(zip(heats, run[i], strict=True)) for seed, run in runs.items()}
+            seed_lines(axes, curves, ACCENT, label="variance of softmax(f_k/τ)")
+            axes.plot([chosen], [value], "o", ms=8, color=ACCENT, mec="white")
+            level_line(axes, chosen, axis="x")
+            log_axis(axes)
+        for i, (name, value) in enumerate(others.items()):
+            left.axhline(value, color=SERIES[1 + i], lw=1.5, ls=("--", "-.", ":")[i], label=name)
+        dress(left, title="Consensus right", x="temperature τ of the weights (log)", grid="y")
+        dress(ax, title="Clients that count", x="temperature τ (log)", y="effective clients, 1 / Σω²", grid="y")
+        low, high = min(right.min(), *others.values()), max(right.max(), *others.values())
+        percent_axis(left, top=min(1.03, high + 0.08), low=max(0.0, low - 0.28))
+        level_line(ax, clients, f"all {clients}", lift=-0.05 * clients)
+        ax.set_ylim(0, clients * 1.06)
+        legend(left, loc="best")
+    sentence = (
+        f"At τ = {chosen:.2g} the consensus is right for {percent(share)} of the test samples, and in effect {few:.1f} "
+        f"of {clients} clients count. Best is τ = {heats[right.argmax()]:.2g} with {percent(right.max())} "
+        f"({seeds_of(runs)})."
+    )
+    rows = [(f"{a:.3g}", percent(b), f"{c:.1f}") for a, b, c in zip(heats, right, count, strict=True)]
+    rows += [(name, percent(value), "") for name, value in others.items()]
+    title = "Accuracy of the consensus, and effective clients, against the temperature of the weights"
+    return told(figure, title, setting, sentence, tabled("τ | consensus right | effective clients", rows))

@@ -1,0 +1,128 @@
+"""Accuracy against the numbers sent and against rounds: what a large model at the server saves, and what it doesn't."""
+
+from collections.abc import Mapping, Sequence
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axes
+from ...plots.kit import told
+from ...plots.style import INK, Picture, dress, legend, looks
+from ...plots.words import percent, seeds_of, tabled
+from ...study import Outcome
+from ..runs import Steps, tries
+
+FEWEST = 10  # rounds of FedAvg beside a one-shot run
+Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accuracy 0–1)
+
+
+class Traffic(LabView):
+    """Accuracy against numbers sent and against rounds, FedAvg beside it."""
+
+    name, title, work_label = "traffic", "Traffic", "Run FedAvg beside it"
+    empty = "Press Run. The picture then shows accuracy against the numbers that were sent, and against rounds."
+
+    def __init__(self) -> None:
+        self.goal = made(
+            widgets.FloatSlider, label="Accuracy to reach", width=330, value=0.6, min=0.2, max=0.98, step=0.02,
+            help="The picture compares the traffic until this accuracy is reached for the first time",
+            readout_format=".0%",
+        )  # fmt: skip
+        self.controls = [self.goal]
+
+    def work(self, state: PanelState) -> Steps:
+        """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
+        the same (in one shot: 10 rounds of 2 epochs). All clients take part in every round.
+        """
+        outcome, report = state.outcome, state.report
+        total, epochs = outcome.options["rounds"], 2
+        if total == 1:
+            total = FEWEST
+        else:
+            seen = (1 - outcome.plan.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
+            epochs = max(1, round(outcome.options["local_steps"] * outcome.recipe.batch_size / seen))
+        sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
+        models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}
+        rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
+        plain = {k: v for k, v in state.runs.find("fedet").settings.items() if not k.startswith("fedet.")}
+        choices = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
+        return (yield from tries("fedavg_multi", plain, choices)), state.number
+
+    def draw(self, state: PanelState) -> Picture:
+        return traffic(traffic_lines(state), state.setting, self.goal.value)
+
+
+def traffic_lines(state: PanelState) -> dict[str, dict[int, Points]]:
+    """{method: {seed: points by round}} of what the view shows, Fed-ET first."""
+    outcomes = {"Fed-ET": state.outcomes}
+    if state.worked is not None:
+        beside, number = state.worked
+        ran = "" if number == state.number else f", run {number}"
+        outcomes |= {f"{name}{ran}": of for name, of in beside.items()}
+    return {name: {seed: by_round(outcome) for seed, outcome in of.items()} for name, of in outcomes.items()}
+
+
+def by_round(outcome: Outcome) -> Points:
+    """(round, numbers of 4 bytes sent so far, accuracy) at the end of each round that the curve shows."""
+    total = outcome.options["rounds"]
+    if total == 1:
+        return [(1, outcome.ledger.total / 4, outcome.accuracy)]
+    points = [p for p in outcome.history if p["phase"] == "rounds"]
+    return [(round(p["progress"] * total), p["bytes"] / 4, p["accuracy"]) for p in points]
+
+
+def first_reached(of: Mapping[int, Points], target: float) -> tuple[float, float] | None:
+    """(rounds, numbers) at which `target` is first reached, means over the seeds; None unless every seed gets there."""
+    firsts = [next((p for p in points if p[2] >= target), None) for points in of.values()]
+    if not firsts or any(p is None for p in firsts):
+        return None
+    return float(np.mean([p[0] for p in firsts])), float(np.mean([p[1] for p in firsts]))
+
+
+def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: float) -> Picture:
+    """`lines`: {method: {seed: points}}, the lab's method first. Numbers are model parameters up and down, all clients;
+    `target`: the accuracy to be reached."""
+    reached = {name: first_reached(of, target) for name, of in lines.items()}
+    # Means over seeds, as far as every seed goes.
+    middle = {name: np.mean([p[: min(map(len, of.values()))] for p in of.values()], 0) for name, of in lines.items()}
+    with two_axes(left=0.115, between=0.06, sharey=True) as (figure, left, right):
+        for ax, column in ((left, 1), (right, 0)):
+            for name, (hue, mark, dashes) in looks(lines).items():
+                for points in lines[name].values() if len(lines[name]) > 1 else ():
+                    ax.plot([p[column] for p in points], [p[2] for p in points], color=hue, lw=0.8, alpha=0.3)
+                x, y = middle[name][:, column], middle[name][:, 2]
+                ax.plot(x, y, color=hue, ls=dashes, lw=2, marker=mark, ms=4, label=name)
+                if reached[name] is not None:
+                    ax.plot([reached[name][column]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
+            level_line(ax, target, percent(target) if ax is left else "", left=True, size=9)
+            percent_axis(ax, top=1.02)
+        dress(left, title="Against numbers sent", x="numbers, up and down (log)", y="accuracy", grid="y")
+        dress(right, title="Against rounds", x="round", grid="y")
+        right.set_xlim(0, max(2, *(p[0] for of in lines.values() for points in of.values() for p in points)) + 0.5)
+        log_axis(left, form=amount)
+        few_ticks(right, "x", 8, whole=True)
+        legend(right, loc="best")
+    rows, said = [], []
+    for name, of in lines.items():
+        count = sum(any(p[2] >= target for p in points) for points in of.values())
+        first = (f"only {count} of {len(of)} seeds", "")
+        if reached[name] is not None:
+            first = amount(reached[name][1]), f"{reached[name][0]:.1f}".removesuffix(".0")
+        said.append(f"{name} {first[0]}" + (f" numbers in {first[1]} rounds" if first[1] else ""))
+        best = percent(max(p[2] for points in of.values() for p in points))
+        rows.append((name, *first, best, amount(middle[name][-1, 1])))
+    sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
+    columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
+    return told(figure, "Accuracy against numbers sent, and against rounds", setting, sentence, tabled(columns, rows))
+
+
+def amount(count: float) -> str:
+    """1234567 -> '1.23 M'."""
+    for unit in ("", " k", " M"):
+        if abs(count) < 999.5:
+            return f"{count:.3g}{unit}"
+        count /= 1000
+    return f"{count:.3g} G"

@@ -1,0 +1,136 @@
+"""FENS without a client: what its leaving changes, class by class, beside who holds what. Phase 2 runs again; the
+clients' models stay as they were.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState, words
+from ...panels.theme import made, offer
+from ...plots.kit import Heat, blank, told
+from ...plots.style import Picture, drawing
+from ...plots.words import percent, tabled
+from ...study import Outcome
+from ..runs import Steps, moved, tries
+from .trust import shares
+
+
+@dataclass(frozen=True, eq=False)
+class Forgotten:
+    """FENS with everybody, and without each of some clients, {client: outcome}, under the panel's `settings`."""
+
+    settings: Mapping[str, Any]
+    whole: Outcome
+    without: Mapping[int, Outcome]
+
+    @property
+    def shares(self) -> np.ndarray:
+        return shares(self.whole.label_counts)
+
+    @property
+    def change(self) -> np.ndarray:
+        """`[M, C]`: accuracy of class c without client k minus with all; nan: not known."""
+        change = np.full(self.whole.label_counts.shape, np.nan)
+        for k in self.without:
+            change[k] = self.per_class(k) - self.per_class()
+        return change
+
+    def per_class(self, gone: int | None = None) -> np.ndarray:
+        """Accuracy `[C]` without a client, or with everybody; nan for a class without test samples."""
+        return np.array((self.whole if gone is None else self.without[gone]).per_class, dtype=float)
+
+
+class Forget(LabView):
+    """Phase 2 without a client: what it alone had brought is gone."""
+
+    name, title, ready = "forget", "Forget a client", "data"
+    work_label = "Forget, and run phase 2 again"
+    empty = f"Press “{work_label}”: phase 1 stays as it was, phase 2 is run without the client."
+    EACH = -1
+
+    def __init__(self) -> None:
+        options = [("each in turn", self.EACH)]
+        help = "Whose model and samples are left out of phase 2"
+        self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
+        self.controls = [self.who]
+
+    def adapt(self, state: PanelState) -> None:
+        clients = ((f"client {k}", k) for k in range(state.federation.clients))
+        offer(self.who, [("each in turn", self.EACH), *clients])
+
+    def work(self, state: PanelState) -> Steps:
+        """Run FENS with all clients, then without the chosen one, or without each in turn. Only the first seed runs."""
+        settings = {k: v for k, v in state.settings.items() if k not in ("fens.without", "seeds")}
+        gone = range(state.federation.clients) if self.who.value == self.EACH else [self.who.value]
+        choices = {f"without = {k}": {"fens.without": k} for k in (-1, *gone)}
+        runs = yield from tries("fens", settings, choices)
+        whole, *without = (next(iter(outcomes.values())) for outcomes in runs.values())
+        return Forgotten(dict(state.settings), whole, dict(zip(gone, without, strict=True)))
+
+    def draw(self, state: PanelState) -> Picture:
+        forgotten: Forgotten | None = state.worked
+        who = self.who.value
+        if forgotten is None or (who != self.EACH and who not in forgotten.without):
+            return blank(self.empty, setting=state.setting)
+        setting = words({**forgotten.settings, "seeds": 1})
+        shown = Forgotten({}, forgotten.whole, forgotten.without if who == self.EACH else {who: forgotten.without[who]})
+        picture = forgetting(shown, state.class_names, setting, state.client, state.klass)
+        picture.sentence += moved(forgotten.settings, state.settings)
+        return picture
+
+
+def forgetting(
+    forgotten: Forgotten, names: Sequence[str], setting: str, client: int | None = None, klass: int | None = None
+) -> Picture:
+    """What each client's leaving changes, class by class, beside who holds what."""
+    counts, change, before = forgotten.whole.label_counts, forgotten.change, forgotten.per_class()
+    with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
+        marks = {"client": client, "klass": klass, "setting": setting}
+        held = Heat(left, len(counts), names, signed=False)
+        held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
+        lost = Heat(right, len(counts), names, signed=True, first=False)
+        lost.show(100 * change, "Change without the client", 100, ring=False, **marks)
+        lost.scale("accuracy of the class, points")
+    whole = percent(forgotten.whole.accuracy)
+    rows = [("nobody", whole, *("" if np.isnan(v) else percent(v) for v in before))]
+    for k, outcome in forgotten.without.items():
+        points = ("" if np.isnan(v) else f"{100 * v:+.0f} points" for v in change[k])
+        rows.append((f"client {k}", percent(outcome.accuracy), *points))
+    sentence = f"{largest_loss(forgotten, names, client, klass)}."
+    if len(forgotten.without) == 1:
+        ((k, outcome),) = forgotten.without.items()
+        sentence = f"Without client {k}, accuracy goes from {whole} to {percent(outcome.accuracy)}. {sentence}"
+    table = tabled(["without", "accuracy", *(f"class {n}" for n in names)], rows)
+    title = "Two heat-maps: training samples, and by how many points the accuracy of a class changes without a client"
+    return told(figure, title, setting, sentence, table)
+
+
+def largest_loss(forgotten: Forgotten, names: Sequence[str], client: int | None, klass: int | None) -> str:
+    """The sentence: which class loses most without whom, among what is looked at."""
+    change, share = forgotten.change, forgotten.shares
+    seen, text = np.full_like(change, np.nan), "The largest loss"
+    if client is not None and client < len(change):
+        seen[client], text = change[client], f"Client {client}'s largest loss"
+    elif klass is not None and klass < len(names):
+        seen[:, klass], text = change[:, klass], f"Class {names[klass]}'s largest loss"
+    else:
+        seen = change
+    if np.isnan(seen).all():
+        return "No accuracy is known there"
+    k, c = np.unravel_index(np.nanargmin(seen), seen.shape)
+    if change[k, c] >= 0:
+        return f"{text}: there is none"
+    text += f": class {names[c]} without client {k}, {100 * change[k, c]:.0f} points"
+    text += f"; it holds {percent(share[k, c])} of it"
+    if seen is not change:
+        return text
+    losses, owned, known = change < -0.2, share > 0.5, ~np.isnan(change)
+    return (
+        f"{text}. {losses.sum()} of {known.sum()} cells lose more than 20 points, {(losses & owned).sum()} of them "
+        "where the client holds more than half of the class"
+    )

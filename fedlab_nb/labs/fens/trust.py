@@ -1,0 +1,179 @@
+"""FENS, whom the aggregator trusts for what: its table beside who holds what, the clients in the same order."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, player
+from ...plots.kit import Heat, told
+from ...plots.style import LOCK, Picture, new_figure
+from ...plots.words import percent, tabled
+from ..runs import where
+
+# What the numbers beside the partition are, rule by rule: title, unit, whether they can be negative.
+KINDS = {
+    "averaging": ("Weight, fixed", "weight λ", False),
+    "weighted": ("Weight, from the counts", "weight λ", False),
+    "voting": ("Right votes", "P(votes c | truth c)", False),
+    "linear": ("Weight, trained", "weight λ", True),
+    "per_class": ("Weight, trained", "weight λ", True),
+    "nn": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "moe": ("Gate", "mean gate", False),
+    "added": ("What it adds", "mean weight × logit, own class", True),
+}
+
+
+class Likeness(NamedTuple):
+    """How far weights resemble the partition: `correlation` with each client's share of a class, `owners` (classes
+    whose heaviest client holds most of their samples) of `classes`, and the share of `negative` weights.
+    """
+
+    correlation: float
+    owners: int
+    classes: int
+    negative: float
+
+
+def likeness(counts: np.ndarray, weights: np.ndarray) -> Likeness:
+    """Of `weights [M, C]` (a row of nan: forgotten) and label `counts [M, C]`."""
+    members = np.isfinite(weights).all(1)
+    counts, weights = np.asarray(counts, dtype=float)[members], weights[members]
+    share = shares(counts)
+    flat = np.ptp(share) < 1e-6 or np.ptp(weights) < 1e-6
+    judged = (counts.sum(0) > 0) & (np.ptp(weights, axis=0) > 1e-6)
+    return Likeness(
+        correlation=0.0 if flat else float(np.corrcoef(share.ravel(), weights.ravel())[0, 1]),
+        owners=int((weights.argmax(0) == counts.argmax(0))[judged].sum()),
+        classes=int(judged.sum()),
+        negative=float((weights < 0).mean()),
+    )
+
+
+def shares(counts: np.ndarray) -> np.ndarray:
+    """Each client's share of a class's samples, `[M, C]`."""
+    return counts / np.maximum(counts.sum(0), 1)
+
+
+def for_everybody(table: np.ndarray, members: np.ndarray, clients: int) -> np.ndarray:
+    """`table [members, C]` with a row for each of `clients`; nan for those who take no part."""
+    whole = np.full((clients, table.shape[1]), np.nan)
+    inside = members < clients  # the sliders may have moved on while the method runs
+    whole[members[inside]] = table[inside]
+    return whole
+
+
+class Trust(LabView):
+    """The aggregator's table beside who holds what, round by round while phase 2 runs, and as a replay afterwards."""
+
+    name, title, ready = "trust", "Who is trusted", "live"
+    empty = "Press Run. The picture then shows who holds what, and the aggregator's table round by round."
+
+    def __init__(self) -> None:
+        help = "After which round the table is shown"
+        self.round = made(widgets.SelectionSlider, label="Round", help=help, width=250, options=["end"])
+        self.play = player(self.round, interval=450, tooltip="Replay the rounds", show_repeat=False)
+        self.table = made(
+            widgets.Dropdown, label="Table", width=190, options=[("weight", False), ("weight × logit", True)],
+            help="The weight alone, or what a client adds on average to the score of the true class (after the last "
+            "round)",
+        )  # fmt: skip
+        self.controls = [widgets.HBox([self.play]), self.round, self.table]
+        self._picture, self._shown = TrustPicture(), None
+
+    def adapt(self, state: PanelState) -> None:
+        """A new outcome brings its own rounds, and is seen from its end."""
+        if state.outcome is self._shown:
+            return
+        self._shown = state.outcome
+        rounds = None if state.outcome is None else state.report.frame_rounds
+        self.round.options = ["end"] if rounds is None else [str(int(t)) for t in rounds]
+        self.play.max = self.round.index = self.play.value = len(self.round.options) - 1
+
+    def draw(self, state: PanelState) -> Picture:
+        outcome, report = state.outcome, state.report
+        options = state.knobs if outcome is None else outcome.options
+        counts = state.federation.label_counts.numpy() if outcome is None else outcome.label_counts
+        rule, when, limit = options["aggregator"], "", 0.0
+        if report.frames is None:
+            table = report.competency.diagonal(axis1=1, axis2=2) if rule == "voting" else report.weights
+        elif self.table.value and outcome is not None:
+            rule, table = "added", report.contribution
+        else:
+            at = -1 if outcome is None else self.round.index
+            table, when = report.frames[at], f"round {report.frame_rounds[at]} of {options['rounds']}"
+            limit = 0.0 if outcome is None else float(np.abs(report.frames).max())
+        weights, marks = for_everybody(table, report.members, len(counts)), (state.client, state.klass)
+        return self._picture.show(counts, weights, state.class_names, where(state), rule, when, limit, *marks)
+
+
+class TrustPicture:
+    """The picture; `show` brings it up to date, quickly where the tables keep their shape."""
+
+    def __init__(self) -> None:
+        self._made: tuple | None = None
+
+    def show(
+        self, counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, rule: str = "per_class",
+        when: str = "", limit: float = 0.0, client: int | None = None, klass: int | None = None,
+    ) -> Picture:  # fmt: skip
+        """Label counts `[M, C]`, and the rule's `weights [M, C]` (nan: forgotten).
+
+        rule: a key of KINDS;   when: the weights were like this, "round 4 of 9";   limit: end of the colours
+        """
+        title, unit, signed = KINDS[rule]
+        title += f", {when}" if when else ""
+        marks = {"client": client, "klass": klass, "setting": setting}
+        with LOCK:
+            made = (len(counts), tuple(names), unit, signed)
+            if made != self._made:
+                self._make(*made)
+                self._made = made
+            self._left.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
+            self._right.show(weights, title, limit or float(np.nanmax(np.abs(weights))) or 1.0, **marks)
+        rows: list[tuple[Any, ...]] = []
+        for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
+            cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
+            rows += [(k, "samples", *map(int, held)), (k, unit, *cells)]
+        table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
+        sentence = f"After {when}" if when else "Here"
+        sentence += f" {trusted(counts, weights, names, client, klass)}."
+        return told(self.figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table)
+
+    def _make(self, clients: int, names: Sequence[str], unit: str, signed: bool) -> None:
+        self.figure = new_figure()
+        left, right = self.figure.subplots(1, 2, width_ratios=[1, 1.14])
+        self._left = Heat(left, clients, names, signed=False)
+        self._right = Heat(right, clients, names, text="{:.1f}", signed=signed, first=False)
+        self._right.scale(unit)
+
+
+def trusted(
+    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], client: int | None, klass: int | None
+) -> str:
+    """How like both tables are; before it what is looked at: the client's heaviest class, or the class' heaviest
+    client.
+    """
+    like, text = likeness(counts, weights), ""
+    if client is not None and not np.isfinite(weights[client : client + 1]).all():
+        return f"client {client} is forgotten: neither its model nor its samples take part"
+    k = client if client is not None and client < len(counts) else None
+    c = klass if klass is not None and klass < len(names) else None
+    if k is not None or c is not None:
+        c = int(weights[k].argmax()) if k is not None else c
+        k = int(np.nanargmax(weights[:, c])) if k is None else k
+        text = (
+            f"client {k} counts most for class {names[c]} ({weights[k, c]:.2f}; it holds {counts[k, c]} samples), "
+        )
+    if not np.nan_to_num(weights).any():
+        return "no client changes the scores: every weight is 0. Take a smaller server rate"
+    if not like.classes:
+        return "every client counts the same for every class"
+    return (
+        f"{text}the heaviest client of a class is the one with most of its samples for {like.owners} of {like.classes} "
+        f"classes; weights and shares of samples correlate with {like.correlation:.2f}. {percent(like.negative)} of "
+        "the weights are below zero"
+    )

@@ -1,0 +1,63 @@
+"""Who was matched with whom: how alike the units of two clients are, before and after one is put in order."""
+
+import ipywidgets as widgets
+import numpy as np
+
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots.axes import no_spines
+from ...plots.kit import table_colours, told
+from ...plots.style import QUIET, Picture, drawing, heading
+from ...plots.words import tabled
+from .pairs import RULES, Pair, TwoClients
+
+LIMIT = 0.8  # of the colours; hardly a cosine is larger
+
+
+class Partners(TwoClients):
+    """How alike the units of two clients are, before and after matching, layer by layer."""
+
+    name, title = "partners", "Who with whom"
+    empty = "Press Run. The picture then shows how alike the units of two clients are, and which of them were matched."
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = {"width": 180, "options": [("hidden layer 1", 0)]}
+        self.layer = made(widgets.Dropdown, label="Layer", help="Whose units are shown", **layers)
+        self.controls.append(self.layer)
+
+    def adapt(self, state: PanelState) -> None:
+        super().adapt(state)
+        offer(self.layer, [(f"hidden layer {i + 1}", i) for i in range(len(state.report.layers or [0]))], 0)
+
+    def draw(self, state: PanelState) -> Picture:
+        pair = self.pair(state)
+        return partners(pair, min(self.layer.value, len(pair.layers) - 1))
+
+
+def partners(pair: Pair, layer: int) -> Picture:
+    """Heat-maps of the cosines of layer number `layer`: client b's units as they stand, and in the order found.
+
+    Client a's units come with the best pair first; on the diagonal are the two that an average mixes.
+    """
+    alike, order = pair.similarity[layer], pair.orders[layer]
+    first = np.argsort(-alike[np.arange(len(order)), order], kind="stable")
+    tables = {"as they stand": alike[np.ix_(first, first)], "matched": alike[np.ix_(first, order[first])]}
+    before, matched = (float(np.diagonal(table).mean()) for table in tables.values())
+    moved = int((order != np.arange(len(order))).sum())
+    with drawing(1, 2) as (figure, both):
+        for ax, (title, table) in zip(both, tables.items(), strict=True):
+            image = ax.imshow(table, cmap=table_colours(signed=True), vmin=-LIMIT, vmax=LIMIT, interpolation="nearest")
+            heading(ax, title)
+            ax.set_xlabel(f"units of client {pair.b}", fontsize=10, color=QUIET)
+            ax.set(xticks=[], yticks=[])
+            no_spines(ax)
+        both[0].set_ylabel(f"units of client {pair.a}, best pair first", fontsize=10, color=QUIET)
+        figure.colorbar(image, ax=list(both), shrink=0.75, label="cosine of the incoming weights")
+    title = f"Two heat-maps of how alike the units of {pair.layers[layer]} of clients {pair.a} and {pair.b} are, "
+    title += f"as they stand and matched by {RULES[pair.rule]}"
+    sentence = f"{moved} of {len(order)} units of client {pair.b} find their partner at another place in "
+    sentence += f"{pair.layers[layer]}; the mean cosine of partners goes from {before:.2f} to {matched:.2f}."
+    columns = f"unit of client {pair.a} | partner of client {pair.b} | cosine | cosine with the unit of the same number"
+    rows = [(i, int(j), round(float(alike[i, j]), 2), round(float(alike[i, i]), 2)) for i, j in enumerate(order)]
+    return told(figure, title, pair.setting, sentence, tabled(columns, rows))

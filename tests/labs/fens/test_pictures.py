@@ -1,0 +1,156 @@
+"""FENS' pictures of numbers made by hand: what they say agrees with the numbers, also at the extremes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from toy_outcomes import toy
+
+from fedlab_nb import plots
+from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, bytes_at_two_sizes
+from fedlab_nb.labs.fens.forget import Forgotten, forgetting
+from fedlab_nb.labs.fens.trust import KINDS, TrustPicture, likeness
+from fedlab_nb.labs.fens.vary import FENS, Point, vary
+from fedlab_nb.labs.one_sample import OneSample, one_sample
+from fedlab_nb.methods.fens.aggregators import AGGREGATORS
+
+SETTING = "digits, α = 0.1, 3 clients"
+ABC = ("a", "b", "c")
+COUNTS = np.array([[9, 0, 0], [1, 8, 0], [0, 0, 7]])
+
+
+def said(picture):
+    """The sentence; the picture can be drawn, and its setting and table are there."""
+    assert plots.png(picture).startswith(b"\x89PNG") and SETTING in picture.alt and picture.table
+    assert picture.sentence.endswith(".") and "nan" not in picture.sentence.lower()
+    return picture.sentence
+
+
+# ------------------------------------------------------------------------------------------------ who is trusted
+def test_every_rule_has_its_words():
+    assert set(KINDS) == {*AGGREGATORS, "added"}
+    for rule in KINDS:
+        assert "round 2 of 5" in said(TrustPicture().show(COUNTS, np.eye(3), ABC, SETTING, rule, "round 2 of 5"))
+
+
+def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
+    shares = COUNTS / COUNTS.sum(0)
+    assert likeness(COUNTS, shares) == (pytest.approx(1), 3, 3, 0)  # correlation, owners, classes, negative
+    turned = likeness(COUNTS, -shares)
+    assert turned.correlation == pytest.approx(-1) and turned.owners == 0
+    assert turned.negative == pytest.approx(4 / 9)
+    assert likeness(COUNTS, np.full((3, 3), 1 / 3, dtype=np.float32)) == (0, 0, 0, 0)
+
+
+def test_the_sentence_on_trust_follows_what_is_looked_at():
+    weights = np.array([[0.5, -0.2, 0.1], [0.1, 0.9, 0.0], [0.0, 0.1, 0.3]])
+
+    def sentence(weights, **more):
+        return said(TrustPicture().show(COUNTS, weights, ABC, SETTING, **more))
+
+    assert "3 of 3 classes" in sentence(weights) and "11 %" in sentence(weights)
+    assert "client 0 counts most for class a (0.50; it holds 9 samples)" in sentence(weights, client=0)
+    assert "client 1 counts most for class b (0.90; it holds 8 samples)" in sentence(weights, klass=1)
+    assert "counts the same" in sentence(np.full((3, 3), 1 / 3)) and "every weight is 0" in sentence(np.zeros((3, 3)))
+    weights[1] = np.nan
+    assert "client 1 is forgotten" in sentence(weights, client=1)
+
+
+def test_trust_redrawn_in_place_is_the_picture_of_a_fresh_one():
+    redrawn, rng = TrustPicture(), np.random.default_rng(0)
+    for rule, client, klass in (("per_class", None, None), ("per_class", 2, 0), ("moe", 1, None), ("per_class", 0, 2)):
+        shown = COUNTS, rng.random((3, 3)) - 0.3, ABC, SETTING, rule, "round 1 of 2", 1.0, client, klass
+        assert plots.png(redrawn.show(*shown)) == plots.png(TrustPicture().show(*shown))
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 10), (5, 40)])
+def test_trust_and_forgetting_at_their_extremes(clients, classes):
+    rng = np.random.default_rng(1)
+    counts, names = rng.integers(0, 9, (clients, classes)), [f"class number {c}" for c in range(classes)]
+    weights = rng.normal(size=(clients, classes))
+    said(TrustPicture().show(counts, weights, names, SETTING, client=clients - 1, klass=classes - 1))
+    gone = forgotten(np.full(classes, 0.5), dict(enumerate(0.5 + weights / 9)), counts)
+    said(forgetting(gone, names, SETTING, clients - 1, classes - 1))
+
+
+# ------------------------------------------------------------------------------------------------ one sample
+@pytest.mark.parametrize("x", [np.zeros((1, 8, 8)), np.random.default_rng(2).random((3, 32, 32)), np.arange(13.0)])
+@pytest.mark.parametrize(("clients", "classes"), [(1, 100), (50, 3), (12, 26)])
+def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
+    logits = np.random.default_rng(2).normal(size=(clients, classes)) * 30
+    members, names = list(range(3, 3 + clients)), [f"c{i}" for i in range(classes)]
+    answers = {"FENS": np.full(classes, 1 / classes)}
+    known = {"held": np.zeros(clients), "σ²": logits.var(1), "own": np.full(clients, 1200)}
+    picture = one_sample(
+        OneSample(
+            x, "test sample 12", 2, logits, answers, logits.argmax(1) != 2, ("right", "wrong"), known, members, names,
+            SETTING, client=3, klass=1,
+        ),
+        "Logits", "Words.",
+    )  # fmt: skip
+    assert said(picture) == "Words." and len(picture.table) == clients + 1
+    first = picture.table[0]
+    assert first["who"] == "client 3" and first["says"] == f"“c{logits[0].argmax()}”" and first["own"] == "1.2e+03"
+
+
+# ------------------------------------------------------------------------------------------------ one knob's values
+def points(values, seeds=2, size=1000):
+    """A point for each {label: validation accuracy}; test accuracies are 0.3 and 0.2 everywhere."""
+    made = []
+    for i, (label, share) in enumerate(values.items()):
+        lines = {FENS: dict.fromkeys(range(seeds), 0.3), "x": dict.fromkeys(range(seeds), 0.2)}
+        judged = {s: share + s / 1000 for s in range(seeds)}
+        made.append(Point(label, lines, {OWN: size, ENSEMBLE: i * size}, 1 + i, judged, "public"))
+    return made
+
+
+def test_values_of_a_knob_are_compared_on_validation_images_and_the_best_one_is_tested_once():
+    picture = vary(points({"2": 0.5, "8": 0.9}), "Bits", setting=SETTING, now="8")
+    assert "best with 8 (90 %) and worst with 2 (50 %; +40 ± 0 points, clear)" in said(picture)
+    assert [row["test"] for row in picture.table] == ["", "FENS 30 %, x 20 %"]
+    assert [row["bytes of one client"] for row in picture.table] == [1000, 2000]
+    a, b = points({"a": 0.5, "b": 0.5})
+    noisy = [replace(a, validation={0: 0.5, 1: 0.9}), replace(b, validation={0: 0.9, 1: 0.6})]
+    assert "within the noise" in said(vary(noisy, "Rule", setting=SETTING, ordered=False))
+    assert "one seed nobody can tell" in said(vary(points({"2": 0.5, "8": 0.9}, seeds=1), "Bits", setting=SETTING))
+    assert "worst" not in said(vary(points({"2": 0.5}), "Bits", setting=SETTING))
+    said(vary(points({str(i): 0.5 + i / 99 for i in range(12)}), "Rounds", setting=SETTING, now="3"))
+
+
+def test_without_validation_images_nothing_is_chosen():
+    untold = [replace(point, validation={}) for point in points({"2": 0.5, "8": 0.9})]
+    assert "no validation images" in vary(untold, "Bits", setting=SETTING).sentence
+
+
+# ------------------------------------------------------------------------------------------------ bytes, forget
+def test_bytes_are_compared_at_both_sizes():
+    own, paper = (
+        {"one-shot": {OWN: d}, FENS: {OWN: d, ENSEMBLE: d, ROUNDS: 50}, "20 rounds of FedAvg": {FEDAVG: 20 * d}}
+        for d in (100, 10_000)
+    )
+    picture = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING)
+    assert "With 7 clients FENS costs a client 2.5×" in said(picture) and "4.36×" in picture.sentence
+    assert [row["× one-shot"] for row in picture.table] == [1, 2.5, 20, 1, 2, 20]
+    for counted, words in ((250, "the ledger counted the same"), (260, "the ledger counted 260 B")):
+        shown = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING, counted=counted)
+        assert words in shown.sentence
+
+
+def forgotten(before, after, counts=COUNTS):
+    """`before [C]`, and `after` {client gone: [C]}; accuracies over all classes are 0.85 and 0.46."""
+    whole = toy("fens", 0.85, per_class=before, label_counts=counts)
+    return Forgotten({}, whole, {k: toy("fens", 0.46, per_class=left) for k, left in after.items()})
+
+
+def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
+    after = {0: [0.1, 0.92, None], 1: [0.9, 0.4, 1.0], 2: [0.9, 0.9, 0.6]}  # None: a class without test samples
+    gone = forgotten([0.9, 0.9, 0.9], after)
+    picture = forgetting(gone, ABC, SETTING)
+    assert "class a without client 0, -80 points; it holds 90 % of it" in said(picture)
+    assert "3 of 8 cells lose more than 20 points, 3 of them" in picture.sentence
+    assert [row["class b"] for row in picture.table] == ["90 %", "+2 points", "-50 points", "+0 points"]
+    assert "class b without client 1" in said(forgetting(gone, ABC, SETTING, client=1))
+    assert "there is none" in said(forgetting(forgotten([0.1] * 3, after), ABC, SETTING, klass=1))
+    alone = forgotten([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # nothing is known of the others
+    assert "Without client 2, accuracy goes from 85 % to 46 %" in said(forgetting(alone, ABC, SETTING))
+    assert "No accuracy is known there" in said(forgetting(alone, ABC, SETTING, client=0))
