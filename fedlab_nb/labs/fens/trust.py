@@ -165,9 +165,7 @@ def trusted(
     if k is not None or c is not None:
         c = int(weights[k].argmax()) if k is not None else c
         k = int(np.nanargmax(weights[:, c])) if k is None else k
-        text = (
-            f"client {k} counts most for class {names[c]} ({weights[k, c]:.2f}; it holds {counts[k, c]} samples), "
-        )
+        text = f"client {k} counts most for class {names[c]} ({weights[k, c]:.2f}; it holds {counts[k, c]} samples), "
     if not np.nan_to_num(weights).any():
         return "no client changes the scores: every weight is 0. Take a smaller server rate"
     if not like.classes:

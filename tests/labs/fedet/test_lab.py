@@ -85,11 +85,8 @@ def test_client_and_class_are_marked(ran, looped, name):
     panel.views.choose("partition")
     panel.views.client.value, panel.views.klass.value = 2, 9
     picture = fresh(panel, name)
-    if name == "expert":
-        assert "Client 2 says" in picture.sentence
-        assert "it is right" in picture.sentence or "wrong, it is “9”" in picture.sentence
-    if name == "dissent":
-        assert "test samples of class 9" in picture.alt
+    assert name != "expert" or "Client 2" in picture.sentence
+    assert name != "dissent" or "test samples of class 9" in picture.sentence
     panel.views.choose("partition")
     panel.views.client.value = panel.views.klass.value = -1
 
@@ -99,8 +96,9 @@ def test_expert_follows_its_controls(ran):
     first = fresh(ran, "expert", "Test sample 0:", "it is")
     assert ran.set("expert", at=5).sentence == fresh(ran, "expert", "Test sample 5:").sentence != first.sentence
     view.rule.value = "uniform"
-    assert {row["weight ω"] for row in fresh(ran, "expert").table} == {"0.333"} and view.heat.disabled
-    assert "variance of the softmax at τ = 100" in ran.set("expert", rule="softmax", heat=100).alt
+    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {"0.333"} and view.heat.disabled
+    flat = ran.set("expert", rule="softmax", heat=100).table[:3]
+    assert not view.heat.disabled and all(float(row["σ²"]) < 0.01 for row in flat)  # hardly a difference is left
     view.kind.value = "public"
     fresh(ran, "expert", "Public sample")
     assert view.at.max == outcome.report.logits.shape[1] - 1 == 199
@@ -153,10 +151,10 @@ def test_what_is_shown_while_it_runs(make):
 
 def test_rounds_tells_of_the_round_that_is_marked(looped):
     view = own(looped, "rounds")
-    fresh(looped, "rounds", "Round 3 of 3: new heads take the server from")
+    fresh(looped, "rounds", "Round 3 of 3: head overwritten")
     assert view.round.max == view.play.max == 3
     view.round.value = 1
-    fresh(looped, "rounds", "Round 1 of 3: new heads take the server to")
+    fresh(looped, "rounds", "Round 1 of 3: head overwritten")
     view.round.value = 3
     before = looped.state("rounds").report.small_before
     assert fresh(looped, "rounds").table[2]["averaged by kind"] == f"{100 * before[2]:.0f} %"

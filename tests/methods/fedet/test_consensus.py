@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from fedet_runs import soft_label
 
-from fedlab_nb.course.fedet.bound import brier
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, variance_weights
 

@@ -10,7 +10,6 @@ import torch
 
 from fedlab_nb.course.fedet.bound import label_distance, theorem_1
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head, with_head
 from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
