@@ -5,6 +5,7 @@ from statistics import mean
 from typing import Any
 
 import ipywidgets as widgets
+import numpy as np
 
 from ...data import DATASETS, load
 from ...methods.parts.images import OWN
@@ -12,7 +13,7 @@ from ...panels.lab_view import LabView
 from ...panels.state import PanelState
 from ...panels.theme import made
 from ...plots import Picture
-from ...plots.kit import Bars, blank, tiles, told
+from ...plots.kit import Bars, as_tile, blank, told
 from ...plots.series import Series
 from ...plots.style import drawing
 from ...plots.words import apart, percent, plural, seed_words, tabled
@@ -81,14 +82,18 @@ def public(tried: Mapping[str, Mapping[int, Outcome]], setting: str, chance: flo
         detail = "" if "sample" in name else plural(count, "sample")
         other = present in tried and name != present
         choices.append(Series(name, detail, accuracies=accuracies, method="fedet", pinned=other))
-        samples.append((name, reports[0].samples[:SHOWN]))
+        samples.append(reports[0].samples[:SHOWN])
         rows.append(
             (name, count, choices[-1].number, percent(mean(r.dissent for r in reports)), seed_words(accuracies))
         )
     with drawing(1, 2, width_ratios=[0.72, 1]) as (figure, (left, right)):
-        tiles(left, samples)
-        left.set_yticks([])
         Bars(right, choices, chance).update(choices, "Test accuracy of the student")
+        high = min(0.8, 0.15 * max(len(samples), 3))  # of a row; square, about
+        for i, images in enumerate(samples):
+            strip, place = np.hstack([as_tile(image) for image in images]), (0, 1, i + high / 2, i - high / 2)
+            left.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
+        left.set(xlim=(0, 1), ylim=right.get_ylim())
+        left.set_axis_off()
     worst, *_, best = sorted([*choices, *choices], key=lambda s: s.mean)
     sentence = f"Best student: {best.label}, {percent(best.mean)}."
     if worst is not best:

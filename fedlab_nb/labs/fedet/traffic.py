@@ -88,7 +88,7 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
     reached = {name: first_reached(of, target) for name, of in lines.items()}
     # Means over seeds, as far as every seed goes.
     middle = {name: np.mean([p[: min(map(len, of.values()))] for p in of.values()], 0) for name, of in lines.items()}
-    with two_axes(left=0.115, between=0.06, sharey=True) as (figure, left, right):
+    with two_axes(left=0.115, between=0.12, sharey=True) as (figure, left, right):
         for ax, column in ((left, 1), (right, 0)):
             for name, (hue, mark, dashes) in looks(lines).items():
                 for points in lines[name].values() if len(lines[name]) > 1 else ():

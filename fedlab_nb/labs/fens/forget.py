@@ -12,12 +12,12 @@ import numpy as np
 from ...panels.lab_view import LabView
 from ...panels.state import PanelState, words
 from ...panels.theme import made, offer
-from ...plots.kit import Heat, blank, told
-from ...plots.style import Picture, drawing
+from ...plots.kit import blank, told
+from ...plots.style import Picture
 from ...plots.words import percent, tabled
 from ...study import Outcome
 from ..runs import Steps, moved, tries
-from .trust import shares
+from .trust import beside_the_samples, shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +89,8 @@ def forgetting(
 ) -> Picture:
     """What each client's leaving changes, class by class, beside who holds what."""
     counts, change, before = forgotten.whole.label_counts, forgotten.change, forgotten.per_class()
-    with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        marks = {"client": client, "klass": klass, "setting": setting}
-        held = Heat(left, len(counts), names, signed=False)
-        held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
-        lost = Heat(right, len(counts), names, signed=True, first=False)
-        lost.show(100 * change, "Change without the client", 100, ring=False, **marks)
-        lost.scale("accuracy of the class, points")
+    title, unit = "Change without the client", "accuracy of the class, points"
+    figure = beside_the_samples(counts, 100 * change, names, setting, title, unit, 100, True, client, klass, False)
     whole = percent(forgotten.whole.accuracy)
     rows = [("nobody", whole, *("" if np.isnan(v) else percent(v) for v in before))]
     for k, outcome in forgotten.without.items():

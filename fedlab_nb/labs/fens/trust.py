@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
+from matplotlib.figure import Figure
 
 from ...panels.lab_view import LabView
 from ...panels.state import PanelState
 from ...panels.theme import made, player
 from ...plots.kit import Heat, told
-from ...plots.style import LOCK, Picture, new_figure
+from ...plots.style import Picture, drawing
 from ...plots.words import percent, tabled
 from ..runs import where
 
@@ -82,7 +83,7 @@ class Trust(LabView):
             "round)",
         )  # fmt: skip
         self.controls = [widgets.HBox([self.play]), self.round, self.table]
-        self._picture, self._shown = TrustPicture(), None
+        self._shown = None
 
     def adapt(self, state: PanelState) -> None:
         """A new outcome brings its own rounds, and is seen from its end."""
@@ -107,48 +108,47 @@ class Trust(LabView):
             table, when = report.frames[at], f"round {report.frame_rounds[at]} of {options['rounds']}"
             limit = 0.0 if outcome is None else float(np.abs(report.frames).max())
         weights, marks = for_everybody(table, report.members, len(counts)), (state.client, state.klass)
-        return self._picture.show(counts, weights, state.class_names, where(state), rule, when, limit, *marks)
+        return trust(counts, weights, state.class_names, where(state), rule, when, limit, *marks)
 
 
-class TrustPicture:
-    """The picture; `show` brings it up to date, quickly where the tables keep their shape."""
+def trust(
+    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, rule: str = "per_class",
+    when: str = "", limit: float = 0.0, client: int | None = None, klass: int | None = None,
+) -> Picture:  # fmt: skip
+    """Label counts `[M, C]`, and the rule's `weights [M, C]` (nan: forgotten).
 
-    def __init__(self) -> None:
-        self._made: tuple | None = None
+    rule: a key of KINDS;   when: the weights were like this, "round 4 of 9";   limit: end of the colours
+    """
+    title, unit, signed = KINDS[rule]
+    title += f", {when}" if when else ""
+    limit = limit or float(np.nanmax(np.abs(weights))) or 1.0
+    figure = beside_the_samples(counts, weights, names, setting, title, unit, limit, signed, client, klass)
+    rows: list[tuple[Any, ...]] = []
+    for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
+        cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
+        rows += [(k, "samples", *map(int, held)), (k, unit, *cells)]
+    table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
+    sentence = f"After {when}" if when else "Here"
+    sentence += f" {trusted(counts, weights, names, client, klass)}."
+    return told(figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table)
 
-    def show(
-        self, counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, rule: str = "per_class",
-        when: str = "", limit: float = 0.0, client: int | None = None, klass: int | None = None,
-    ) -> Picture:  # fmt: skip
-        """Label counts `[M, C]`, and the rule's `weights [M, C]` (nan: forgotten).
 
-        rule: a key of KINDS;   when: the weights were like this, "round 4 of 9";   limit: end of the colours
-        """
-        title, unit, signed = KINDS[rule]
-        title += f", {when}" if when else ""
+def beside_the_samples(
+    counts: np.ndarray, values: np.ndarray, names: Sequence[str], setting: str, title: str, unit: str, limit: float,
+    signed: bool, client: int | None, klass: int | None, ring: bool = True,
+) -> Figure:  # fmt: skip
+    """Two heat-maps, of label counts and of `values`, both `[M, C]`. limit: end of the colours;   signed: values may be
+    below zero;   client, klass: marked;   ring: round the largest value of each class
+    """
+    with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         marks = {"client": client, "klass": klass, "setting": setting}
-        with LOCK:
-            made = (len(counts), tuple(names), unit, signed)
-            if made != self._made:
-                self._make(*made)
-                self._made = made
-            self._left.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
-            self._right.show(weights, title, limit or float(np.nanmax(np.abs(weights))) or 1.0, **marks)
-        rows: list[tuple[Any, ...]] = []
-        for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
-            cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
-            rows += [(k, "samples", *map(int, held)), (k, unit, *cells)]
-        table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
-        sentence = f"After {when}" if when else "Here"
-        sentence += f" {trusted(counts, weights, names, client, klass)}."
-        return told(self.figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table)
-
-    def _make(self, clients: int, names: Sequence[str], unit: str, signed: bool) -> None:
-        self.figure = new_figure()
-        left, right = self.figure.subplots(1, 2, width_ratios=[1, 1.14])
-        self._left = Heat(left, clients, names, signed=False)
-        self._right = Heat(right, clients, names, text="{:.1f}", signed=signed, first=False)
-        self._right.scale(unit)
+        held = Heat(left, len(counts), names, signed=False)
+        held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
+        text = "{:.0f}" if limit > 10 else "{:.1f}"
+        beside = Heat(right, len(counts), names, text=text, signed=signed, first=False)
+        beside.show(values, title, limit, ring=ring, **marks)
+        beside.scale(unit)
+    return figure
 
 
 def trusted(

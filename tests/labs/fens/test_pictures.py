@@ -9,7 +9,7 @@ from toy_outcomes import toy
 from fedlab_nb import plots
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, bytes_at_two_sizes
 from fedlab_nb.labs.fens.forget import Forgotten, forgetting
-from fedlab_nb.labs.fens.trust import KINDS, TrustPicture, likeness
+from fedlab_nb.labs.fens.trust import KINDS, likeness, trust
 from fedlab_nb.labs.fens.vary import FENS, Point, vary
 from fedlab_nb.labs.one_sample import OneSample, one_sample
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
@@ -30,7 +30,7 @@ def said(picture):
 def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
-        assert "round 2 of 5" in said(TrustPicture().show(COUNTS, np.eye(3), ABC, SETTING, rule, "round 2 of 5"))
+        assert "round 2 of 5" in said(trust(COUNTS, np.eye(3), ABC, SETTING, rule, "round 2 of 5"))
 
 
 def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
@@ -46,7 +46,7 @@ def test_the_sentence_on_trust_follows_what_is_looked_at():
     weights = np.array([[0.5, -0.2, 0.1], [0.1, 0.9, 0.0], [0.0, 0.1, 0.3]])
 
     def sentence(weights, **more):
-        return said(TrustPicture().show(COUNTS, weights, ABC, SETTING, **more))
+        return said(trust(COUNTS, weights, ABC, SETTING, **more))
 
     assert "3 of 3 classes" in sentence(weights) and "11 %" in sentence(weights)
     assert "client 0 counts most for class a (0.50; it holds 9 samples)" in sentence(weights, client=0)
@@ -56,19 +56,12 @@ def test_the_sentence_on_trust_follows_what_is_looked_at():
     assert "client 1 is forgotten" in sentence(weights, client=1)
 
 
-def test_trust_redrawn_in_place_is_the_picture_of_a_fresh_one():
-    redrawn, rng = TrustPicture(), np.random.default_rng(0)
-    for rule, client, klass in (("per_class", None, None), ("per_class", 2, 0), ("moe", 1, None), ("per_class", 0, 2)):
-        shown = COUNTS, rng.random((3, 3)) - 0.3, ABC, SETTING, rule, "round 1 of 2", 1.0, client, klass
-        assert plots.png(redrawn.show(*shown)) == plots.png(TrustPicture().show(*shown))
-
-
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 10), (5, 40)])
 def test_trust_and_forgetting_at_their_extremes(clients, classes):
     rng = np.random.default_rng(1)
     counts, names = rng.integers(0, 9, (clients, classes)), [f"class number {c}" for c in range(classes)]
     weights = rng.normal(size=(clients, classes))
-    said(TrustPicture().show(counts, weights, names, SETTING, client=clients - 1, klass=classes - 1))
+    said(trust(counts, weights, names, SETTING, client=clients - 1, klass=classes - 1))
     gone = forgotten(np.full(classes, 0.5), dict(enumerate(0.5 + weights / 9)), counts)
     said(forgetting(gone, names, SETTING, clients - 1, classes - 1))
 
