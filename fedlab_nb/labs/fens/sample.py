@@ -70,7 +70,9 @@ class Sample(LabView):
         i = int(rows[self.at.value])
         truth, said, outcome = int(p["y"][i]), p["logits"][i], state.outcome
         # a rule may forbid classes with minus infinity, even all of them
-        answers = {who: softmax(np.nan_to_num(scores[i], neginf=-1e300)) for who, scores in p["answers"].items()}
+        answers = {
+            who: softmax(np.nan_to_num(scores[i].astype(float), neginf=-1e300)) for who, scores in p["answers"].items()
+        }
         known = {f"samples of {shorten([state.class_names[truth]], 8)[0]}": outcome.label_counts[members, truth]}
         of = OneSample(
             p["x"][i], f"test sample {p['points'][i]}", truth, said, answers, said.argmax(1) != truth,

@@ -169,7 +169,7 @@ def test_rounds_of_one_shot_is_the_student_on_its_way(ran):
 def test_other_public_data(make):
     panel = make(clients=2, methods=[])
     panel.run(wait=True)
-    assert "Press “Try them”" in panel.show("public").sentence
+    assert "then “Try them”" in panel.show("public").sentence
     picture = panel.work("public")
     assert not panel.error and [row["public data"] for row in picture.table] == [
         "held-out part", "half the classes", "glyphs", "noise",
