@@ -9,7 +9,7 @@ from fedlab_nb.labs import spec_of, views
 from fedlab_nb.methods import METHODS
 from fedlab_nb.symbols import explained
 
-LABS = ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "gauss"]
+LABS = ["coboosting", "fusefl", "fedlpa"]
 GOOD = {"kind": "IntSlider", "description": "Round", "tooltip": "Which round", "width": 90, "min": 1, "max": 4}
 
 
@@ -30,6 +30,18 @@ def test_every_lab_is_declared_in_full(method):
                 and made.tooltip == explained(of["tooltip"], of["description"], METHODS[method].info.title)
             )
             assert f"self.{name}." in getsource(kind), "no view reads it"
+
+
+@pytest.mark.parametrize("method", ["fens", "fedet", "matching"])
+def test_every_view_says_what_it_is(method):
+    spec = spec_of(method)
+    assert spec.method == spec.name == method and all(name in METHODS for name in spec.companions)
+    assert len({view.name for view in spec.views}) == len(spec.views)
+    for kind in spec.views:
+        view = kind()
+        named = [control for control in view.controls if hasattr(control, "value")]
+        assert view.title and all(control.description and control.tooltip for control in named)
+        assert all(control in vars(view).values() for control in named)  # so that `panel.set` finds it
 
 
 @pytest.fixture
