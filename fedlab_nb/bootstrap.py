@@ -11,6 +11,7 @@ import html
 import operator
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of 6, all that a machine without GPU needs
+SECONDS = 5  # that this index has to answer
 COMPARE = {">=": "ge", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", "<": "lt"}
 TASKS = {"open": ("", ["-m", "fedlab_nb"]), "test": ("[test]", ["tests/everything.py"])}
 
@@ -113,9 +116,31 @@ def install(extra):
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    print("Installing fedlab_nb and PyTorch: some minutes and some gigabytes the first time ...", flush=True)
+    index = torch_index()
+    if index:
+        print(f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).", flush=True)
+        subprocess.check_call([str(PYTHON), "-m", "pip", "install", "torch", "--index-url", index], cwd=ROOT)
+    else:
+        print("Taking the PyTorch that pip finds (some gigabytes on Linux).", flush=True)
+    print("Installing fedlab_nb: some minutes the first time ...", flush=True)
     subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
     stamp.write_text(wanted)
+
+
+def torch_index(platform=sys.platform, driver="/proc/driver/nvidia", opener=urllib.request.urlopen):
+    """The index of PyTorch's CPU builds on a Linux machine without NVIDIA's driver, if it answers; else "": pip's own.
+
+    A torch that is installed already stays.
+    """
+    if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver).exists():
+        return ""
+    if works("-c", "import torch"):
+        return ""
+    try:
+        opener(f"{CPU_BUILDS}/torch/", timeout=SECONDS).close()
+    except OSError:
+        return ""
+    return CPU_BUILDS
 
 
 def works(*arguments):

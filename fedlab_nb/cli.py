@@ -4,41 +4,16 @@
 run failed, 2 wrong use.
 """
 
-import argparse
 import json
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from . import __version__
-from .declared import declared
+from .arguments import SETTINGS, parser
 from .errors import FedlabError, UsageError, choose, demand, number, parsed, reason
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, except that a wrong option is one sentence on standard error (exit code 2 as ever)."""
-
-    def error(self, message: str) -> Any:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line that `cli.toml` declares."""
-    line = declared("cli.toml")
-    main = _Parser(prog="fedlab-nb", description=line["description"])
-    version = f"fedlab-nb {__version__}"
-    main.add_argument("--version", action="version", version=version, help="print the version and leave")
-    commands = main.add_subparsers(dest="command", parser_class=_Parser)
-    parts = [(main, line["options"])]
-    for name, own in line["commands"].items():
-        grid = line["grid"] if own.get("grid") else {}
-        parts.append((commands.add_parser(name, help=own["help"]), {**own["options"], **grid}))
-    for command, options in parts:
-        for name, keywords in options.items():
-            command.add_argument(name, **keywords)
-    return main
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -52,15 +27,14 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def given(options: argparse.Namespace, *more: str) -> dict[str, Any]:
+def given(options: Namespace, *more: str) -> dict[str, Any]:
     """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
-    names = ("dataset", "seed", "partition", "model", "preset", "device", *more)
-    names += ("public", "transform", "holdout", "holdout_for", "poison", "size_sigma", "share", "minimum", "repair")
+    names = ("dataset", "seed", "model", "preset", "device", *more, *(name.replace("-", "_") for name in SETTINGS))
     named = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     return named | settings_from(options.settings)
 
 
-def run_command(options: argparse.Namespace) -> int:
+def run_command(options: Namespace) -> int:
     from .data import load
     from .data.tables import is_table
     from .study import StoreWarning, job
@@ -88,7 +62,7 @@ def run_command(options: argparse.Namespace) -> int:
     return 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
-def plan_command(options: argparse.Namespace) -> int:
+def plan_command(options: Namespace) -> int:
     from .study import plan
 
     options.preset, preset = None, options.preset
@@ -96,7 +70,7 @@ def plan_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def sweep_command(options: argparse.Namespace) -> int:
+def sweep_command(options: Namespace) -> int:
     from .study.results import COLUMNS
 
     asked = {name: getattr(options, name) for name in ("methods", "alphas", "clients")}
@@ -107,14 +81,14 @@ def sweep_command(options: argparse.Namespace) -> int:
     return grid_command(options, parts["methods"], "text", None, COLUMNS, seeds=options.seeds, **axes, **given(options))
 
 
-def study_command(options: argparse.Namespace) -> int:
+def study_command(options: Namespace) -> int:
     from pathlib import Path
 
     return grid_command(options, Path(options.file), options.table, options.plot)
 
 
 def grid_command(
-    options: argparse.Namespace,
+    options: Namespace,
     methods: Any,
     table: str,
     plot: str | None = None,
@@ -150,7 +124,7 @@ def grid_command(
     return 1 if results.failed else 0
 
 
-def reproduce_command(options: argparse.Namespace) -> int:
+def reproduce_command(options: Namespace) -> int:
     from .study.papers import reproduce
 
     named = {name: getattr(options, name) for name in ("dataset", "scale", "seeds", "workers", "out", "stored")}
@@ -165,7 +139,7 @@ def reproduce_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def store_command(options: argparse.Namespace) -> int:
+def store_command(options: Namespace) -> int:
     from .study import housekeeping
     from .study.store import store_folder
 
@@ -200,14 +174,14 @@ def store_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def page_command(options: argparse.Namespace) -> int:
+def page_command(options: Namespace) -> int:
     from .page import write
 
     print(f"written to {write(options.out)}")
     return 0
 
 
-def slides_command(options: argparse.Namespace) -> int:
+def slides_command(options: Namespace) -> int:
     from .slides import write
 
     folder, slides = write(options.lesson, options.out, options.format)
@@ -216,7 +190,7 @@ def slides_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def leaderboard_command(options: argparse.Namespace) -> int:
+def leaderboard_command(options: Namespace) -> int:
     from .course.capstone import leaderboard
     from .study.results import FORM
 
@@ -224,7 +198,7 @@ def leaderboard_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def voila_command(options: argparse.Namespace) -> int:
+def voila_command(options: Namespace) -> int:
     from .voila import open_page
 
     lists = ("methods", "hide")
@@ -264,7 +238,7 @@ def takes(knob: Any) -> str:
     return f"at least {knob.low:g}" if knob.low is not None else ""
 
 
-def list_command(options: argparse.Namespace) -> int:
+def list_command(options: Namespace) -> int:
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
     from .models import MODELS
@@ -296,20 +270,16 @@ def list_command(options: argparse.Namespace) -> int:
     return 0
 
 
-NAMED = (
-    run_command,
-    plan_command,
-    sweep_command,
-    study_command,
-    reproduce_command,
-    store_command,
-    list_command,
-    voila_command,
-    page_command,
-    slides_command,
-    leaderboard_command,
-)
-COMMANDS = {command.__name__.partition("_")[0]: command for command in NAMED}
+def doctor_command(options: Namespace) -> int:
+    from .doctor import doctor
+
+    return doctor()
+
+
+def course_command(options: Namespace) -> int:
+    from .jupyter import open_course
+
+    return open_course(options.folder, browser=not options.no_browser) or 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -319,15 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leave:
         return int(leave.code or 0)
     try:
-        if options.command in COMMANDS:
-            return COMMANDS[options.command](options)
-        if options.command == "doctor":
-            from .doctor import doctor
-
-            return doctor()
-        from .jupyter import open_course
-
-        return open_course(options.folder, browser=not options.no_browser) or 0
+        return globals()[f"{options.command or 'course'}_command"](options)
     except FedlabError as error:
         print(f"fedlab-nb: {reason(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1

@@ -1,5 +1,6 @@
 """The set-up script's decisions; that it really installs is seen whenever it runs the tests."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -43,12 +44,46 @@ def test_a_failed_installation_is_a_sentence(monkeypatch):
 def test_installing_is_skipped_when_nothing_changed(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(bootstrap, "torch_index", lambda: "")
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
     bootstrap.install("")
     bootstrap.install("")
     assert len(calls) == 1
     bootstrap.install("[test]")
     assert calls[1][-1] == ".[test]"
+
+
+def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(tmp_path, monkeypatch, capsys):
+    asked, calls = [], []
+
+    def opener(address, timeout):
+        asked.append((address, timeout))
+        return io.BytesIO()
+
+    def silent(address, timeout):
+        raise TimeoutError("no answer")
+
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
+    monkeypatch.setattr(bootstrap, "PYTHON", tmp_path / "none")  # no torch in this environment yet
+    here = {"platform": "linux", "driver": tmp_path / "nvidia", "opener": opener}
+    assert bootstrap.torch_index(**here) == bootstrap.CPU_BUILDS
+    assert asked == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
+    assert bootstrap.torch_index(**{**here, "platform": "darwin"}) == ""
+    assert bootstrap.torch_index(**{**here, "opener": silent}) == ""
+    assert bootstrap.torch_index(**{**here, "driver": tmp_path}) == "" and len(asked) == 1
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert bootstrap.torch_index(**here) == "" and len(asked) == 1
+
+    monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
+    for index, words in ((bootstrap.CPU_BUILDS, "CPU build"), ("", "that pip finds")):
+        monkeypatch.setattr(bootstrap, "torch_index", lambda index=index: index)
+        bootstrap.install(f"[{len(index)}]")
+        assert words in capsys.readouterr().out
+    assert calls[0][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS] and [c[-1][0] for c in calls[1:]] == [
+        ".",
+        ".",
+    ]
 
 
 def index_page(*wheels):

@@ -3,7 +3,6 @@ tests/browser/test_page.py."""
 
 import json
 import re
-from dataclasses import asdict
 
 import pytest
 
@@ -91,15 +90,21 @@ def test_who_holds_what_is_that_of_seed_0(data):
         for alpha, shown in zip(grid.alphas, row, strict=True):
             federation = federate(data["name"], alpha=alpha, clients=clients, seed=0)
             assert shown["counts"] == federation.label_counts.tolist()
-            assert shown["skew"] == asdict(federation.skew) and shown["note"] == federation.note
+            assert f"{federation.skew.effective_classes:.1f} of 10 classes" in shown["words"]
+            sizes, held = federation.label_counts.sum(1).tolist(), federation.label_counts.sum(0).tolist()
+            assert all(f" {n} samples" in text for n, text in zip(sizes, shown["by_client"], strict=True))
+            assert all(f" {n} samples" in text for n, text in zip(held, shown["by_class"], strict=True))
 
 
 def test_every_method_has_its_look_and_a_group(data):
     for method in data["methods"]:
-        assert (method["colour"], method["marker"], method["line"]) == look(method["name"])
-        assert method["title"] == METHODS[method["name"]].info.title
+        colour, _, line = look(method["name"])
+        assert method["colour"] == colour and (method["dash"] == "none") == (line == "-")
+        assert method["outline"].startswith("M") and method["title"] == METHODS[method["name"]].info.title
+    assert len({method["outline"] for method in data["methods"]}) > 5
     assert sorted(name for names in data["groups"].values() for name in names) == sorted(data["results"])
     assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
+    assert f"Results of {len(METHODS)} methods" in data["words"] and data["about"]["date"] in data["words"]
 
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):

@@ -6,8 +6,8 @@ import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import spec_of
 from fedlab_nb.methods import METHODS
+from fedlab_nb.panels.choices import KnobBox
 from fedlab_nb.panels.controls import Controls
-from fedlab_nb.panels.knobs import KnobBox
 from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
 
 KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]

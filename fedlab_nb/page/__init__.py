@@ -6,7 +6,6 @@ library, no build step, no network. The numbers are those of `study.stored`, the
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,16 @@ from ..data import load as load_data
 from ..errors import RunError
 from ..methods import METHODS, grouped
 from ..plots.identity import look, short
+from ..plots.partition import sentence
 from ..plots.style import class_colours
+from ..plots.vector import outline
+from ..plots.words import listed
 from ..study.statistics import band, t_quantile
 from ..study.stored import Stored, load, sets
 
 HERE = Path(__file__).parent
+DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
+MARK = 4.6  # pixels from the middle of a marker to its end
 
 
 def write(path: str | Path) -> Path:
@@ -59,10 +63,31 @@ def of_set(table: Stored) -> dict[str, Any]:
             for name, colour in zip(class_names(table.dataset), class_colours(10), strict=True)
         ],
         "groups": grouped(table.methods),
-        "methods": [vars(i) | look(i.name)._asdict() | {"short": short(i.title), "needs": ""} for i in infos],
+        "methods": [vars(i) | drawn_as(i.name) | {"short": short(i.title), "needs": ""} for i in infos],
+        "words": words(table),
         "results": {i.name: [[result(table, i.name, a, m) for a in grid.alphas] for m in grid.clients] for i in infos},
         "federations": [[partition(table, a, m) for a in grid.alphas] for m in grid.clients],
     }
+
+
+def words(table: Stored) -> str:
+    """What is stored, at the end of the page."""
+    about, grid, recipe = table.about, table.grid, table.about["recipe"]
+    runs = len(table.methods) * len(grid.alphas) * len(grid.clients) * len(grid.seeds)
+    seeds = ", ".join(map(str, grid.seeds))
+    return (
+        f"Results of {len(table.methods)} methods on {grid.images} at α = {listed([f'{a:g}' for a in grid.alphas])}, "
+        f"with {', '.join(map(str, grid.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
+        f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
+        f"{about['settings']['preset']}: {recipe['epochs']} local epochs, batches of {recipe['batch_size']}, "
+        f"{recipe['optimizer'].upper()} with learning rate {recipe['lr']}). “Who holds what” shows seed {seeds[0]}."
+    )
+
+
+def drawn_as(method: str) -> dict[str, str]:
+    """A method's look, as SVG has it."""
+    colour, marker, line = look(method)
+    return {"colour": colour, "outline": outline(marker, MARK), "dash": DASHES[line]}
 
 
 def class_names(dataset: str) -> tuple[str, ...]:
@@ -79,6 +104,11 @@ def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, 
 
 
 def partition(table: Stored, alpha: float, clients: int) -> dict[str, Any]:
-    """Who holds what: samples `[M, C]`, how skewed that is, and what should be known of it."""
+    """Who holds what: samples `[M, C]`, and sentences: of all, of each client, of each class."""
     federation = federate(table.dataset, alpha=alpha, clients=clients, seed=table.grid.seeds[0])
-    return {"counts": federation.label_counts.tolist(), "skew": asdict(federation.skew), "note": federation.note}
+    return {
+        "counts": federation.label_counts.tolist(),
+        "words": sentence(federation, None, None),
+        "by_client": [sentence(federation, k, None) for k in range(clients)],
+        "by_class": [sentence(federation, None, c) for c in range(federation.dataset.classes)],
+    }

@@ -1,4 +1,4 @@
-// Drawing with SVG: elements that are kept and moved, the markers of the methods, axes, names that keep apart.
+// Drawing with SVG: elements that are kept and moved (page.css has them glide), axes, names that keep apart.
 const NS = document.querySelector("svg").namespaceURI;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -24,63 +24,8 @@ function keyed(parent, items, key, make, update) {
   parent.pool = pool;
 }
 
-// ------------------------------------------------------------------------------------------------------- movement
-const moving = new Map();
 const setAll = (element, values) => { for (const key in values) element.setAttribute(key, values[key]); };
 const place = (element, { x, y }) => element.setAttribute("transform", `translate(${x.toFixed(2)},${y.toFixed(2)})`);
-
-/** Bring an element's numbers to `to` within a quarter of a second; at once if it is new. show: how they are drawn. */
-function move(element, to, show = setAll) {
-  const from = element.numbers;
-  if (!from || still.matches || document.hidden || resizing) {
-    moving.delete(element);
-    element.numbers = to;
-    show(element, to);
-  } else if (Object.keys(to).some((key) => to[key] !== (moving.get(element)?.to ?? from)[key])) {
-    if (!moving.size) requestAnimationFrame(step);
-    moving.set(element, { from, to, show, start: performance.now() });
-  }
-}
-function step(now) {
-  for (const [element, { from, to, show, start }] of moving) {
-    const part = Math.min(1, Math.max(0, now - start) / 250);
-    const eased = 1 - (1 - part) ** 3;
-    element.numbers = part === 1 ? to : Object.fromEntries(Object.keys(to).map((key) => [key, from[key] + eased * (to[key] - from[key])]));
-    show(element, element.numbers);
-    if (part === 1) moving.delete(element);
-  }
-  if (moving.size) requestAnimationFrame(step);
-}
-let resizing = false;
-
-// -------------------------------------------------------------------------------------------------------- markers
-const DASHES = { "-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5" };
-/** A closed path through points of radius `radii[i % length]`, evenly round the middle; `turn` in degrees. */
-function ring(count, radii, turn = 0) {
-  const at = (i) => {
-    const angle = ((turn + (360 * i) / count - 90) * Math.PI) / 180;
-    const r = radii[i % radii.length];
-    return `${(r * Math.cos(angle)).toFixed(2)} ${(r * Math.sin(angle)).toFixed(2)}`;
-  };
-  return `M${Array.from({ length: count }, (_, i) => at(i)).join("L")}Z`;
-}
-function cross(r, turn) {
-  const w = r * 0.38;
-  const points = [[-w, -r], [w, -r], [w, -w], [r, -w], [r, w], [w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w]];
-  const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
-  return `M${points.map(([x, y]) => `${(x * cos - y * sin).toFixed(2)} ${(x * sin + y * cos).toFixed(2)}`).join("L")}Z`;
-}
-/** The outline of a marker that matplotlib knows by this letter. */
-function marker(letter, r) {
-  const shapes = {
-    o: () => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
-    s: () => ring(4, [1.27 * r], 45), D: () => ring(4, [1.27 * r]), d: () => ring(4, [1.3 * r, 0.75 * r]),
-    "^": () => ring(3, [1.27 * r]), v: () => ring(3, [1.27 * r], 180), "<": () => ring(3, [1.27 * r], -90), ">": () => ring(3, [1.27 * r], 90),
-    p: () => ring(5, [1.15 * r]), h: () => ring(6, [1.15 * r]), H: () => ring(6, [1.15 * r], 30), 8: () => ring(8, [1.12 * r], 22.5),
-    "*": () => ring(10, [1.4 * r, 0.6 * r]), P: () => cross(1.2 * r, 0), X: () => cross(1.2 * r, Math.PI / 4),
-  };
-  return (shapes[letter] ?? shapes.o)();
-}
 
 // ----------------------------------------------------------------------------------------------------------- axes
 /** Size of a picture's frame in pixels (measured by page.js), and the layers `names` of its drawing, made once. */

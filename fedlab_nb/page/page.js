@@ -226,8 +226,7 @@ function choices() {
     const group = document.createElement("fieldset");
     const legend = document.createElement("legend");
     legend.textContent = title;
-    group.append(legend);
-    for (const name of names) group.append(choice(METHOD.get(name)));
+    group.append(legend, ...names.map((name) => choice(METHOD.get(name))));
     $("groups").append(group);
   }
 }
@@ -242,8 +241,8 @@ function choice(method) {
   box.addEventListener("change", () => choose(method.name, box.checked));
   const icon = document.createElementNS(NS, "svg");
   for (const [key, value] of Object.entries({ width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" })) icon.setAttribute(key, value);
-  add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": DASHES[method.line] ?? "none" });
-  add(icon, "path", { class: "shape", d: marker(method.marker, 4.6) });
+  add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": method.dash });
+  add(icon, "path", { class: "shape", d: method.outline });
   label.append(box, icon, method.title);
   label.addEventListener("pointerenter", () => hover(method.name));
   label.addEventListener("pointerleave", () => hover(null));
@@ -263,19 +262,11 @@ function theme(dark, keep) {
   kept = root.dataset.theme;
   try { localStorage.setItem("fedlab_nb-theme", kept); } catch { /* then it is chosen anew next time */ }
 }
-function stored() {
-  const recipe = about.recipe;
-  $("stored").textContent = `Results of ${plural(methods.length, "method")} on ${DATA.images} at α = ${listed(alphas.map(String))}, `
-    + `with ${clients.join(", ")} clients and seeds ${seeds.join(", ")}: ${methods.length * alphas.length * clients.length * seeds.length} runs in all, `
-    + `made on ${about.date} by fedlab_nb ${about.version} with PyTorch ${about.torch} (preset ${about.settings.preset}: ${recipe.epochs} local epochs, `
-    + `batches of ${recipe.batch_size}, ${recipe.optimizer.toUpperCase()} with learning rate ${recipe.lr}). “Who holds what” shows seed ${seeds[0]}.`;
-}
-
 sets();
 slider("alpha", alphas, "a");
 slider("clients", clients, "m");
 choices();
-stored();
+$("stored").textContent = DATA.words;
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));
@@ -296,9 +287,7 @@ addEventListener("hashchange", () => {
   return change({});
 });
 new ResizeObserver(() => {
-  resizing = true;
   for (const id of Object.keys(DRAW)) $(id).size = null;
   render();
-  resizing = false;
 }).observe($("pictures"));
 render();

@@ -37,9 +37,9 @@ function drawBars(svg) {
   const tall = (bottom - top) / Math.max(rows.length, 3);
   shareAxis(axes, x, [top, bottom], true, right - left > 240);
   chanceLine(axes, { x1: x(0.1), x2: x(0.1), y1: top, y2: bottom });
-  const make = (name) => mark(marks, name, (g, { short, marker: letter }) => {
+  const make = (name) => mark(marks, name, (g, { short, outline }) => {
     add(g, "rect", { class: "hit", rx: 3 });
-    add(g, "path", { class: "shape", d: marker(letter, 4.6) });
+    add(g, "path", { class: "shape", d: outline });
     add(g, "text", { class: "named" }, short);
     add(g, "rect", { class: "bar", rx: 1.5 });
     add(g, "path", { class: "whisker" });
@@ -50,14 +50,14 @@ function drawBars(svg) {
     const r = result(name, state.a, state.m);
     const [hit, shape, text, bar, whisker, ...rest] = g.children;
     const thick = Math.min(0.66 * tall, 24);
-    move(g, { x: 0, y: top + (rows.indexOf(name) + 0.5) * tall }, place);
+    place(g, { x: 0, y: top + (rows.indexOf(name) + 0.5) * tall });
     setAll(hit, { x: 0, y: -tall / 2, width, height: tall });
     shape.setAttribute("transform", `translate(${left - 10},0)`);
     setAll(text, { x: left - 20, y: 0, "text-anchor": "end", "dominant-baseline": "central" });
-    move(bar, { x: left, y: -thick / 2, width: Math.max(0, x(r.mean) - left), height: thick });
-    const ends = { low: x(Math.max(0, r.mean - r.half)), high: x(Math.min(1, r.mean + r.half)), h: Math.min(4, thick / 2) };
-    move(whisker, ends, (e, { low, high, h }) => e.setAttribute("d", `M${low} ${-h}V${h}M${low} 0H${high}M${high} ${-h}V${h}`));
-    seeds.forEach((_, i) => move(rest[i], { cx: x(r.accuracies[i]), cy: 0 }));
+    setAll(bar, { x: left, y: -thick / 2, width: Math.max(0, x(r.mean) - left), height: thick });
+    const [low, high, h] = [x(Math.max(0, r.mean - r.half)), x(Math.min(1, r.mean + r.half)), Math.min(4, thick / 2)];
+    whisker.setAttribute("d", `M${low} ${-h}V${h}M${low} 0H${high}M${high} ${-h}V${h}`);
+    seeds.forEach((_, i) => setAll(rest[i], { cx: x(r.accuracies[i]), cy: 0 }));
     const number = rest.at(-1);
     number.textContent = ` ${banded(r)}`; // the blank keeps it apart from the name where both are read
     setAll(number, { x: width - 2, y: 0 });
@@ -87,11 +87,11 @@ function drawLines(svg) {
   const here = x(alphas[state.a]);
   add(axes, "line", { class: "now", x1: here, x2: here, y1: top - 4, y2: bottom });
   add(axes, "text", { class: "nowtext", x: here, y: top - 8, "text-anchor": "middle" }, `α = ${alphas[state.a]}`);
-  const make = (name) => mark(marks, name, (g, { short, marker: letter, line }) => {
+  const make = (name) => mark(marks, name, (g, { short, outline, dash }) => {
     add(g, "path", { class: "hit" });
     add(g, "path", { class: "area" });
-    add(g, "path", { class: "line", "stroke-dasharray": DASHES[line] ?? "none" });
-    for (const alpha of alphas) add(g, "path", { class: "shape", d: marker(letter, 4.2), "data-alpha": alpha });
+    add(g, "path", { class: "line", "stroke-dasharray": dash });
+    for (const alpha of alphas) add(g, "path", { class: "shape", d: outline, "data-alpha": alpha });
     add(g, "path", { class: "leader" });
     add(g, "text", { class: "label", "text-anchor": "end", "dominant-baseline": "central" }, short);
   });
@@ -101,18 +101,16 @@ function drawLines(svg) {
   keyed(marks, names, (name) => name, make, (g, name) => {
     const [hit, area, line, ...rest] = g.children;
     const rows = alphas.map((_, i) => result(name, i, state.m));
-    const numbers = {};
-    rows.forEach((r, i) => Object.assign(numbers, { [`y${i}`]: y(r.mean), [`h${i}`]: y(Math.min(1, r.mean + r.half)), [`l${i}`]: y(Math.max(0, r.mean - r.half)) }));
-    move(area, numbers, (e, at) => e.setAttribute("d", `M${alphas.map((v, i) => `${x(v)} ${at[`h${i}`]}`).join("L")}L${alphas.map((v, i) => `${x(v)} ${at[`l${i}`]}`).reverse().join("L")}Z`));
-    for (const path of [hit, line]) move(path, numbers, (e, at) => e.setAttribute("d", `M${alphas.map((v, i) => `${x(v)} ${at[`y${i}`]}`).join("L")}`));
-    alphas.forEach((v, i) => move(rest[i], { x: x(v), y: y(rows[i].mean), size: i === state.a ? 1.4 : 1 }, (e, at) => {
-      e.setAttribute("transform", `translate(${at.x},${at.y}) scale(${at.size})`);
-    }));
+    const along = (share) => rows.map((r, i) => `${x(alphas[i])} ${y(share(r))}`);
+    const edges = [along((r) => Math.min(1, r.mean + r.half)), along((r) => Math.max(0, r.mean - r.half)).reverse()];
+    area.setAttribute("d", `M${edges.flat().join("L")}Z`);
+    for (const path of [hit, line]) path.setAttribute("d", `M${along((r) => r.mean).join("L")}`);
+    alphas.forEach((v, i) => rest[i].setAttribute("transform", `translate(${x(v)},${y(rows[i].mean)}) scale(${i === state.a ? 1.3 : 0.9})`));
     const [leader, label] = rest.slice(-2);
     const i = names.indexOf(name);
     const at = lit.includes(i) ? spread[lit.indexOf(i)] : starts[i];
-    move(leader, { from: starts[i], to: at }, (e, p) => e.setAttribute("d", `M${left - 7} ${p.from}L${left - 15} ${p.to}`));
-    move(label, { x: left - 18, y: at });
+    leader.setAttribute("d", `M${left - 7} ${starts[i]}L${left - 15} ${at}`);
+    setAll(label, { x: left - 18, y: at });
     say(g, about_method(name, state.a, state.m));
   });
   raise(marks);
@@ -144,10 +142,10 @@ function drawBytes(svg) {
     add(axes, "text", { class: "quiet", x: x(10 ** power), y: bottom + 16, "text-anchor": "middle" }, dataSize(10 ** power));
   }
   add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "bytes, both ways, all clients");
-  const make = ({ name }) => mark(marks, name, (g, { short, marker: letter }) => {
+  const make = ({ name }) => mark(marks, name, (g, { short, outline }) => {
     add(g, "circle", { class: "hit", r: 11 });
     add(g, "path", { class: "whisker" });
-    add(g, "path", { class: "shape", d: marker(letter, 5) });
+    add(g, "path", { class: "shape", d: outline });
     add(g, "text", { class: "label" }, short);
   });
   const points = names.map((name) => ({ name, text: METHOD.get(name).short, x: x(total(result(name, state.a, state.m))), y: y(result(name, state.a, state.m).mean) }));
@@ -156,11 +154,10 @@ function drawBytes(svg) {
   keyed(marks, points, (p) => p.name, make, (g, p) => {
     const r = result(p.name, state.a, state.m);
     const [, whisker, , label] = g.children;
-    move(g, { x: p.x, y: p.y }, place);
-    const ends = { low: y(Math.max(0, r.mean - r.half)) - p.y, high: y(Math.min(1, r.mean + r.half)) - p.y };
-    move(whisker, ends, (e, at) => e.setAttribute("d", `M0 ${at.low}V${at.high}`));
+    place(g, { x: p.x, y: p.y });
+    whisker.setAttribute("d", `M0 ${y(Math.max(0, r.mean - r.half)) - p.y}V${y(Math.min(1, r.mean + r.half)) - p.y}`);
     const beside = places[named.indexOf(p)];
-    move(label, { x: beside.x - p.x, y: beside.y - p.y });
+    setAll(label, { x: beside.x - p.x, y: beside.y - p.y });
     say(g, about_method(p.name, state.a, state.m));
   });
   raise(marks);
@@ -219,8 +216,8 @@ function drawHoldings(svg) {
     const x = left + (k + 0.5) * wide;
     const y = first + (c + 0.5) * tall;
     setAll(hit, { x: x - wide / 2, y: c < 0 ? top : y - tall / 2, width: wide, height: c < 0 ? low - top : tall });
-    if (c < 0) move(shape, { x: x - 0.35 * wide, width: 0.7 * wide, y: low - h(sizes[k]), height: h(sizes[k]) });
-    else move(shape, { cx: x, cy: y, r: counts[k][c] && Math.max(1.3, Math.sqrt(counts[k][c] / most) * largest) });
+    if (c < 0) setAll(shape, { x: x - 0.35 * wide, width: 0.7 * wide, y: low - h(sizes[k]), height: h(sizes[k]) });
+    else setAll(shape, { cx: x, cy: y, r: counts[k][c] && Math.max(1.3, Math.sqrt(counts[k][c] / most) * largest) });
     g.setAttribute("aria-pressed", kept?.k === k && kept?.c === c);
     say(g, about_cell(k, c));
   });

@@ -101,26 +101,7 @@ function costWords(names, a, m) {
 
 /** Over the partition: how skewed it is; of a client and a class that are held: what they have. */
 function holdingWords(a, m, cell) {
-  const { counts, skew, note } = federations[m][a];
-  if (cell) return clientWords(counts, cell.k) + (cell.c < 0 ? "" : ` ${classWords(counts, cell.c)}`);
-  const sizes = counts.map(sum);
-  return `A client effectively sees ${fixed(skew.effective_classes, 1)} of ${counts[0].length} classes. Knowing who holds a sample gives `
-    + `${percent(skew.jensen_shannon)} of the information about its label (skew ${fixed(skew.jensen_shannon, 2)} between 0 and 1). `
-    + `Clients have ${Math.min(...sizes)} to ${Math.max(...sizes)} samples. ${note}`.trim();
+  const { words, by_client, by_class } = federations[m][a];
+  return cell ? [by_client[cell.k], by_class[cell.c]].filter(Boolean).join(" ") : words;
 }
 const sum = (row) => row.reduce((s, x) => s + x, 0);
-
-function clientWords(counts, k) {
-  const order = counts[k].map((n, c) => [n, c]).filter(([n]) => n).sort((x, y) => y[0] - x[0] || x[1] - y[1]);
-  const words = order.slice(0, 4).map(([n, c]) => `${n} of class ${classes[c].name}`);
-  if (order.length > 4) words.push(`${sum(order.slice(4).map(([n]) => n))} of ${plural(order.length - 4, "more class")}`);
-  const lacking = classes.length - order.length;
-  return `Client ${k} holds ${plural(sum(counts[k]), "sample")}: ${listed(words)}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
-}
-
-function classWords(counts, c) {
-  const column = counts.map((row) => row[c]);
-  const most = column.indexOf(Math.max(...column));
-  const never = column.filter((n) => !n).length;
-  return `Class ${classes[c].name}: client ${most} holds most, ${column[most]} of ${sum(column)} samples${never ? `; ${plural(never, "client")} never saw it` : ""}.`;
-}

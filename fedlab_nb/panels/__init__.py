@@ -7,15 +7,9 @@ panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine")
 from collections.abc import Iterable
 from typing import Any
 
-from .comparing import COMPARE
-from .figures import Calibration
+from .figures import COMPARE, PLAYGROUND, RACE
 from .lab_view import Extra, LabSpec, LabView, PanelState
 from .panel import Panel
-from .racing import RACE
-
-PLAYGROUND = LabSpec(
-    companions=("local", "fedavg", "ensemble", "fens", "fedlpa"), views=(Calibration,), last=True,
-)  # fmt: skip
 
 
 def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

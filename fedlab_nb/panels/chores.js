@@ -36,7 +36,7 @@ function sentences(root) {
   }
 }
 
-/** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. What has no room is in a menu. */
+/** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
 function tabs(root) {
   for (const row of root.querySelectorAll(".fl-tabs")) {
     const buttons = [...row.querySelectorAll("button")];
@@ -50,45 +50,9 @@ function tabs(root) {
       if (button.tabIndex !== (on ? 0 : -1)) button.tabIndex = on ? 0 : -1;
       if (!button.dataset.text) button.dataset.text = button.textContent.trim(); // keeps room for its bold form (theme.css)
     }
-    fold(row, list, buttons);
   }
 }
 
-/** Put the tabs that do not fit into the line into a menu at its end; the chosen one always stays. */
-function fold(row, list, buttons) {
-  const key = `${row.clientWidth} ${buttons.findIndex((one) => one.classList.contains("mod-active"))} ${buttons.length}`;
-  if (!row.clientWidth || row.dataset.folded === key) return;
-  row.dataset.folded = key;
-  let menu = row.querySelector(".fl-more-tabs");
-  if (!menu) {
-    menu = document.createElement("select");
-    menu.className = "fl-more-tabs";
-    menu.ariaLabel = "More views";
-    menu.addEventListener("change", () => { buttonsOf(row)[Number(menu.value)]?.click(); menu.selectedIndex = 0; });
-    row.append(menu);
-  }
-  for (const button of buttons) button.hidden = false;
-  menu.hidden = true;
-  const width = (one) => one.getBoundingClientRect().width + parseFloat(getComputedStyle(one).marginRight);
-  const zoom = row.getBoundingClientRect().width / row.clientWidth || 1; // rectangles are zoomed, clientWidth is not
-  const widths = buttons.map((one) => width(one) / zoom);
-  const sum = (some) => some.reduce((total, one) => total + one, 0);
-  if (sum(widths) <= row.clientWidth) return;
-  menu.hidden = false;
-  const chosen = Math.max(0, buttons.findIndex((one) => one.classList.contains("mod-active")));
-  let room = row.clientWidth - menu.offsetWidth - 8 - widths[chosen];
-  const folded = [];
-  let full = false;
-  widths.forEach((wide, i) => {
-    if (i === chosen) return;
-    full ||= wide > room;
-    if (full) folded.push(i);
-    else room -= wide;
-  });
-  for (const i of folded) buttons[i].hidden = true;
-  const option = (text, value) => Object.assign(document.createElement("option"), { textContent: text, value });
-  menu.replaceChildren(option(`More (${folded.length})`, ""), ...folded.map((i) => option(buttons[i].dataset.text, String(i))));
-}
 const buttonsOf = (row) => [...row.querySelectorAll("button")];
 
 function arrows(event) {
@@ -100,7 +64,6 @@ function arrows(event) {
   if (to === undefined) return;
   event.preventDefault();
   event.stopPropagation();
-  all[to].hidden = false; // one of the menu: it stays in the line as long as it is chosen
   all[to].focus();
   all[to].click();
 }
@@ -128,8 +91,7 @@ function render({ model, el }) {
   el.hidden = true;
   let root = null;
   let watch = null;
-  let sizes = null;
-  let due = false;
+    let due = false;
   let later = 0;
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
@@ -152,8 +114,6 @@ function render({ model, el }) {
       if (!due) requestAnimationFrame(bring);
       due = true;
     });
-    sizes = new ResizeObserver(() => bring());
-    for (const row of root.querySelectorAll(".fl-tabs")) sizes.observe(row);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();
   };
@@ -163,7 +123,6 @@ function render({ model, el }) {
     unfollow();
     clearTimeout(later);
     watch?.disconnect();
-    sizes?.disconnect();
     root?.removeEventListener("keydown", arrows, true);
     root?.removeEventListener("focusin", focused);
   };

@@ -1,25 +1,43 @@
-"""The controls of a playground: what can be chosen, within which limits, and the choice as settings of `study.job`."""
+"""The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
 from ..data import DATASETS, RULES, is_name, is_path, title_of
-from ..errors import UsageError, choose, demand, number, whole
+from ..errors import UsageError, choose, demand, number, several, whole
 from ..methods import METHODS
 from ..study.settings import classroom_epochs
-from .guess import Guess
-from .knobs import KnobBox
+from .choices import NO_POISON, Guess, KnobBox, MethodBox, PoisonRow
+from .data import federate, named_clients, partition_of, samples
 from .lab_view import LabSpec
-from .method_box import MethodBox
-from .poisoned import NOBODY, PoisonRow
-from .theme import made, named
+from .state import PanelState
+from .theme import made, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 ROWS = ("methods", "guess", "poison")  # controls of several widgets
 NAMES = (*SETTINGS, *ROWS)
+ENDS = (
+    '<div class="fl-ends"><span>each client sees one or two classes</span><span>everyone sees the same mix</span></div>'
+)
+WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, and of the grid in it
+
+
+def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
+    return made(
+        widgets.FloatLogSlider, "fl-alpha", label="α (skew)", value=0.1, base=10, min=-2, max=2, step=0.05,
+        help="How unevenly the samples are divided. A smaller α is more skewed",
+        readout_format=".2r", **WIDE, **traits,  # what a run uses: two digits, never 1e+2
+    )  # fmt: skip
+
+
+def seed_field(**traits: Any) -> widgets.BoundedIntText:
+    return made(
+        widgets.BoundedIntText, "fl-seed", label="Seed", value=0, min=0, max=1_000_000, **SHORT, **traits,
+        help="The first seed. It decides how the samples are divided, the initial model, and every random choice",
+    )  # fmt: skip
 
 
 def heading(text: str) -> widgets.HTML:
@@ -29,30 +47,67 @@ def heading(text: str) -> widgets.HTML:
 class Controls:
     """The left column. Names of the widgets are names of settings; `settings()` reads them. A lab has the knobs of its
     method (`knobs`) and further settings of the run (`extras`).
+
+    adjusting: controls are being fitted just now; what they then say is no change of its own
     """
 
     def __init__(self, spec: LabSpec) -> None:
-        self.method = spec.method
+        self.spec, self.adjusting = spec, False
         self.knobs = KnobBox(spec.method, spec.knobs) if spec.method else None
         self.extras = {
             extra.name: made(
-                widgets.Dropdown, options=extra.options, value=extra.options[0][1], description=extra.label,
-                tooltip=extra.help, label_width=112,
+                widgets.Dropdown, options=extra.options, value=extra.options[0][1], label=extra.label,
+                help=extra.help, label_width=112,
             )
             for extra in spec.extras
         }  # fmt: skip
+        self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
         self.guess, self.poison = Guess(), PoisonRow()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
-        self.dataset = named("dataset", options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits")
-        self.path, self.alpha, self.ends, self.clients = map(named, ("path", "alpha", "ends", "clients"))
-        self.epochs, self.device, self.seed, self.seeds = map(named, ("epochs", "device", "seed", "seeds"))
-        self.run, self.stop, self.progress = map(named, ("run", "stop", "progress"))
+        self.dataset = made(
+            widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
+            options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits",
+            help="The data set. Its training samples are divided among the clients",
+        )  # fmt: skip
+        self.path = made(
+            widgets.Text, "fl-path", label="File", placeholder="path/to/data.csv or .npz, then Enter", **WIDE,
+            help="A file with x_train, y_train, x_test and y_test. It may also have x_public and client_train",
+            continuous_update=False,
+        )  # fmt: skip
+        ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
+        self.dealing = made(
+            widgets.Dropdown, "fl-dealing", label="Divided", options=ways, **WIDE,
+            help="Use the clients that the data set names, or divide the samples again with the sliders",
+        )  # fmt: skip
+        self.alpha, self.ends, self.seed = (
+            alpha_slider(),
+            widgets.HTML(f'<div class="fl-ends">{ENDS}</div>'),
+            seed_field(),
+        )
+        self.clients = made(
+            widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, **WIDE,
+            help="How many clients share the data (M in formulas)",
+        )  # fmt: skip
+        self.epochs = made(
+            widgets.BoundedIntText, "fl-epochs", label="Epochs", value=40, min=1, max=500, **SHORT,
+            help="Local epochs: how many times each client goes through its own samples",
+        )  # fmt: skip
+        self.device = made(
+            widgets.Dropdown, "fl-device", label="Device", options=["auto", "cpu", "cuda"], **SHORT,
+            help="Where to compute. auto uses a CUDA GPU if there is one",
+        )  # fmt: skip
+        self.seeds = made(
+            widgets.BoundedIntText, "fl-seeds", label="Seeds", value=3, min=1, max=50, **SHORT,
+            help="How many seeds. Each seed makes another federation. The bands show how much the results differ",
+        )  # fmt: skip
+        self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the ticked methods")
+        self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
+        self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
         self.epochs_are_default, self.named_clients = True, 0
         self._fixed: set[str] = set()
-        ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
-        self.dealing = named("dealing", options=ways, layout={"display": "none"})
+        show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
         for menu in filter(None, (self.dealing, self.extras.get("partition"))):
             menu.observe(lambda _: self._deal(), "value")
@@ -60,13 +115,13 @@ class Controls:
     def layout(self) -> widgets.VBox:
         own: list[widgets.Widget] = list(self.extras.values())
         if self.knobs:
-            own = [heading(METHODS[self.method].info.title), *own, self.knobs.widget]
-            self.methods.leave_out(self.method)
+            own = [heading(METHODS[self.spec.method].info.title), *own, self.knobs.widget]
+            self.methods.leave_out(self.spec.method)
             self.methods.widget.add_class("fl-few")
         grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
         start = made(widgets.VBox, "fl-start", children=[buttons, self.progress, self.phase, self.error])
-        title = heading("Beside it" if self.method else "Methods")
+        title = heading("Beside it" if self.knobs else "Methods")
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
             made(widgets.HBox, "fl-over", children=[title, self.methods.filter]), self.methods.widget,
@@ -74,21 +129,21 @@ class Controls:
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
 
+    def begin(self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+        """Put the controls where a panel begins; `fixed` ones stay there. UsageError for a value that cannot be had."""
+        ticked = self.spec.companions if methods is None else several("methods", methods)
+        self.methods.value = [name for name in ticked if name != self.spec.method]
+        self.beside = {name: value for name, value in settings.items() if not self.takes(name)}
+        for name, value in {**settings, **fixed}.items():
+            if name not in self.beside or name in fixed:
+                (self.fix if name in fixed else self.put)(name, value)
+        self.methods.ticked_first()
+
     @property
     def choices(self) -> list[Any]:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
-        plain = [
-            self.dealing,
-            self.alpha,
-            self.clients,
-            self.seed,
-            self.seeds,
-            self.device,
-            self.epochs,
-            self.guess.method,
-            self.poison.kind,
-            self.poison.count,
-        ]
+        plain = [self.dealing, self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs]
+        plain += [self.guess.method, self.poison.kind, self.poison.count]
         knobs = self.knobs.controls.values() if self.knobs else ()
         return [*plain, *self.methods.boxes.values(), *self.extras.values(), *knobs]
 
@@ -127,7 +182,7 @@ class Controls:
             chosen["epochs"] = self.epochs.value
         if self.device.value != "auto":
             chosen["device"] = self.device.value
-        if self.poison.value != NOBODY:
+        if self.poison.value != NO_POISON:
             chosen["poison"] = self.poison.value
         for name, widget in self.extras.items():
             if widget.value != widget.options[0][1]:
@@ -136,16 +191,57 @@ class Controls:
             chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
         return {**chosen, **(self.knobs.changed if self.knobs else {})}
 
-    def adapt(self, samples: int, named_clients: int = 0) -> None:
-        """Limits and defaults for that many training samples: never more clients than samples, the preset's local
-        epochs. named_clients: how many clients the data name, which are then the choice beside dealing samples out.
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What Run runs: the lab's method first, then those that are ticked."""
+        return tuple(filter(None, (self.spec.method, *self.methods.value)))
+
+    def changes(self, old: PanelState, fresh: bool = False) -> dict[str, Any]:
+        """What the controls say now, as changes of the state `old`. The data are dealt out anew where that is asked for
+        in another way, or with `fresh`; as long as there are none, they are not.
         """
-        self.named_clients = named_clients
-        self.dealing.layout.display = None if named_clients else "none"
+        methods = self.chosen
+        self.adjust(self.guess.offer, methods)
+        # A setting of a method that does not run is none.
+        beside = {name: v for name, v in self.beside.items() if "." not in name or name.split(".")[0] in methods}
+        settings = {**self.settings(), **beside}
+        federation, partition = old.federation, old.partition
+        if fresh or federation is not None:
+            partition = partition_of(settings)
+            if fresh or partition != old.partition:
+                federation = federate(**partition)
+        return {
+            "settings": settings,
+            "knobs": self.knobs.value if self.knobs else {},
+            "methods": methods,
+            "epochs": self.epochs.value,
+            "guess": self.guess.committed,
+            "federation": federation,
+            "partition": partition,
+        }
+
+    def adapt(self) -> None:
+        """Limits and defaults for the chosen data set, which is loaded: never more clients than samples, the preset's
+        local epochs; where the data name clients, those are the choice beside dealing samples out.
+        """
+        count = samples(self.data)
+        self.named_clients = 0 if "partition" in self.beside else named_clients(self.data)
+        self.adjust(self._fit, count)
+
+    def _fit(self, samples: int) -> None:
+        show_if(self.named_clients, self.dealing)
         self._deal()
         self.clients.max = max(1, min(self.most_clients, samples))
         if self.epochs_are_default:
             self.epochs.value = classroom_epochs(self.data, samples)
+
+    def adjust(self, call: Callable, *arguments: Any) -> None:
+        """Call what fits controls."""
+        self.adjusting = True
+        try:
+            call(*arguments)
+        finally:
+            self.adjusting = False
 
     @property
     def own_clients(self) -> int:
@@ -161,7 +257,7 @@ class Controls:
 
     def note_epochs(self, samples: int | None) -> None:
         """Remember whether the epochs are the preset's own for that many samples, or the learner's."""
-        if samples is not None:
+        if samples is not None and not self.adjusting:
             self.epochs_are_default = self.epochs.value == classroom_epochs(self.data, samples)
 
     def busy(self, is_busy: bool) -> None:
@@ -172,9 +268,7 @@ class Controls:
     def hide(self, names: Sequence[str]) -> None:
         """Take controls off the panel, by the name of their setting (teacher mode)."""
         for name in names:
-            self._control(name).layout.display = "none"
-            if name == "alpha":
-                self.ends.layout.display = "none"
+            show_if(False, self._control(name), *([self.ends] if name == "alpha" else []))
 
     def fix(self, name: str, value: Any) -> None:
         """Give a control a value that cannot be changed."""

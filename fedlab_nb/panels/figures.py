@@ -1,28 +1,38 @@
-"""The views that every panel has: who holds what, accuracy, communication, features, classes; and the panel in one
-picture. From a `PanelState` to `plots`, with the slow part (t-SNE) remembered.
+"""The views that every panel has: who holds what, accuracy, communication, features, classes; what the comparison and
+the race have beside them; and the panel in one picture. From a `PanelState` to `plots`, with the slow part (t-SNE)
+remembered.
 """
 
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import ipywidgets as widgets
 import numpy as np
 
 from .. import plots
+from ..data import describe
+from ..errors import FedlabError
+from ..methods import METHODS
 from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
-from ..plots.style import narrow, sized
-from ..plots.words import data_size, percent
-from .guess import reveal
-from .lab_view import ELSEWHERE, LabView
+from ..plots.kit import told
+from ..plots.race import STEPS, Race
+from ..plots.style import current_size, narrow, sized
+from ..plots.words import data_size, listed, percent, plural, tabled
+from ..study.settings import Plan, Settings, plans_for
+from .choices import reveal
+from .lab_view import LabSpec, LabView
 from .record import Runs
 from .state import PanelState, caption, words
 from .stored import StoredResults
-from .theme import named, offer
+from .theme import made, offer, player, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
+QUICK, SLOW = 90, 300  # milliseconds a step of a race that plays
+STRIDE = 4  # steps of the button "Step"
+SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
 
 
@@ -100,7 +110,10 @@ class Features(ResultView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maps = named("maps", options=[("all", 0)])
+        self.maps = made(
+            widgets.Dropdown, "fl-maps", label="Methods", label_width=62, options=[("all", 0)],
+            help="Which methods' maps are shown; the table has all of them",
+        )  # fmt: skip
         self.controls = (self.maps,)
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
@@ -125,7 +138,7 @@ class Features(ResultView):
         count = len(with_features(state.runs))
         starts = range(0, max(count, 1), plots.MAPS)
         offer(self.maps, [(f"{start + 1} to {min(start + plots.MAPS, count)} of {count}", start) for start in starts])
-        self.maps.layout.display = None if len(starts) > 1 else "none"
+        show_if(len(starts) > 1, self.maps)
 
     def _map(self, s: plots.Series) -> dict[str, Any]:
         key = id(s.features)
@@ -142,15 +155,12 @@ class Features(ResultView):
     def lacks(self, state: PanelState) -> bool:
         return bool(self._missing(state))
 
-    def prepare(self, state: PanelState) -> Iterator[Any]:
-        """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, by another process."""
-        missing, seen = self._missing(state), bool(state.frame[0])
-        with tsne_apart() if seen else nullcontext(plots.tsne) as tsne:
-            if seen:
-                yield ELSEWHERE
-            for s in missing:
-                self._map(s)["tsne"] = tsne(s.features[:POINTS])
-                yield None
+    def prepare(self, state: PanelState) -> Iterator[None]:
+        """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, in another process."""
+        for s in self._missing(state):
+            features = s.features[:POINTS]
+            self._map(s)["tsne"] = (yield from tsne_apart(features)) if state.frame[0] else plots.tsne(features)
+            yield
 
 
 class Classes(ResultView):
@@ -172,6 +182,94 @@ class Calibration(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         return plots.calibration(state.runs.series())
+
+
+class Times(LabView):
+    """Wall time: words and a table."""
+
+    name, title, ready = "times", "Time", "data"
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        parts, rows = ("seconds_local", "seconds_method"), [row for row in state.runs.current if row.outcomes]
+        seconds = {row.title: [round(row.mean(part), 2) for part in parts] for row in rows}
+        text = "No result yet."
+        if seconds:
+            slow = max(seconds, key=lambda title: sum(seconds[title]))
+            text = f"{slow} takes longest, {sum(seconds[slow]):.1f} s. {SHARED}"
+        table = tabled("method | local training, s | the rest, s", ((title, *of) for title, of in seconds.items()))
+        return told(None, "Wall time on this machine, mean over seeds", state.setting, text, table)
+
+
+class Needs(LabView):
+    name, title, ready = "needs", "Needs and leaks", "always"
+
+    def draw(self, state: PanelState) -> plots.Picture:
+        columns = {"method": "title", "rounds": "rounds", "bytes of one client": "traffic", "extra data": "extra"}
+        rows, plans = [], plans_of(state)
+        for info in (METHODS[name].info for name in state.methods):
+            row = {text: getattr(info, name) for text, name in columns.items()}
+            row |= {"local work": passes(plans[info.name])} if plans else {}
+            leaks = plans[info.name].method.leaks if plans else info.leaks
+            rows.append({**row, "what leaks": leaks or "nothing beyond its answers"})
+        return needs(rows)
+
+
+def needs(rows: Sequence[Mapping[str, str]]) -> plots.Picture:
+    """What methods need and leak, in words and a table. Rows hold `method` and `extra data`."""
+    free = [row["method"] for row in rows if row["extra data"] == "nothing"]
+    need = "needs" if len(free) == 1 else "need"
+    text = f"{plural(len(free), 'method')} of {len(rows)} {need} nothing but the uploads"
+    text += f": {listed(free[:4])}{' and others' if len(free) > 4 else ''}." if free else "."
+    return told(None, "What methods need and leak", "", text, rows)
+
+
+def plans_of(state: PanelState) -> dict[str, Plan]:
+    """What each method would do at the present settings; {} while they are wrong."""
+    asked = {name: value for name, value in state.settings.items() if name not in ("seeds", "cache")}
+    try:
+        return {p.name: p for p in plans_for(Settings.make(**asked), list(state.methods))}
+    except FedlabError:
+        return {}
+
+
+def passes(p: Plan) -> str:
+    """How often a client of the method passes over its own data."""
+    return f"{p.local_passes(describe(p.settings.dataset).n_train):.0f} passes"
+
+
+class Track(LabView):
+    name, title, ready = "race", "The race", "run"
+    empty = "Press Run, then Play: the methods spend their bytes side by side."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent = made(
+            widgets.IntSlider, label="Bytes spent", value=STEPS, min=0, max=STEPS, readout=False, width=280,
+            label_width=84, help="How many bytes have been spent, on a logarithmic scale",
+        )  # fmt: skip
+        self.play = player(
+            self.spent, description="Play", tooltip="Spend the bytes step by step", show_repeat=False, interval=QUICK
+        )
+        self.step = made(widgets.Button, label="Step", help="Spend a little more", width=64)
+        self.slow = made(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
+        self.label = widgets.HTML()
+        self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")
+        self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + STRIDE) % (STEPS + STRIDE)))
+        self.controls = [self.play, self.step, self.slow, self.spent, self.label]
+        self._of: tuple = ()
+        self._race = Race(())
+
+    def race(self, state: PanelState) -> Race:
+        """The race of the present results, made for the size of the frame."""
+        if self._of != (of := (state.runs, current_size())):
+            self._of, self._race = of, Race(state.runs.series())
+        return self._race
+
+    def draw(self, state: PanelState):
+        race = self.race(state)
+        budget = race.budget(self.spent.value)
+        self.label.value = f"<span>{data_size(budget)}</span>"
+        return race.show(budget)
 
 
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
@@ -216,3 +314,19 @@ def guesses(runs: Runs) -> str:
         for row in runs.current
         if row.guess is not None and row.outcomes
     )
+
+
+PLAYGROUND = LabSpec(
+    companions=("local", "fedavg", "ensemble", "fens", "fedlpa"), views=(Calibration,), last=True,
+)  # fmt: skip
+COMPARE = LabSpec(
+    name="compare", views=(Calibration, Times, Needs), settings={"seeds": 1}, last=True,
+    companions=(
+        "local", "fedavg", "ensemble", "feddf", "dense", "fens", "fedet", "coboosting", "fusefl", "fedlpa",
+        "centralized",
+    ),
+)  # fmt: skip
+RACE = LabSpec(
+    name="race", views=(Track,), settings={"seeds": 1}, ran=Track.name,
+    companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
+)  # fmt: skip

@@ -1,5 +1,5 @@
 // The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
-// While a slider is dragged only what moves is sent (`moves`); when that rests, the kernel is told and draws the whole.
+// While a slider is dragged only what moves is sent (`moves`).
 const STYLE = `
   svg { display: block; width: 100%; height: 100%; }
   .mark { cursor: pointer; outline: none; }
@@ -11,7 +11,8 @@ const STYLE = `
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const NEAR = 7; // pixels from the pointer at which a mark still answers
-const REST = 250; // milliseconds without a move after which the whole picture is asked for
+const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
+const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
 
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
 
@@ -23,29 +24,6 @@ function define(svg, from) {
     if (!known.has(one.id)) defs.append(one);
     known.add(one.id);
   }
-}
-
-/** The middle of a drawn circle, also of one without size or in a view that is not seen. */
-function centre(dot) {
-  if (dot.localName === "use") return [Number(dot.getAttribute("x")), Number(dot.getAttribute("y"))];
-  const [left, top, right, bottom] = boxOf(dot);
-  return [(left + right) / 2, (top + bottom) / 2];
-}
-
-/** Give the circles of a group, which stay where they are, these radii. */
-function resize(group, radii) {
-  members(group).forEach((dot, i) => {
-    dot.centre ??= centre(dot);
-    if (dot.localName === "use") { // circles that were all alike
-      const path = document.createElementNS(dot.namespaceURI, "path");
-      path.setAttribute("style", dot.getAttribute("style"));
-      path.centre = dot.centre;
-      dot.replaceWith(path);
-      dot = path;
-    }
-    const [r, [x, y]] = [radii[i] ?? 0, dot.centre];
-    dot.setAttribute("d", r ? `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z` : `M${x} ${y}`);
-  });
 }
 
 /** The marks of a drawing: an element, what it says, what it stands for. */
@@ -63,7 +41,6 @@ function marksOf(svg, marks) {
     all.forEach((element, i) => {
       const own = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
       if (own.says) made.push({ element, ...own });
-      else if (element.classList.contains("mark")) for (const name of ["class", "role", "tabindex", "aria-label"]) element.removeAttribute(name);
     });
   }
   for (const { element, says, method, client, klass } of made) {
@@ -97,17 +74,12 @@ function render({ model, el }) {
   let made = [];
   let boxes = null;
   let hovered = null;
-  let resting = 0;
-  let drivers = null; // what the picture follows by itself
-  let leave = () => {};
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
     const value = model.get("value");
     const drawing = value.startsWith("<svg");
     const focused = focusedAt();
-    leave();
-    leave = () => {};
     tip.hidden = true;
     words.hidden = drawing;
     picture.hidden = !drawing;
@@ -122,7 +94,6 @@ function render({ model, el }) {
     shadow.replaceChildren(style, svg);
     svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
     answer(svg, model.get("marks"), focused);
-    if (drivers) leave = animate(svg, model.get("motion"), drivers);
     if (!made.length) svg.setAttribute("aria-hidden", "true");
     move();
   }
@@ -137,29 +108,19 @@ function render({ model, el }) {
     if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
     emphasise();
   }
-  /** Bring what has moved since the drawing to where it is now; once it rests, the whole is asked for. */
+  /** Put what has moved since the drawing in the place of what it was. */
   function move() {
     const [moves, svg] = [model.get("moves"), shadow.querySelector("svg")];
-    if (!svg || !moves.marks) return;
+    if (!svg || !moves.parts) return;
     const focused = focusedAt();
-    if (moves.svg) {
-      const parts = parsed(moves.svg);
-      define(svg, parts);
-      for (const part of parts.querySelectorAll(":scope > g[id]")) byId(svg, part.id)?.replaceWith(part);
+    for (const [name, text] of Object.entries(moves.parts)) {
+      if (svg.moved?.[name] === text) continue;
+      const part = parsed(text);
+      define(svg, part);
+      for (const group of part.querySelectorAll(":scope > g[id]")) byId(svg, group.id)?.replaceWith(group);
     }
-    for (const [id, radii] of Object.entries(moves.radii)) resize(byId(svg, id), radii);
-    for (const [id, box] of Object.entries(moves.bars)) stretch(byId(svg, id), ...box);
-    if (drivers && moves.motion.kind) {
-      leave();
-      leave = animate(svg, moves.motion, drivers);
-    }
+    svg.moved = moves.parts;
     answer(svg, moves.marks, focused);
-    clearTimeout(resting);
-    if (!moves.rests) return;
-    resting = setTimeout(() => {
-      model.set("rested", model.get("rested") + 1);
-      model.save_changes();
-    }, REST);
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
@@ -257,15 +218,6 @@ function render({ model, el }) {
   model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
-  modelsOf(model, model.get("drivers")).then((found) => {
-    drivers = found;
-    if (!found || !Object.keys(found).length) return;
-    if (!model.get("moves_itself")) {
-      model.set("moves_itself", true);
-      model.save_changes();
-    }
-    show();
-  });
-  return () => { leave(); watch.disconnect(); theme.disconnect(); clearTimeout(resting); };
+  return () => { watch.disconnect(); theme.disconnect(); };
 }
 export default { render };

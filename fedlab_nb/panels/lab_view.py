@@ -17,7 +17,6 @@ from ..plots import Picture
 from .state import PanelState, caption
 
 READY = ("always", "data", "live", "run")
-ELSEWHERE = object()  # what `prepare` yields once another process does its work
 
 
 class LabView:
@@ -28,7 +27,6 @@ class LabView:
     empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
     controls: widgets above the picture; each change redraws it at once
-    drivers: {name: widget} whose changes move the picture in a browser by itself, as its `Moves.motion` says
     """
 
     name: ClassVar[str]
@@ -39,15 +37,12 @@ class LabView:
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
     controls: Sequence[widgets.Widget] = ()
-    drivers: Mapping[str, widgets.Widget] = {}
 
     def adapt(self, state: PanelState) -> None:
         """Fit the view's own controls to `state` before it is drawn."""
 
     def prepare(self, state: PanelState) -> Any:
-        """Slow work on an outcome, done once in the worker; a generator lets Stop act, and once it
-        has yielded ELSEWHERE, other views are drawn meanwhile. None: there is none.
-        """
+        """Slow work on an outcome, done once in the worker; a generator lets Stop act. None: there is none."""
 
     def work(self, state: PanelState) -> Generator[tuple[int, int, str], None, Any]:
         """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""

@@ -15,21 +15,20 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import study
-from ..data import plain
-from ..errors import choose, demand
+from ..data import load, plain
+from ..errors import UsageError, choose, demand
 from ..plots import Picture
+from ..plots.characters import own_name
+from ..plots.words import setting_of
 from . import export, saved, theme
-from .controls import Controls, put
+from .controls import OWN_FILE, Controls, put
+from .data import facts, loading
 from .figures import COMMON, summary
-from .frame import Chores
 from .lab_view import READY, LabSpec
-from .panel_data import PanelData, facts
-from .reading import Reading
-from .redraw import Redraw
 from .runs_panel import RunsPanel
 from .state import PanelState, heard, next_state
 from .status import Status, guarded
-from .views import Views
+from .views import Chores, Views
 from .worker import Worker
 
 
@@ -60,7 +59,10 @@ class Panel(saved.Saved):
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
-        self.views = Views([*common, *own] if spec.last else [*own, *common])
+        self.views = Views(
+            [*common, *own] if spec.last else [*own, *common],
+            self._worker, prepared=self._prepared, failed=lambda error: self._status.fail(error), mapping=self._mapping,
+        )  # fmt: skip
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
@@ -68,18 +70,11 @@ class Panel(saved.Saved):
         super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self._turn)
-        self._data = PanelData(
-            self.controls, self._guard, self._status, work=self._work, use=self._use, drop=self._without_data
-        )
-        self._redraw = Redraw(
-            self.views, self._worker, prepared=self._prepared, failed=self._status.fail, mapping=self._mapping
-        )
-        self._reading = Reading(spec, self.controls, self.views)
-        self._reading.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
+        self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
         self._status.phase("Ready.")
-        self._data.changed(at_once=True)
+        self._data_changed(True)  # at once, so that the first view is complete
         self.views.choose(spec.first)
         saved.stop_earlier(self.stop)
 
@@ -90,12 +85,10 @@ class Panel(saved.Saved):
             for widget in parts:
                 widget.observe(lambda _: call(*arguments), "value")
 
-        on((c.dataset, c.path), self._data.changed)
-        on((c.epochs,), lambda: c.note_epochs(None if self._reading.adjusting else self._state.samples))
+        on((c.dataset, c.path), self._data_changed)
+        on((c.epochs,), lambda: c.note_epochs(self._state.samples))
         on(c.choices, self._changed)
-        on((self.views.client, self.views.klass), self._looked)
-        self.views.on_choice(self._looked)
-        self.views.on_frame(self._looked)
+        self.views.on_look(self._looked)
         for name, view in self.views.views.items():
             on(view.kind.controls, self._moved, name)
             if (button := view.button) is not None:
@@ -184,7 +177,7 @@ class Panel(saved.Saved):
     @property
     def methods(self) -> tuple[str, ...]:
         """What Run runs: the lab's method first, then those that are ticked."""
-        return self._reading.methods
+        return self.controls.chosen
 
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
@@ -196,7 +189,7 @@ class Panel(saved.Saved):
         """
         with self._guard:
             demand(self._state.federation is not None, "There is no data to draw; choose a data set first.")
-            pictures = {**self._redraw.pictures(), "handout": self.still()}
+            pictures = {**self.views.pictures(), "handout": self.still()}
             return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
 
     def __repr__(self) -> str:
@@ -211,7 +204,7 @@ class Panel(saved.Saved):
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
         old, self._state = self._state, next_state(self._state, running=self._status.running, **changes)
-        self._redraw.update(self._state)
+        self.views.update(self._state)
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
@@ -224,14 +217,24 @@ class Panel(saved.Saved):
 
     @guarded
     def _draw(self) -> None:
-        self._redraw.draw()
+        self.views.draw()
+
+    def _read(self, fresh: bool = False) -> dict[str, Any]:
+        """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
+        changes = self.controls.changes(self._state, fresh)
+        federation = changes["federation"]
+        if federation is not None and federation is not self._state.federation:
+            setting = setting_of({**changes["partition"], "clients": federation.clients})
+            called = [own_name(k, setting) for k in range(federation.clients)]
+            self.controls.adjust(self.views.offer, called, federation.dataset.class_names)
+        return {**changes, **self.views.look}
 
     @guarded
     def _changed(self) -> None:
         """A control says something else."""
-        if self._reading.adjusting:
+        if self.controls.adjusting:
             return
-        changes = self._reading.changes(self._state)
+        changes = self._read()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
             self._status.clear()
         self._go(**changes)
@@ -239,26 +242,54 @@ class Panel(saved.Saved):
     @guarded
     def _looked(self) -> None:
         """Another view, client or class is looked at."""
-        if not self._reading.adjusting:
+        if not self.controls.adjusting:
             self._go(**self.views.look)
 
     @guarded
     def _moved(self, view: str) -> None:
         """A person moved a view's own control."""
-        if not self._redraw.adapting:
+        if not self.views.adapting:
             moved = self._state.own[view].moved + 1 if view in self._state.own else 1
             self._go(own=self._state.with_own(view, moved=moved))
 
     @guarded
+    def _data_changed(self, at_once: bool = False) -> None:
+        """Load the chosen data set: in the background, or at once."""
+        c = self.controls
+        self._status.clear()
+        theme.show_if(c.dataset.value == OWN_FILE, c.path)
+        try:
+            name = c.data
+            if at_once:
+                load(name)
+        except Exception as error:
+            self._without_data(error)
+            return
+        if at_once:
+            self._use()
+            return
+        self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
+        self._status.start(f"Loading {name} …")
+        self._work(lambda: loading(name), lambda event: None, self._loaded)
+
+    def _loaded(self, how: str, error: Exception | None) -> None:
+        self._status.set("idle" if how == "done" else how)
+        self._status.phase("Ready." if how == "done" else "")
+        if how == "done":
+            self._use()
+        else:
+            self._without_data(error or UsageError("Loading was stopped; choose the data set again."))
+
+    @guarded
     def _use(self) -> None:
         """Go over to the chosen data set, which is loaded."""
-        self._reading.adapt()
-        self._go(**self._reading.changes(self._state, fresh=True))
+        self.controls.adapt()
+        self._go(**self._read(fresh=True))
 
-    def _without_data(self, failed: bool) -> None:
-        """There are no data, or with `failed` False, not yet: what is drawn stays until then."""
-        self.controls.facts.value = "" if failed else self.controls.facts.value
-        self._go(draw=failed, federation=None, partition=None)
+    def _without_data(self, error: Exception) -> None:
+        self.controls.facts.value = ""
+        self._go(federation=None, partition=None)
+        self._status.fail(error)
 
     @guarded
     def _pinned(self, row: tuple[int, str], pin: bool) -> None:
@@ -283,8 +314,8 @@ class Panel(saved.Saved):
         demand(self.methods, "No method is ticked; tick at least one.")
         without = self._state.federation is None
         if without:  # tells again what is wrong with the data, or finds them there at last
-            self._reading.adapt()
-        self._go(**self._reading.changes(self._state, fresh=without))
+            self.controls.adapt()
+        self._go(**self._read(fresh=without))
         state = self._state
         steps = self._job(list(state.methods), **state.settings)
         self._status.run_started(len(state.methods) * state.settings["seeds"])
@@ -302,7 +333,7 @@ class Panel(saved.Saved):
         if row is not None:
             ended = self._status.run_event(event, row.title)
             if changes := heard(self._state, row, event):
-                draw = (ended or event.curve is not None) and self._redraw.rested
+                draw = (ended or event.curve is not None) and self.views.rested
                 self._go(draw=draw, **changes)
 
     def _ended(self, how: str, error: Exception | None, by_hand: bool) -> None:

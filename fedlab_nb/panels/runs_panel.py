@@ -9,8 +9,7 @@ from ..methods import METHODS
 from ..plots.words import data_size, number, seeds_of
 from ..study.statistics import band
 from .record import Row, Runs
-from .theme import made, named, paragraph, show_only, table
-from .views import tabs
+from .theme import made, paragraph, show_if, show_only, table, tabs
 
 HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>'
 HEAD += '<span class="fl-right">Up</span><span class="fl-right">Down</span></div>'
@@ -32,8 +31,14 @@ class RunsPanel:
         self._head = made(widgets.HBox, "fl-row", "fl-head", children=head)
         self.runs = made(widgets.VBox, "fl-runs")
         self.methods, self.code = made(widgets.HTML, "fl-table", value=methods_table()), made(widgets.HTML, "fl-code")
-        self.folder = named("folder", value=f"results/{name}")
-        self.clear, self.export = named("clear"), named("export")
+        self.folder = made(
+            widgets.Text, label="Folder", value=f"results/{name}", width=320, label_width=50,
+            help="Where to write the files. Files that exist are never overwritten",
+        )  # fmt: skip
+        self.clear = made(
+            widgets.Button, label="Clear what is not pinned", help="Remove the rows that are not pinned", width="auto"
+        )
+        self.export = made(widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto")
         self.written = made(widgets.HTML, "fl-written")
         self.pages = {
             "runs": widgets.VBox([self.runs, self.clear]),
@@ -60,7 +65,7 @@ class RunsPanel:
             self.runs.children = [widgets.HTML(paragraph("No runs yet. Every run adds a row for each of its methods."))]
         elif self.runs.children[1:] != (boxes := tuple(box for box, _, _ in self._rows.values())):
             self.runs.children = [self._head, *boxes]
-        self.clear.layout.display = None if order else "none"
+        show_if(order, self.clear)
 
     def _new(self, row: Row) -> tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"

@@ -7,7 +7,6 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..declared import declared
 from ..symbols import explained
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
@@ -48,10 +47,16 @@ def text_of(value: Any) -> str:
     return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
 
 
+def show_if(seen: object, *parts: widgets.Widget) -> None:
+    """Show widgets, or hide them without leaving a gap."""
+    for part in parts:
+        part.layout.display = None if seen else "none"
+
+
 def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
     """Of these widgets only the one of that name is seen."""
     for each, part in parts.items():
-        part.layout.display = None if each == name else "none"
+        show_if(each == name, part)
 
 
 def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None) -> None:
@@ -63,14 +68,6 @@ def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None)
         before, values = menu.value, [option[1] if isinstance(option, tuple) else option for option in options]
         menu.options = options
         menu.value = before if before in values else values[0] if otherwise is None else otherwise
-
-
-def named(name: str, **traits: Any) -> Any:
-    """The widget that `widgets.toml` declares under `name`, with these traits beside it."""
-    about = {**declared("panels/widgets.toml")[name], **traits}
-    if "tooltip" in about:
-        about["tooltip"] = explained(about["tooltip"], about.get("description", ""))
-    return made(getattr(widgets, about.pop("kind")), *filter(None, [about.pop("class", "")]), **about)
 
 
 def made(
@@ -101,6 +98,11 @@ def made(
     for name in classes:
         widget.add_class(name)
     return widget
+
+
+def tabs(options: Mapping[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
+    """A quiet row of tabs: {title: what its `value` then is}."""
+    return made(widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value)
 
 
 def player(slider: widgets.Widget, **traits: Any) -> widgets.Play:

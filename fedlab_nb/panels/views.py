@@ -1,21 +1,29 @@
 """The views: a row of tabs, and for each view a caption, a sentence, its own controls, a picture of fixed height and
-its table.
+its table. A view whose part of the state has changed is out of date, and is drawn when it is looked at.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import inspect
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import anywidget
 import ipywidgets as widgets
+import traitlets
 
 from ..plots import Picture
-from ..plots.moving import motion_of, moved, moves_of
-from ..plots.style import SIZE, current_size
-from ..plots.vector import Drawn, drawn
-from .frame import Frame
+from ..plots.style import SIZE, UnwantedError, current_size, sized, wanted
+from ..plots.vector import drawn, marks_of, moved, moves_of
+from .figures import COMMON
 from .lab_view import LabView
-from .theme import PICTURE_HEIGHT, made, named, offer, paragraph, show_only, table
+from .state import PanelState
+from .theme import PICTURE_HEIGHT, made, offer, paragraph, show_only, table, tabs
+from .worker import Worker
 
+HERE = Path(__file__).parent
+REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 # Pixels of an inch of a picture: a laptop's frame shows 4.15 inches of height, a projector's the same ones larger. A
 # telephone's has fewer pixels, and there pictures put below each other what else stands side by side.
 LEAST, MOST = 72, 125
@@ -23,6 +31,52 @@ LEAST, MOST = 72, 125
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
 NOBODY = -1
 NONE = ("none", NOBODY)
+EARLIER = "Run {run} has no result yet. This is the picture from before it."
+
+# Which parts of the state each view is drawn from. What a view has of its own (`OwnState`) it always depends on.
+LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass", "frame")
+DEPENDS = {
+    "partition": ("federation", "stored", "client", "klass", "frame"),
+    "accuracy": ("runs", "stored", "frame"),
+    "communication": ("runs", "client", "frame"),
+    "features": ("runs", "client", "klass", "frame"),
+    "classes": ("runs", "client", "klass", "frame"),
+}
+
+
+class Chores(anywidget.AnyWidget):
+    """What the page of a panel needs beside its widgets (`chores.js`): names and values of sliders and tabs for
+    assistive technology, a word when the kernel is gone. It is not seen.
+    """
+
+    _esm = (HERE / "chores.js").read_text(encoding="utf-8")
+
+
+class Frame(anywidget.AnyWidget):
+    """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
+
+    value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
+    moves: what of the SVG has moved since: "parts" {name: groups that stand in for those with their ids} and "marks"
+    size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
+
+    Python sends the first three and `held`; the browser (`frame.js`) sends `size` and `picked`.
+    """
+
+    _esm = (HERE / "frame.js").read_text(encoding="utf-8")
+    value = traitlets.Unicode().tag(sync=True)
+    alt = traitlets.Unicode().tag(sync=True)
+    marks: Any = traitlets.Dict().tag(sync=True)
+    moves: Any = traitlets.Dict().tag(sync=True)
+    held = traitlets.Unicode().tag(sync=True)
+    size = traitlets.List([0, 0]).tag(sync=True)
+    picked: Any = traitlets.Dict().tag(sync=True)
+
+
+def table_button() -> widgets.ToggleButton:
+    return made(
+        widgets.ToggleButton, "fl-tables", label="Numbers as a table", help="Show the numbers of this picture"
+    )  # fmt: skip
 
 
 class View:
@@ -33,85 +87,46 @@ class View:
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
         self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
-        drivers = {name: f"IPY_MODEL_{widget.model_id}" for name, widget in kind.drivers.items()}
-        self.frame = made(Frame, "fl-frame", drivers=drivers, layout={"height": PICTURE_HEIGHT, "width": "auto"})
+        self.frame = made(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
         tools, self.button = list(kind.controls), None
         if kind.work_label:
-            self.button = made(
-                widgets.Button, "fl-work", description=kind.work_label, tooltip=kind.work.__doc__ or kind.work_label,
-                layout={"width": "auto"},
-            )  # fmt: skip
+            label, help = kind.work_label, kind.work.__doc__ or kind.work_label
+            self.button = made(widgets.Button, "fl-work", label=label, help=help, width="auto")
             tools.append(self.button)
         row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []
-        self.box = made(
-            widgets.VBox, "fl-view", f"fl-view-{kind.name}", children=[self.caption, self.sentence, *row, self.frame]
-        )
+        parts = [self.caption, self.sentence, *row, self.frame]
+        self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", children=parts)
         self.picture: Picture | None = None
-        self._drawn: Any = None  # figure, size and `Moves.key` of what the frame shows
-        self._prints: dict[str, Any] = {}  # what each part shows that moves
-        self._moving = self.due = False  # since then something has moved; and it rests
+        self._drawn: Any = None  # figure, size and key of what the frame shows
+        self._parts: dict[str, tuple[Any, str]] = {}  # what each part shows that moves, with its SVG since then
 
-    def show(self, picture: Picture, caption: str, ready: Drawn | None = None) -> None:
-        """Show a picture: in a browser only what has moved, if that is all that is new, and the whole when it rests.
-        `ready`: its SVG, where that is made already.
-        """
+    def show(self, picture: Picture, caption: str) -> None:
+        """Show a picture: in a browser only what has moved, if that is all that is new."""
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
-        of, here = moves_of(picture.figure), (bool(self.frame.size[0]), self.frame.moves_itself)
-        key = (picture.figure, current_size(), of.key, here) if of and here[of.pose is not None] else None
+        of = moves_of(picture.figure)
+        key = (picture.figure, current_size(), of[0]) if of and self.frame.size[0] else None
         if key is not None and key == self._drawn:
+            self._parts = moved(picture.figure, self._parts)
+            parts = {name: svg for name, (_, svg) in self._parts.items() if svg}
             with self.frame.hold_sync():
                 self.frame.alt = picture.alt
-                self._move(picture.figure)
-            self._moving = of.pose is None
-        else:
-            self._drawn = key
-            try:
-                self._whole(ready)
-            except Exception:
-                self._drawn = None
-                raise
-
-    def let_rest(self, call: Callable) -> None:
-        """The browser says that nothing moves any more: `call()`, which draws, if the whole is to be drawn."""
-        self.due = self._moving
-        if self.due:
-            call()
-
-    def rest(self) -> None:
-        """Draw the whole of what has moved, if that is due."""
-        if self.due and self.picture is not None:
-            self._whole()
-
-    def _whole(self, ready: Drawn | None = None) -> None:
-        picture, self._moving, self.due = self.picture, False, False
-        value, marks, motion = WORDS.format(table(picture.table)), {}, {}
-        of = moves_of(picture.figure)
-        posed = of.pose if of and self._drawn else None
+                self.frame.moves = {"parts": parts, "marks": marks_of(picture.figure)}
+            return
+        self._drawn = None
+        value, marks = WORDS.format(table(picture.table)), {}
         if picture.figure is not None:
-            with posed() if posed else nullcontext():
-                drawing = ready or drawn(picture.figure)
-                value, marks = drawing.svg, drawing.marks
-                if of and self._drawn and self.frame.moves_itself:
-                    motion = motion_of(picture.figure)
-                self._prints = moves_of(picture.figure).prints if of else {}
+            drawing = drawn(picture.figure)
+            value, marks = drawing.svg, drawing.marks
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
-            self.frame.alt, self.frame.marks, self.frame.value = picture.alt, marks, value
-            self.frame.motion, self.frame.moves = motion, {}
-            if posed:
-                self._move(picture.figure)
-
-    def _move(self, figure: Any) -> None:
-        """Send what of a figure has moved."""
-        of = moves_of(figure)
-        self.frame.moves = {**moved(figure, self._prints), "rests": of.pose is None}
-        self._prints = of.prints
+            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.value = picture.alt, marks, {}, value
+        self._drawn = key
+        self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
 
     def say(self, text: str, caption: str = "") -> None:
         """Words in place of a picture: what to do so that there will be one."""
         self.picture = self._drawn = None
-        self._moving = self.due = False
         self.frame.value = f'<div class="fl-empty">{paragraph(text)}</div>'
         self.sentence.value = ""
         self.describe(caption)
@@ -121,18 +136,40 @@ class View:
 
 
 class Views:
-    """All views under their tabs, in this order; one is visible; `look` is what is looked at."""
+    """All views under their tabs, in this order; one is visible; `look` is what is looked at.
 
-    def __init__(self, kinds: Sequence[LabView]) -> None:
+    `update(state)`: views that depend on what changed are out of date; `draw()`: draw the visible one if it is.
+
+    prepared(view, anchor, result): a view's slow work is done;   failed(error): it could not be;   mapping(on): shown
+    while it goes on
+    """
+
+    def __init__(
+        self, kinds: Sequence[LabView], worker: Worker, *, prepared: Callable, failed: Callable, mapping: Callable
+    ) -> None:
+        self._worker, self._prepared, self._failed, self._mapping = worker, prepared, failed, mapping
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
-        self.tables, self.larger = named("tables"), named("larger")
-        self.client, self.klass = named("client", options=[NONE]), named("klass", options=[NONE])
+        self.tables = table_button()
+        self.larger = made(
+            widgets.ToggleButton, "fl-larger", label="Larger", help="Projector: larger controls and letters"
+        )
+        self.client = made(
+            widgets.Dropdown, "fl-client", label="Look at client", help="Mark one client in every view",
+            width=180, label_width=92, options=[NONE],
+        )  # fmt: skip
+        self.klass = made(
+            widgets.Dropdown, "fl-class", label="class", help="Mark one class in every view",
+            width=170, label_width=36, options=[NONE],
+        )  # fmt: skip
         foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.larger])
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
-        self.frame, self.held = (0, 0), ""
+        self.frame, self.held, self.state = (0, 0), "", PanelState()
+        self.adapting = False  # a view fits its own controls just now, so that nobody redraws for it
+        self._dirty = set(self.views)
+        self._last, self._cost = 0.0, 0.0  # when the last drawing ended, and how long it took
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -147,15 +184,28 @@ class Views:
     def choose(self, name: str) -> None:
         self.tabs.value = name
 
-    def on_choice(self, call: Callable) -> None:
-        """`call()` after another view was chosen and before it becomes visible, so that no old picture flashes up."""
+    # ------------------------------------------------------------------------------------------ what is looked at
+    def on_look(self, call: Callable) -> None:
+        """`call()` when a person looks at something else: another client or class, frames of another size, another
+        view. Of a view it is called before that becomes visible, so that no old picture flashes up.
+        """
 
-        def changed(_: object) -> None:
+        def turned(_: object) -> None:
             call()
             self._hide_others()
             self.show_table()
 
-        self.tabs.observe(changed, "value")
+        def resized(change: Any) -> None:
+            if tuple(change["new"]) != self.frame:
+                self.frame = tuple(change["new"])
+                call()
+
+        self.tabs.observe(turned, "value")
+        for menu in (self.client, self.klass):
+            menu.observe(lambda _: call(), "value")
+        for view in self.views.values():
+            view.frame.observe(resized, "size")
+            view.frame.observe(lambda change: self._picked(change["new"]), "picked")
 
     def offer(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
@@ -176,19 +226,6 @@ class Views:
             return SIZE
         inch = min(max(min(height / SIZE[1], width / SIZE[0]), LEAST), MOST)
         return width / inch, height / inch
-
-    def on_frame(self, call: Callable) -> None:
-        """`call()` when the frames have another size, and when what moved in one of them has come to rest."""
-
-        def resized(change: Any) -> None:
-            if tuple(change["new"]) != self.frame:
-                self.frame = tuple(change["new"])
-                call()
-
-        for view in self.views.values():
-            view.frame.observe(resized, "size")
-            view.frame.observe(lambda change: self._picked(change["new"]), "picked")
-            view.frame.observe(lambda _, view=view: view.let_rest(call), "rested")
 
     def _picked(self, mark: dict[str, Any]) -> None:
         """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
@@ -220,7 +257,99 @@ class Views:
             picture = self.views[self.visible].picture
             self.table.value = table(picture.table if picture else [])
 
+    # ------------------------------------------------------------------------------------------------- what is drawn
+    def update(self, state: PanelState) -> None:
+        """Go over to a state; nothing is drawn yet."""
+        old, self.state = self.state, state
+        changes = state.changes(old)
+        for name in self.views:
+            if changes & set(DEPENDS.get(name, LAB)) or state.own.get(name) is not old.own.get(name):
+                self._dirty.add(name)
 
-def tabs(options: dict[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
-    """A quiet row of tabs."""
-    return made(widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value)
+    @property
+    def rested(self) -> bool:
+        """Whether enough time has passed since the last drawing for another one while a job runs."""
+        return time.monotonic() - self._last > max(REDRAW, 2 * self._cost)
+
+    def draw(self) -> None:
+        """Draw the visible view if it is out of date; the others wait until they are looked at."""
+        for name in self.views.keys() - self._dirty:
+            self[name].describe(self[name].kind.caption(self.state))
+        name = self.state.view
+        if name not in self._dirty:
+            return
+        start, late = time.monotonic(), self._worker.stopping  # what is chosen after Stop is wanted
+        self._dirty.discard(name)
+        try:
+            with wanted(lambda: late or not self._worker.stopping):
+                self._paint(self[name])
+        except UnwantedError:
+            self._dirty.add(name)
+        self.show_table()
+        self._last = time.monotonic()
+        self._cost = self._last - start
+
+    def _paint(self, view: View) -> None:
+        """Draw one view, or say what to do so that there will be a picture."""
+        kind, state = view.kind, self.state.of(view.kind.name)
+        if not kind.is_ready(state):
+            self._dirty.add(kind.name)
+            if state.running and view.picture is not None and state.federation is not None:
+                view.describe(EARLIER.format(run=state.number))
+            elif words := kind.waiting if state.running else kind.empty:
+                view.say(words, kind.caption(state))
+            return
+        lacks = kind.lacks(state)
+        if lacks and not kind.preview:
+            view.say("Computing …", kind.caption(state))
+        else:
+            self._adapt(view, state)
+            with sized(self.inches):
+                view.show(kind.draw(state), kind.caption(state))
+        if lacks:
+            self._dirty.add(kind.name)
+            self._prepare(view, state)
+
+    def _adapt(self, view: View, state: PanelState) -> None:
+        self.adapting = True
+        try:
+            view.kind.adapt(state)
+        finally:
+            self.adapting = False
+
+    def _prepare(self, view: View, state: PanelState) -> None:
+        """Do a view's slow work in the background, once nothing else runs."""
+        if self._worker.busy or state.running:
+            return
+        results: list[Any] = []
+
+        def steps() -> Generator[None, None, None]:
+            result = view.kind.prepare(state)
+            results.append((yield from result) if inspect.isgenerator(result) else result)
+            yield
+
+        def ended(how: str, error: Exception | None) -> None:
+            self._mapping(False)
+            if error is not None:
+                self._dirty.discard(view.kind.name)
+                if not view.kind.preview:
+                    view.say("This picture could not be made.", view.kind.caption(state))
+                self._failed(error)
+            elif how == "done":
+                self._prepared(view.kind.name, state.anchor, results[0])
+
+        self._mapping(True)
+        self._worker.start(steps, lambda _: None, ended)
+
+    def pictures(self) -> dict[str, Picture]:
+        """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
+        pictures = {}
+        for name, view in self.views.items():
+            state = replace(self.state.of(name), stored=None)
+            if type(view.kind) not in COMMON:
+                pictures[name] = view.picture
+            elif name == "partition" or state.runs.has_results:
+                if view.kind.lacks(state):
+                    list(view.kind.prepare(state))
+                pictures[name] = view.kind.draw(state)
+        return {name: picture for name, picture in pictures.items() if picture is not None}

@@ -1,19 +1,15 @@
 """Features in the plane: PCA, t-SNE, and the neighbour score that keeps both from being over-read. No matplotlib here.
 
-scikit-learn is imported when the first t-SNE is asked for. As a script this file is the process that makes maps apart.
+scikit-learn is imported when the first t-SNE is asked for.
 """
 
 import os
-import struct
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO
+import time
+from collections.abc import Generator
 
 import numpy as np
 
-SCRIPT = "import sys; name = sys.argv[1]; exec(compile(open(name, encoding='utf-8').read(), name, 'exec'))"
 POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their number
 PRINCIPAL = 30  # dimensions that t-SNE gets
 
@@ -43,49 +39,23 @@ def tsne(features: np.ndarray) -> np.ndarray:
         return TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1).fit_transform(x)
 
 
-@contextmanager
-def tsne_apart() -> Iterator[Callable[[np.ndarray], np.ndarray]]:
-    """A `tsne` that works in a process of its own, started at once: meanwhile this one can draw at full speed. Where no
-    process can be had, the maps are made here.
+def tsne_apart(features: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """`tsne` in a process of its own, which stays for the next one: meanwhile this one draws at full speed. Yields as
+    long as it works. Where no process can be had, the map is made here.
     """
+    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.backend.reduction import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so the process needs numpy and scikit-learn alone
+    nice = getattr(os, "nice", None)  # the page and the pictures that somebody looks at come first
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-    except OSError:
-        yield tsne
-        return
-
-    def apart(x: np.ndarray) -> np.ndarray:
-        try:
-            send(process.stdin, x)
-            made = receive(process.stdout)
-        except OSError:
-            made = None
-        return tsne(x) if made is None else made
-
-    try:
-        yield apart
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def send(pipe: IO[bytes], x: np.ndarray) -> None:
-    """Write a table of numbers: its shape, then its rows."""
-    pipe.write(struct.pack("2q", *x.shape) + np.ascontiguousarray(x, dtype=np.float64).tobytes())
-    pipe.flush()
-
-
-def receive(pipe: IO[bytes]) -> np.ndarray | None:
-    """Read what `send` wrote; None at the end."""
-    head = pipe.read(16)
-    if len(head) < 16:
-        return None
-    rows, columns = struct.unpack("2q", head)
-    body = pipe.read(8 * rows * columns)
-    return np.frombuffer(body).reshape(rows, columns) if len(body) == 8 * rows * columns else None
+        made = get_reusable_executor(1, timeout=60, initializer=nice, initargs=(10,)).submit(tsne, features)
+        while not made.done():
+            yield
+            time.sleep(0.02)
+        return made.result()
+    except (OSError, RuntimeError):
+        return tsne(features)
 
 
 def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
@@ -105,12 +75,3 @@ def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) ->
     for rank in range(k):  # a hair more weight for a nearer one breaks ties
         votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (k - rank) * 1e-6
     return float((votes.argmax(1) == y).mean())
-
-
-if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(10)  # the page and the pictures that somebody looks at come first
-    import sklearn.manifold  # noqa: F401 - a second of work that need not wait for the first table
-
-    while (one := receive(sys.stdin.buffer)) is not None:
-        send(sys.stdout.buffer, tsne(one))

@@ -17,7 +17,6 @@ from ..data import Federation
 from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, own_name, own_names
 from .kit import Bars, told
-from .moving import moves
 from .series import Series, finished
 from .style import (
     ACCENT,
@@ -32,7 +31,7 @@ from .style import (
     many_is_dark,
     new_figure,
 )
-from .vector import mark
+from .vector import mark, moves
 from .words import capital, listed, percent, plural, tabled
 
 LIMIT = 26
@@ -71,7 +70,7 @@ class Partition:
                 above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
                 parts = {**parts, "stored": (title, [above, *(one for part in self._bars.parts for one in part)])}
             if self._artists.has_dots:
-                moves(self.figure, (client, klass), parts=parts, bars=self._artists.bars, dots=self._artists.dots)
+                moves(self.figure, (client, klass), **parts)
         what = "Who holds what: a dot for each client and class, its area the number of training samples"
         if rows:
             what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
@@ -134,14 +133,17 @@ class Artists:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What moves beside dots and bars: see `Moves`."""
-        names = self.lower.get_xlabel()
-        return {"sizes": (self.upper.get_ylim(), [self.upper.yaxis]), "clients": (names, [self.lower.xaxis])}
+        """What moves: see `vector.moves`."""
+        return {
+            "dots": (self.counts.tobytes(), [self.dots, *self.bars]),
+            "sizes": (self.upper.get_ylim(), [self.upper.yaxis]),
+            "clients": (self.lower.get_xlabel(), [self.lower.xaxis]),
+        }
 
     def update(
         self, counts: np.ndarray, client: int | None = None, klass: int | None = None, *, setting: str = ""
     ) -> None:
-        clients, classes = self.shape
+        (clients, classes), self.counts = self.shape, counts
         client_axis(self.lower, clients, setting)
         show_at(self.row, "y", klass, classes)
         most = max(int(counts.max()), 1)

@@ -1,8 +1,7 @@
 """The race: what each method has to show once so many bytes have been spent. One-shot methods jump, others climb."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ from matplotlib.axes import Axes
 from .accuracy import LOCAL
 from .axes import percent_axis
 from .kit import bytes_axis, told
-from .moving import give_ids, moves, places
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
-from .vector import mark
+from .vector import mark, moves
 from .words import data_size, percent, plural, tabled
 
-STEPS = 48  # from the least bytes to the most
+STEPS = 192  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
 
 
@@ -27,12 +25,11 @@ def race(series: Sequence[Series], budget: float) -> Picture:
 
 
 class Race:
-    """The picture of one race; `show(budget)` moves it. A page moves it by itself from one of `STEPS` to the next."""
+    """The picture of one race; `show(budget)` moves it."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.done = finished(series)
         self.limits = limits(series)
-        self._budget = self.limits[1]
         self._points = [points(s) for s in self.done]
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._tracks(left)
@@ -40,7 +37,6 @@ class Race:
 
     def show(self, budget: float) -> Picture:
         with LOCK:
-            self._budget = budget
             self._place(budget)
         done = self.done
         title = f"Accuracy against bytes spent, up to {data_size(budget)}, and the stages of each method"
@@ -62,7 +58,7 @@ class Race:
             self._lines += ax.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)
             self._ends += ax.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)
         bytes_axis(ax, [p["bytes"] for passed in self._points for p in passed] or [1e3, 1e6], pad=2)
-        self._now = ax.axvline(self._budget, color=ACCENT, lw=1.2, ls=(0, (3, 2)))
+        self._now = ax.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
         percent_axis(ax, "y", 1.03)
 
     def _stages(self, ax: Axes) -> None:
@@ -94,45 +90,9 @@ class Race:
             for box, part in zip(boxes, share(s, budget), strict=True):
                 box.set_width(0.9 * part)
             text.set_text(reached(at(s, budget), "–"))
-        self._say()
-
-    def _say(self) -> None:
-        """What of it moves: numbers are drawn anew, the rest a page moves by itself."""
-        bars = [box for boxes in self._boxes for box in boxes]
-        give_ids(self.figure, (self._now, *self._lines, *bars))
-        numbers = (tuple(text.get_text() for text in self._texts), self._texts)
-        moves(self.figure, "race", parts={"numbers": numbers}, motion=self._motion, pose=self._posed)
-
-    @contextmanager
-    def _posed(self) -> Iterator[None]:
-        """At the end of the race, when all that there is can be seen."""
-        self._place(self.limits[1])
-        try:
-            yield
-        finally:
-            self._place(self._budget)
-
-    def _motion(self) -> dict[str, Any]:
-        """For `motion.js`, at each step: where the budget is, how many points are paid, how full the boxes are."""
-        budgets = [self.budget(step) for step in range(STEPS + 1)]
-        left = self._now.axes.transData
-        now = [x for x, _ in places(self.figure, left, [(budget, 0) for budget in budgets])]
-        there = [i for i, xy in enumerate(self._xy) if xy]
-        tracks = [
-            {
-                "line": self._lines[i].get_gid(),
-                "end": self._ends[i].get_gid(),
-                "points": places(self.figure, left, self._xy[i]),
-                "paid": [paid_for(self.done[i], budget) for budget in budgets],
-            }
-            for i in there
-        ]
-        boxes = [
-            {"id": box.get_gid(), "shares": [round(share(s, budget)[column], 3) for budget in budgets]}
-            for s, three in zip(self.done, self._boxes, strict=True)
-            for column, box in enumerate(three)
-        ]
-        return {"kind": "race", "now": {"id": self._now.get_gid(), "x": now}, "tracks": tracks, "boxes": boxes}
+        tracks = [self._now, *self._lines, *self._ends, *(box for boxes in self._boxes for box in boxes)]
+        texts = tuple(text.get_text() for text in self._texts)
+        moves(self.figure, "race", tracks=(budget, tracks), numbers=(texts, self._texts))
 
 
 def limits(series: Sequence[Series]) -> tuple[float, float]:

@@ -3,11 +3,14 @@
 A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
 derives the second one from the first: greys turn round, colours keep their hue and become light enough.
 `mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `Drawn.marks` has what it says, by its id.
+`moves(figure, key, dots=(what they show, [artist]), …)` says what alone has to be drawn anew while a slider moves.
 """
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,9 +18,12 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
+from matplotlib.transforms import Affine2D
 
-from .style import LOCK, fit, settle, written
+from .style import LOCK, OUTSIDE, fit, settle, written
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
 LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
@@ -25,6 +31,7 @@ LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
 OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
+INCH = 72  # units of an SVG
 COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
 
 
@@ -65,6 +72,56 @@ def drawn(figure: Figure) -> Drawn:
 def marks_of(figure: Figure) -> dict[str, Any]:
     """What is known of each mark of a figure, by its id: see `mark`."""
     return dict(getattr(figure, "fedlab_marks", {}))
+
+
+def moves(figure: Figure, key: Any, **parts: tuple[Any, Sequence[Artist]]) -> None:
+    """Say which parts of a figure that is kept may have changed since its last drawing: {name: (what the part shows,
+    its artists)}. They are all that has changed as long as `key` is what it was.
+    """
+    given = figure.__dict__.setdefault("fedlab_moving", [])
+    for artist in (one for _, artists in parts.values() for one in artists):
+        if artist.get_gid() in (None, OUTSIDE):  # a page finds it by its id
+            artist.set_gid(f"{artist.get_gid() or 'moving'}-{len(given)}")
+            given.append(artist)
+    figure.__dict__["fedlab_parts"] = key, parts
+
+
+def moves_of(figure: Figure | None) -> tuple[Any, Mapping[str, tuple[Any, Sequence[Artist]]]] | None:
+    """The key and the parts of a figure, see `moves`; None: it is always drawn as a whole."""
+    return getattr(figure, "fedlab_parts", None)
+
+
+def moved(figure: Figure, before: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+    """{part: (what it shows, its SVG alone)}; those that show what they showed `before` are not drawn again."""
+    now, dpi = {}, figure.dpi
+    with LOCK, matplotlib.rc_context(OPTIONS):
+        figure.dpi = INCH  # the figure's own pixels are the units of its SVG
+        for name, (shows, artists) in figure.__dict__["fedlab_parts"][1].items():
+            same = name in before and before[name][0] == shows
+            now[name] = before[name] if same else (shows, drawn_alone(figure, artists))
+        figure.dpi = dpi
+    return now
+
+
+def drawn_alone(figure: Figure, artists: Sequence[Artist]) -> str:
+    """These artists as an SVG of the figure's size."""
+    out = io.StringIO()
+    renderer = RendererSVG(*(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None})
+    for artist in artists:
+        artist.draw(renderer)
+    renderer.finalize()
+    return coloured(out.getvalue())
+
+
+def outline(marker: str, size: float) -> str:
+    """The outline of a marker, as matplotlib names it, as the `d` of an SVG path: `size` units from its middle."""
+    style = MarkerStyle(marker)
+    path = style.get_path().transformed(style.get_transform()).transformed(Affine2D().scale(2 * size, -2 * size))
+    letters = {path.MOVETO: "M", path.LINETO: "L", path.CURVE3: "Q", path.CURVE4: "C", path.CLOSEPOLY: "Z"}
+    return "".join(
+        letters[code] + ("" if code == path.CLOSEPOLY else " ".join(f"{v:.2f}" for v in points))
+        for points, code in path.iter_segments()
+    )
 
 
 def coloured(text: str) -> str:

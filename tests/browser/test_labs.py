@@ -13,9 +13,7 @@ from playwright.sync_api import expect
 
 from fedlab_nb.labs import spec_of
 from fedlab_nb.panels import PLAYGROUND
-from fedlab_nb.panels.comparing import COMPARE
-from fedlab_nb.panels.figures import COMMON
-from fedlab_nb.panels.racing import RACE
+from fedlab_nb.panels.figures import COMMON, COMPARE, RACE
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, Method, grouped, register
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.panels import playground
-from fedlab_nb.panels.method_box import MethodBox
+from fedlab_nb.panels.choices import MethodBox
 
 
 def shown(box):

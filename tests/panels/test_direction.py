@@ -8,11 +8,11 @@ import pytest
 
 import fedlab_nb
 from fedlab_nb.labs import lab
-from fedlab_nb.panels import reading
+from fedlab_nb.panels import controls
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
-from fedlab_nb.panels.redraw import DEPENDS, LAB
 from fedlab_nb.panels.state import BY_IDENTITY, PanelState, next_state
+from fedlab_nb.panels.views import DEPENDS, LAB
 
 PACKAGE = Path(fedlab_nb.__file__).parent
 BELOW = sorted(
@@ -46,7 +46,7 @@ def test_nothing_below_the_panel_knows_it(path):
 
 
 def test_the_rule_is_about_many_files_and_sees_a_panel():
-    assert len(BELOW) > 40 and "panels/redraw.py" in BELOW and "labs/fens/trust.py" in BELOW
+    assert len(BELOW) > 40 and "panels/views.py" in BELOW and "labs/fens/lab.py" in BELOW
     for code in ("def f(panel): pass", "self._panel.redraw()", "from .panel import Panel", "x.panel = 1"):
         assert any(name.strip("_").lower() == "panel" for name in names(ast.parse(code))), code
 
@@ -55,7 +55,7 @@ def test_the_rule_is_about_many_files_and_sees_a_panel():
 def counted(monkeypatch):
     """{what: how often it was done since}, of reading the settings, dealing out data and drawing."""
     counts = {"settings": 0, "federate": 0, "drawn": []}
-    settings, federate = Controls.settings, reading.federate
+    settings, federate = Controls.settings, controls.federate
 
     def read(self):
         counts["settings"] += 1
@@ -66,7 +66,7 @@ def counted(monkeypatch):
         return federate(**options)
 
     monkeypatch.setattr(Controls, "settings", read)
-    monkeypatch.setattr(reading, "federate", deal)
+    monkeypatch.setattr(controls, "federate", deal)
     for kind in COMMON:
 
         def draw(self, state, kind=kind, draw=kind.draw):

@@ -10,8 +10,7 @@ from fedlab_nb.labs import lab
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import Extra, LabSpec, LabView, Panel
-from fedlab_nb.panels.guess import reveal
-from fedlab_nb.panels.knobs import KnobBox
+from fedlab_nb.panels.choices import KnobBox, reveal
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.style import new_figure
 
@@ -168,7 +167,7 @@ def test_state_is_what_a_view_is_drawn_from(toy):
 
 
 def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
-    monkeypatch.setattr("fedlab_nb.panels.redraw.REDRAW", 0)
+    monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
     job.report = LocalReport(best_client=1)
     Live.running.clear()
     toy.show("live")

@@ -4,8 +4,7 @@ import pytest
 
 import fedlab_nb as fl
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.comparing import plans_of
-from fedlab_nb.panels.racing import QUICK, SLOW, STEPS
+from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
 from fedlab_nb.panels.state import PanelState
 
 
@@ -57,7 +56,7 @@ def test_the_race_is_run_once_and_played_by_steps(made):
     track.spent.value = 0
     assert "no method has a global model yet" in panel.views["race"].picture.sentence
     track.step.click()
-    assert track.spent.value == 1
+    assert track.spent.value == STRIDE
     track.spent.value = STEPS
     track.step.click()
     assert track.spent.value == 0 and not panel.error

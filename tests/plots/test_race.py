@@ -2,14 +2,12 @@
 
 import re
 
-import numpy as np
 import pytest
 
-from fedlab_nb.panels.comparing import needs
+from fedlab_nb.panels.figures import needs
 from fedlab_nb.plots import Series, png
-from fedlab_nb.plots.moving import motion_of, moves_of
 from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, race, share
-from fedlab_nb.plots.vector import drawn
+from fedlab_nb.plots.vector import drawn, moved, moves_of
 
 LOCAL = "local training"
 
@@ -55,20 +53,16 @@ def test_the_sentence_says_who_leads_and_who_waits():
     assert race([], 10).sentence == "No result yet." and png(race([], 10))
 
 
-def test_a_page_gets_what_it_needs_to_play_the_race():
+def test_what_moves_in_a_race():
     view = Race([ONCE, MANY])
-    view.show(view.budget(14))
-    with moves_of(view.figure).pose():
-        svg = drawn(view.figure).svg
-    motion, groups = motion_of(view.figure), set(re.findall(r'<g id="([^"]+)"', svg))
-    once, many = motion["tracks"]
-    assert once["paid"][0] == 0 and once["paid"][-1] == 2 and many["paid"][-1] == 8
-    assert all(len(steps) == STEPS + 1 for steps in (motion["now"]["x"], once["paid"], many["paid"]))
-    assert np.allclose(np.diff(motion["now"]["x"], 2), 0, atol=0.03)  # even steps on an axis of powers of ten
-    assert many["points"][-1][0] == pytest.approx(motion["now"]["x"][-1], abs=0.02)
-    assert {motion["now"]["id"], once["line"], once["end"], *(box["id"] for box in motion["boxes"])} <= groups
-    assert [box["shares"][-1] for box in motion["boxes"]] == [1] * 6
-    assert moves_of(view.figure).prints["numbers"] == ("–", "20 %")  # the pose is over
+    view.show(view.budget(0))
+    (key, before), svg = moves_of(view.figure), drawn(view.figure).svg
+    view.show(view.budget(STEPS / 2))
+    assert moves_of(view.figure)[0] == key and before["numbers"][0] == ("–", "–")
+    sent = moved(view.figure, {name: (shows, "") for name, (shows, _) in before.items()})
+    assert sent["numbers"][0] == ("–", "30 %") and len(re.findall(r'<g id="', sent["tracks"][1])) >= 9
+    assert set(re.findall(r'<g id="(m[^"]+)"', sent["tracks"][1])) <= set(re.findall(r'<g id="(m[^"]+)"', svg))
+    assert moved(view.figure, sent) == sent
 
 
 def test_needs_count_who_needs_nothing():

@@ -8,8 +8,8 @@ import pytest
 from fedlab_nb.course.kit.claims import signed
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.knobs import KnobBox, spelled
-from fedlab_nb.panels.panel_data import facts
+from fedlab_nb.panels.choices import KnobBox, spelled
+from fedlab_nb.panels.data import facts
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.partition import sentence
 from fedlab_nb.plots.series import Series

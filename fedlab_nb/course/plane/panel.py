@@ -11,10 +11,9 @@ import ipywidgets as widgets
 
 from ...errors import choose
 from ...panels import saved, theme
-from ...panels.controls import put
-from ...panels.frame import Chores
+from ...panels.controls import alpha_slider, put, seed_field
 from ...panels.lab_view import LabView
-from ...panels.views import LEAST, MOST, View
+from ...panels.views import LEAST, MOST, Chores, View, table_button
 from ...plots import Picture
 from ...plots.plane import tallness
 from ...plots.style import sized
@@ -40,15 +39,14 @@ class PlanePanel(saved.Saved):
     def __init__(self, views: Sequence[str], alpha: float, seed: int, start: str) -> None:
         self.shown = [choose("view", view, VIEWS) for view in views]
         self.error = ""
-        self.alpha, self.seed = theme.named("alpha", layout={"width": "360px"}), theme.named("seed")
+        self.alpha, self.seed = alpha_slider(width=360), seed_field(width=120)
         self.start = theme.made(
             widgets.ToggleButtons, "fl-start", options=[(WORDS[start], start) for start in STARTS],
             tooltips=["All networks begin with the same weights", "Each network begins with random weights of its own"],
         )  # fmt: skip
-        self.seed.layout.width = "120px"
         self._view = View(PlaneView([self.alpha, self.seed, self.start]))
         self._view.frame.layout.height, self._view.caption.layout.display = HEIGHT, "none"
-        self.tables, self._table = theme.named("tables"), theme.made(widgets.HTML, "fl-table", "fl-numbers")
+        self.tables, self._table = table_button(), theme.made(widgets.HTML, "fl-table", "fl-numbers")
         self._failed = theme.made(widgets.HTML, "fl-error")
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         foot = theme.made(widgets.HBox, "fl-foot", children=[self.tables])

@@ -44,7 +44,6 @@ class Hand(View, name="hand"):
         super().__init__()
         self.sliders = Sliders()
         self.controls.insert(0, self.sliders)
-        self.drivers = {str(i): slider for i, slider in enumerate(self.sliders.sliders)}
         self.start.observe(self._set, "value")
         self.sliders.observe(self._moved, "value")
         self.picture, self._outcome, self._presets, self._spoilt = ByHand(), None, {}, False
@@ -102,9 +101,7 @@ class Hand(View, name="hand"):
         weights |= {LEARNT: learnt, REAL: self._real(state)}
         shown = {who: w for who, w in weights.items() if w is not None}
         tried = numbers.tried(state.prepared, shown, self.judge.value)
-        first, drivers = self.sliders.first, self.drivers
-        hands = [str(k - first) if str(k - first) in drivers else w for k, w in enumerate(self.sliders.value)]
-        look = {"client": state.client, "klass": state.klass, "spoilt": self._spoilt, "hands": hands}
+        look = {"client": state.client, "klass": state.klass, "spoilt": self._spoilt}
         return self.picture.show(tried, state.class_names, setting=runs.where(state.outcome), **look)
 
 

@@ -65,7 +65,7 @@ def test_samples_can_be_leafed_through_kind_by_kind(ran):
 
 def test_the_table_grows_while_phase_2_runs(make, monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # a remembered run has no while
-    monkeypatch.setattr("fedlab_nb.panels.redraw.REDRAW", 0)
+    monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
     panel = make(clients=2, aggregator="nn", k=4, rounds=900)
     seen, view = [], panel.lab_views["trust"]
     draw = view.draw

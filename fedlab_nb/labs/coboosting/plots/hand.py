@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from ....plots.axes import HALVES, few_ticks, level_line, no_spines, percent_axis, rows_axis
-from ....plots.moving import moves, places
 from ....plots.partition import Artists, beyond
 from ....plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, new_figure
+from ....plots.vector import moves
 from ....plots.words import marked_words, percent, plural, points, significance, tabled
 from ..numbers import EQUAL, LEARNT, REAL, YOURS, Tried
 
@@ -28,12 +27,9 @@ class ByHand:
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
-        klass: int | None = None, spoilt: bool = False, hands: Sequence[str | float] = (),
+        klass: int | None = None, spoilt: bool = False,
     ) -> Picture:  # fmt: skip
-        """Picture of the weights that were tried. spoilt: some were moved after the judge half had been looked at.
-
-        hands: for each client the name of the slider that sets its weight (of `LabView.drivers`), or else the weight
-        """
+        """Picture of the weights that were tried. spoilt: some were moved after the judge half had been looked at."""
         shape = (*tried.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
@@ -41,8 +37,7 @@ class ByHand:
                 self._shape = shape
             self._update(tried, client, klass, setting)
             shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
-            motion = (lambda: self._motion(hands)) if len(hands) else None
-            moves(self.figure, shown, parts=self._parts(tried), bars=self._all_bars, motion=motion)
+            moves(self.figure, shown, **self._parts(tried))
         halves = halves_of(tried)
         columns = ["weights", *halves, *(f"client {k}" for k in range(len(tried.counts)))]
         cells = ((who, *(half[who] for half in halves.values()), *w) for who, w in tried.shares.items())
@@ -73,25 +68,15 @@ class ByHand:
         self._bars = right.barh(range(classes), np.zeros(classes), height=0.62, color=class_colours(classes))
         self._ticks = right.vlines([0] * classes, np.arange(classes) - 0.38, np.arange(classes) + 0.38, color=INK, lw=2)
 
-    @property
-    def _all_bars(self) -> list[Rectangle]:
-        return [*self._artists.bars, *self._bars]
-
     def _parts(self, tried: Tried) -> dict[str, Any]:
-        """What moves with the weights beside the bars: see `Moves`."""
+        """What moves with the weights: see `vector.moves`."""
         scores = [*self._dots.values(), *self._diamonds.values(), *self._numbers.values(), self._head]
-        upper, numbers = self._artists.upper, (tried.tune, tried.judge)
+        upper, yours = self._artists.upper, (*tried.shares[YOURS], *tried.by_class[YOURS])
         return {
+            "bars": (yours, [*self._artists.bars, *self._bars, self._ticks]),
             "weights": (upper.get_ylim(), [upper.yaxis, *upper.lines]),
-            "scores": (str(numbers), scores),
-            "equal": (tuple(tried.by_class[EQUAL]), [self._ticks]),
+            "scores": (str((tried.tune, tried.judge)), scores),
         }
-
-    def _motion(self, hands: Sequence[str | float]) -> dict[str, Any]:
-        """For `motion.js`: bars of the weights, where 0 is and how long a share of 1 is, and whose hand is on them."""
-        (_, zero), (_, one) = places(self.figure, self._artists.upper.transData, [(0, 0), (0, 1)])
-        ids = [bar.get_gid() for bar in self._artists.bars]
-        return {"kind": "shares", "bars": ids, "zero": zero, "one": one, "hands": list(hands)}
 
     def _scoreboard(self, ax: Axes) -> None:
         """One row each: a dot on the tune half, a diamond on the judge half, and both numbers."""

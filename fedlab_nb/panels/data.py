@@ -1,62 +1,14 @@
-"""The data of a panel: load the chosen data set, at once or in the background, and deal it out as the controls say."""
+"""The data of a panel: load a data set, deal it out as the controls say, and what is known before a training."""
 
 import functools
-from collections.abc import Callable, Generator, Mapping
-from threading import RLock
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from .. import data
 from ..comm.formulas import state_bytes
-from ..errors import UsageError
 from ..models import build_specified, model_state
 from ..plots.words import data_size, plural
 from ..study.settings import Settings
-from .controls import OWN_FILE, Controls
-from .status import Status
-
-
-class PanelData:
-    """work(make, on_event, on_end): gives the worker a job;   use(): the data set is loaded;
-    drop(failed): there is none to show, or with `failed` False none yet
-    """
-
-    def __init__(
-        self, controls: Controls, guard: RLock, status: Status, *, work: Callable, use: Callable, drop: Callable
-    ) -> None:
-        self._controls, self._guard, self._status = controls, guard, status
-        self._work, self._use, self._drop = work, use, drop
-
-    def changed(self, at_once: bool = False) -> None:
-        """Load the chosen data set: in the background, or at once, so that the first view is complete."""
-        with self._guard:
-            self._status.clear()
-            self._controls.path.layout.display = None if self._controls.dataset.value == OWN_FILE else "none"
-            try:
-                name = self._controls.data
-                if at_once:
-                    data.load(name)
-            except Exception as error:
-                self._fail(error)
-                return
-            if at_once:
-                self._use()
-                return
-            self._drop(False)  # until the new data are there, sliders have nothing to deal out
-            self._status.start(f"Loading {name} …")
-            self._work(lambda: loading(name), lambda event: None, self._loaded)
-
-    def _loaded(self, how: str, error: Exception | None) -> None:
-        done = how == "done"
-        self._status.set("idle" if done else how)
-        self._status.phase("Ready." if done else "")
-        if done:
-            self._use()
-        else:
-            self._fail(error or UsageError("Loading was stopped; choose the data set again."))
-
-    def _fail(self, error: Exception) -> None:
-        self._drop(True)
-        self._status.fail(error)
 
 
 def loading(name: str) -> Generator[None, None, None]:

@@ -1,0 +1,156 @@
+"""What the command line takes: the commands, and the options of each."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from . import __version__
+
+TABLE = "how the table is printed: text, markdown or latex"
+WORKERS = "processes on this machine (needs fedlab-nb[cluster])"
+SETTINGS = {
+    "partition": "default: the preset's, dirichlet, or natural where the file has client_train; see fedlab-nb list",
+    "size-sigma": "make client sizes lognormal, for the partitions dirichlet and client_dirichlet",
+    "share": "part of the training samples that is used, 0-1",
+    "minimum": "samples that every client gets at least; 0 means 10, or half the mean size if that is less",
+    "repair": "how every client gets the minimum: move (a few samples) or redraw",
+    "public": "unlabelled public data: own, a share of the training set such as 0.1 (0: none), or another data set; "
+    "default: the preset's",
+    "transform": "what is done to images: standardise or symmetric, crop, flip, joined by +",
+    "holdout": "share of its samples that a client keeps out of local training",
+    "holdout-for": "all: the clients of every method hold samples out; needed: only those of methods that train on "
+    "them",
+    "poison": "harmful clients: none, labels:COUNT, sign:COUNT or scaled:COUNT:FACTOR; default: none",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, except that a wrong option is one sentence on standard error (exit code 2 as ever)."""
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line: what each command takes."""
+    main = _Parser(
+        prog="fedlab-nb",
+        description="One-shot federated learning, learnt by doing. Without a command it opens the course.",
+    )
+    version = f"fedlab-nb {__version__}"
+    main.add_argument("--version", action="version", version=version, help="print the version and leave")
+    main.add_argument("--folder", help="folder for the course's notebooks, if the package was installed from a wheel")
+    main.add_argument("--no-browser", action="store_true", help="only print the address of the course")
+    commands = main.add_subparsers(dest="command", parser_class=_Parser)
+
+    def command(name: str, help: str) -> Callable[..., Any]:
+        """Add a command; returns what adds its options."""
+        return commands.add_parser(name, help=help).add_argument
+
+    add = command("run", "run methods on one federation")
+    add("methods", nargs="+", metavar="METHOD", help="method names (fedlab-nb list), or all")
+    add("--alpha", help="Dirichlet concentration, 0.001-1000: smaller is more skewed; default: the preset's, 0.1")
+    add("--clients", help="number of clients M; default: the preset's, 10")
+    add("--backend", default="auto", help="auto, loop or stacked: how clients are trained (for measuring)")
+    add_settings(add)
+    add("--no-cache", action="store_true", help="do not read or write the store (for measuring)")
+    add("--json", action="store_true", help="print one JSON object for each method, one on a line")
+
+    about = "show what a preset means: data, clients and the settings of each method, with the source of every value"
+    add = command("plan", about)
+    add("preset", nargs="?", default="classroom", help="classroom, or a paper's set-up (fedlab-nb list)")
+    add("methods", nargs="*", metavar="METHOD", help="method names; default: those of the set-up's paper")
+    add("--dataset", help="another data set than the set-up's")
+    add("--alpha", help="another α")
+    add("--clients", help="another number of clients")
+    add("--seed", default=0)
+    add("--partition", help="another partition")
+    add("--model", default="auto", help="another architecture of the clients")
+    add("--device", default="cpu", help="cpu or cuda; the values are the same on both")
+    add_pairs(add, "as for run")
+
+    add = command("sweep", "run a grid of experiments; after an interruption it goes on where it stopped")
+    add("--methods", required=True, help="method names joined by commas")
+    add("--alphas", help="values joined by commas; default: the preset's, 0.1")
+    add("--clients", help="values joined by commas; default: the preset's, 10")
+    add_settings(add)
+    add_grid(add)
+
+    about = "run any grid that a TOML file describes; after an interruption it goes on where it stopped"
+    add = command("study", about)
+    add("file", help="a TOML file with methods, seeds and settings; a list is an axis (see the README)")
+    add("--table", default="text", help=TABLE)
+    add("--plot", help="also draw a picture: the name of an axis, 'bytes', 'differences', or 'alpha x clients'")
+    add_grid(add)
+
+    add = command("reproduce", "run a table of a paper, and show its published numbers beside ours")
+    add("table", help="fens:1, fedet:2, fedet:3, coboosting:1, coboosting:2, fusefl:2 or fedlpa:1")
+    about = "one of the table's data sets, or another one to use for all of them (classroom: digits)"
+    add("--dataset", default="", help=about)
+    add("--scale", default="classroom", help="classroom, paper, or a share of the paper's samples, such as 0.1")
+    add("--seeds", help="how many seeds; default: 10 for the classroom, else as many as in the paper")
+    add("--workers", default=1, help=WORKERS)
+    add("--out", help="also write results.csv, results.json and table.txt into this folder")
+    add("--stored", action="store_true", help="run nothing; show the results that came with the package")
+    add("--list", action="store_true", help="also print every ordering with its verdict")
+    add_pairs(add, "a setting or hyper-parameter of all runs: model=cnn, epochs=20, dense.epochs=10, ...")
+
+    add = command("store", "the stored results: list them, say their size, delete some, or check them")
+    add("task", choices=["list", "size", "prune", "verify"])
+    add("--days", help="prune: delete what was not used for this number of days")
+    about = "prune: delete what another version of the package has made"
+    add("--version", dest="other", action="store_true", help=about)
+    add("--size", help="prune: delete the oldest results until the rest is no larger than this, such as 500MB")
+
+    add = command("voila", "show a panel as a page of its own, for a classroom screen (needs Voilà)")
+    about = "playground (default), compare, race, or a method: its lab"
+    add("panel", nargs="?", default="playground", help=about)
+    add("--theme", default="light", help="light or dark")
+    add_pairs(add, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")
+    add("--no-browser", dest="page_alone", action="store_true", help="only print the address")
+
+    add = command("page", "write the stored results as one file for any browser; no Python, no network needed")
+    add("--out", default="playground.html", help="the file to write")
+
+    add = command("slides", "write the pictures of one lesson to files for slides, with their alt texts")
+    add("lesson", help="a lesson's number or name, such as 03 or fens")
+    add("--out", help="the folder to write to; default: slides_ and the lesson's name")
+    about = "png (as stored in the lesson) or svg (runs the lesson's cells, up to minutes)"
+    add("--format", default="png", help=about)
+
+    about = "print one table of the capstone reports of a class; it says which ranks are shared within the noise"
+    add = command("leaderboard", about)
+    add("paths", nargs="+", metavar="PATH", help="report files (.jsonl), or folders with some")
+    add("--table", default="text", help=TABLE)
+
+    add = command("list", "list the methods, data sets, models, partitions and presets")
+    add("--json", action="store_true")
+    command("doctor", "say which device and versions are here, and what works")
+    return main
+
+
+def add_settings(add: Callable[..., Any]) -> None:
+    """The options of a run that a grid has, too."""
+    add("--dataset", help="a name (fedlab-nb list) or the path of an .npz or .csv file; default: the preset's, digits")
+    add("--seed", default=0)
+    add("--seeds", default=1, help="how many seeds, counted up from --seed")
+    for name, about in SETTINGS.items():
+        add(f"--{name}", help=about)
+    about = "architecture: name or name:width; several names joined by commas for clients with different networks"
+    add("--model", default="auto", help=about)
+    add("--preset", default="classroom", help="classroom (seconds on a CPU), or a paper's set-up: fedlab-nb list")
+    add("--device", default="auto", help="auto, cpu or cuda")
+    add_pairs(add, "a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
+
+
+def add_pairs(add: Callable[..., Any], about: str) -> None:
+    add("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=about)
+
+
+def add_grid(add: Callable[..., Any]) -> None:
+    """The options of every grid."""
+    add("--out", default="results", help="folder for results.csv, results.json and results.parquet")
+    add("--workers", default=1, help=WORKERS)
+    add("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")
+    about = "run nothing; only say how many cells there are, how long they take and how large they are"
+    add("--dry-run", action="store_true", help=about)

@@ -1,0 +1,245 @@
+"""Choices of several widgets: a method's knobs, the methods to run, who is poisoned, a guess.
+
+The knobs come from the method's dataclass: adding a field there adds its control here.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..declared import declared
+from ..errors import choose
+from ..methods import METHODS, grouped
+from ..methods.base import Knob
+from ..methods.poison import Poison
+from ..models import MENU
+from ..plots.words import percent
+from ..symbols import of_label, said_with
+from .theme import made, offer, show_if
+
+LABEL = {"description_width": "128px"}
+SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
+STEP = 0.01
+HUGE = 10**9
+NOBODY, MOST_CLIENTS = -1, 50
+NO_POISON = "none"
+POISONS = (
+    ("no client is poisoned", NO_POISON),
+    ("flipped labels", "labels"),
+    ("change turned round", "sign"),
+    ("change blown up", "scaled"),
+)
+NO_GUESS = ("no guess", "")
+
+
+class KnobBox:
+    """`widget` holds the controls; `value` all settings, `changed` those that are not the preset's."""
+
+    def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
+        self.method = method
+        self.knobs = {knob.name: knob for knob in METHODS[method].fields()}
+        self.controls = {name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()}
+        first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
+        rest = [name for name in self.knobs if name not in first]
+        self.more = made(widgets.ToggleButton, "fl-more", label=f"More settings ({len(rest)})", width="auto")
+        self.rest = widgets.VBox([self.controls[name] for name in rest], layout={"display": "none"})
+        parts = [self.controls[name] for name in first]
+        self.widget = made(widgets.VBox, "fl-knobs", children=[*parts, self.more, self.rest] if rest else parts)
+        self.more.observe(lambda change: show_if(change["new"], self.rest), "value")
+
+    @property
+    def value(self) -> dict[str, Any]:
+        values = {name: control.value for name, control in self.controls.items()}
+        values = {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()}
+        return {
+            name: knob.default if values[name] == knob.default else values[name] for name, knob in self.knobs.items()
+        }
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
+        return {f"{self.method}.{name}": v for name, v in self.value.items() if v != self.knobs[name].default}
+
+    def put(self, name: str, value: Any) -> None:
+        """Set a knob by its name, plain or qualified."""
+        name = choose(f"setting of {self.method}", name.removeprefix(f"{self.method}."), self.knobs)
+        self.controls[name].value = self.knobs[name].check(self.method, value)
+
+    def has(self, name: str) -> bool:
+        return name.removeprefix(f"{self.method}.") in self.knobs
+
+    def __getitem__(self, name: str) -> widgets.Widget:
+        return self.controls[name.removeprefix(f"{self.method}.")]
+
+
+def control(knob: Knob, owner: str = "") -> widgets.Widget:
+    """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field. Its
+    tooltip has the help, and what the symbol means to the method with the title `owner`.
+    """
+    label = f"{knob.label} {knob.symbol}".strip()
+    same = {
+        "description": label,
+        "tooltip": said_with(f"{label}: {knob.help}", of_label(knob.symbol, owner)),
+        "style": LABEL,
+    }
+    if knob.model:  # suggestions, and any other with its width
+        return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
+    if knob.options:
+        return widgets.Dropdown(options=[(spelled(value), value) for value in knob.options], value=knob.default, **same)
+    if isinstance(knob.default, bool):
+        return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
+    if not isinstance(knob.default, int | float):
+        return widgets.Text(str(knob.default), continuous_update=False, **same)
+    low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
+    if isinstance(knob.default, int):
+        if knob.default == knob.low == NOBODY:  # a client or none
+            clients = [(f"client {k}", k) for k in range(MOST_CLIENTS)]
+            return widgets.Dropdown(options=[("nobody", NOBODY), *clients], value=NOBODY, **same)
+        if high - low <= SLIDER_STEPS:
+            return widgets.IntSlider(knob.default, int(low), int(high), continuous_update=False, **same)
+        return widgets.BoundedIntText(knob.default, min=int(low), max=int(high), **same)
+    if high - low <= 2 and not knob.log and on_grid(knob.default, low):
+        return widgets.FloatSlider(knob.default, min=low, max=high, step=STEP, readout_format=".3g", **same)
+    return widgets.BoundedFloatText(knob.default, min=low, max=high, step=None, **same)
+
+
+def spelled(option: str) -> str:
+    """An option of a knob in words: "per_class" -> "per class"."""
+    return declared("panels/options.toml").get(option, option.replace("_", " "))
+
+
+def on_grid(value: float, low: float) -> bool:
+    """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the next place."""
+    return abs((value - low) / STEP - round((value - low) / STEP)) < 1e-9
+
+
+class MethodBox:
+    """The methods to choose from, in groups: `value` is the tuple of those that are ticked; `widget` the list."""
+
+    def __init__(self) -> None:
+        self.boxes = {
+            name: widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip(info))
+            for name, info in ((name, cls.info) for name, cls in METHODS.items())
+        }
+        self.groups = grouped(METHODS)
+        self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
+        self.filter = made(
+            widgets.Text, "fl-filter", placeholder="filter: a name, a group or a year",
+            help="Show the methods whose name, group or paper has these letters",
+        )  # fmt: skip
+        self.widget = made(widgets.VBox, "fl-methods")
+        self.first: tuple[str, ...] = ()
+        self._out = ""
+        self.filter.observe(lambda _: self._show(), "value")
+        self.ticked_first()
+
+    @property
+    def value(self) -> tuple[str, ...]:
+        return tuple(name for name, box in self.boxes.items() if box.value)
+
+    @value.setter
+    def value(self, names: Iterable[str]) -> None:
+        names = [choose("method", name, self.boxes) for name in ([names] if isinstance(names, str) else names)]
+        for name, box in self.boxes.items():
+            box.value = name in names
+
+    def leave_out(self, name: str) -> None:
+        """Take a method off the list: a lab's own always runs."""
+        self._out = name
+        self._show()
+
+    def ticked_first(self) -> None:
+        """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
+        self.first = self.value
+        children: list[widgets.Widget] = [self.boxes[name] for name in self.first]
+        for title, names in self.groups.items():
+            children += [self.headings[title], *(self.boxes[name] for name in names if name not in self.first)]
+        self.widget.children = children
+        self._show()
+
+    def _show(self) -> None:
+        """Show what the field asks for, by title, name, group or paper; everything while it is empty."""
+        asked = self.filter.value.strip().lower()
+        for title, names in self.groups.items():
+            shown = 0
+            for name in names:
+                info = METHODS[name].info
+                fits = asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower() and name != self._out
+                show_if(fits, self.boxes[name])
+                shown += fits and name not in self.first
+            show_if(shown, self.headings[title])
+
+
+def tip(info: Any) -> str:
+    return f"{info.help} ({info.paper}; {info.rounds})"
+
+
+class PoisonRow:
+    """How many clients are poisoned, and how. `value` is the setting `poison`: "none", "labels:2", "scaled:1:10"."""
+
+    def __init__(self) -> None:
+        self.kind = made(
+            widgets.Dropdown, "fl-poisoned", label="Poison", label_width=58, options=POISONS, value=NO_POISON,
+            help="Some clients harm the others. They flip their labels, or they send a change of the model with the "
+            "opposite sign, or one that is much too large",
+        )  # fmt: skip
+        self.count = made(
+            widgets.BoundedIntText, "fl-bare", label="Poisoned clients", value=1, min=1, max=50, width=56,
+            help="How many clients are poisoned. The seed decides which ones", disabled=True,
+        )  # fmt: skip
+        self.row = made(widgets.HBox, "fl-poison", children=[self.kind, self.count])
+        self.factor = ""
+        self.kind.observe(lambda change: setattr(self.count, "disabled", change["new"] == NO_POISON), "value")
+
+    def fit(self, clients: int) -> None:
+        """There are so many clients."""
+        self.count.max = max(1, clients)
+
+    @property
+    def value(self) -> str:
+        if self.kind.value == NO_POISON:
+            return NO_POISON
+        return f"{self.kind.value}:{self.count.value}{self.factor if self.kind.value == 'scaled' else ''}"
+
+    def put(self, value: object, clients: int) -> None:
+        """Show a setting; UsageError for one that is none."""
+        poison = Poison.read(str(value), clients)
+        self.fit(clients)
+        self.kind.value = poison.kind if poison.count else NO_POISON
+        self.count.value = poison.count or 1
+        self.factor = f":{poison.factor:g}" if poison.kind == "scaled" else ""
+
+
+class Guess:
+    """Predict, then reveal: which method, how many percent. `committed` before Run is (method, share) or None."""
+
+    def __init__(self) -> None:
+        self.method = made(
+            widgets.Dropdown, label="I guess", label_width=58, options=[NO_GUESS], value="",
+            help="Make a guess before you run. After the run the panel says how far off it was",
+        )  # fmt: skip
+        self.share = made(
+            widgets.BoundedIntText, "fl-bare", label="Guessed accuracy in percent", value=50, min=0, max=100, width=56,
+            help="Guessed test accuracy in percent", disabled=True,
+        )  # fmt: skip
+        self.row = made(widgets.HBox, "fl-guess", children=[self.method, self.share, widgets.HTML("%")])
+        self.method.observe(lambda change: setattr(self.share, "disabled", not change["new"]), "value")
+
+    def offer(self, methods: Iterable[str]) -> None:
+        """Guesses can be made for `methods`; a guess for another one is withdrawn."""
+        offer(self.method, (NO_GUESS, *((METHODS[name].info.title, name) for name in methods)))
+
+    @property
+    def committed(self) -> tuple[str, float] | None:
+        return (self.method.value, self.share.value / 100) if self.method.value else None
+
+
+def reveal(title: str, guessed: float, accuracies: Iterable[float]) -> str:
+    """'You guessed 40 % for FENS; it is 88 % (mean of 3 seeds): 48 points too low.'"""
+    values = list(accuracies)
+    truth = sum(values) / len(values)
+    points = round(100 * guessed) - round(100 * truth)
+    gap = "exactly right" if not points else f"{abs(points)} points too {'high' if points > 0 else 'low'}"
+    of = f" (mean of {len(values)} seeds)" if len(values) > 1 else ""
+    return f"You guessed {percent(guessed)} for {title}; it is {percent(truth)}{of}: {gap}."
