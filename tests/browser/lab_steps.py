@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
+import nbformat
 from playwright.sync_api import Locator, Page, TimeoutError
 
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -32,6 +34,14 @@ QUIET = """() => new Promise((done) => {
   };
   look();
 })"""
+
+
+def notebook(course: Path, name: str, *code: str) -> str:
+    """A notebook of these code cells in the course's folder; returns its file name."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
+    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, course / f"{name}.ipynb")
+    return f"{name}.ipynb"
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
@@ -82,19 +92,6 @@ def wait_for_status(page: Page, name: str) -> None:
 def show(page: Page, view: str) -> None:
     """Click the tab of a view."""
     panel(page).locator(".fl-tabs button", has_text=view).first.click()
-
-
-def choose_tab(tabs: Locator, title: str) -> None:
-    """Choose a tab in its line, or in the menu of those that have no room there. Which of the two may change between
-    the look and the click, because the line is arranged anew in the next frame: then once more."""
-    button, menu = tabs.locator("button").get_by_text(title, exact=True), tabs.locator(".fl-more-tabs")
-    for _ in range(10):
-        with suppress(TimeoutError):
-            if button.is_visible():
-                return button.click(timeout=5000)
-            menu.select_option(label=title, timeout=5000)
-            return None
-    raise AssertionError(f"neither the line of tabs nor its menu has {title!r}")
 
 
 def settled(page: Page) -> None:

@@ -1,8 +1,7 @@
 """The toy in the plane in JupyterLab: borders, sentence and words for the blind follow a drag, and nothing jumps."""
 
-import nbformat
 import pytest
-from lab_steps import grab, open_notebook, run_all, tab_to
+from lab_steps import grab, notebook, open_notebook, run_all, tab_to
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -13,11 +12,8 @@ OTHER = f"old => {{ const now = ({SEEN})(); return now.every((part, i) => part &
 
 
 def test_borders_follow_a_drag(page, lab, course):
-    cell = nbformat.v4.new_code_cell("from fedlab_nb.course import plane\nplane.show(alpha=0.1)")
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, course / "plane.ipynb")
-    open_notebook(page, lab, "plane.ipynb")
+    code = "from fedlab_nb.course import plane\nplane.show(alpha=0.1)"
+    open_notebook(page, lab, notebook(course, "plane", code))
     run_all(page)
     panel = page.locator(".fl-plane")
     panel.locator(".fl-picture svg").wait_for()

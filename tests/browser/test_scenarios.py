@@ -15,6 +15,7 @@ from lab_steps import (
     TWO_FRAMES,
     end_kernels,
     grab,
+    notebook,
     open_notebook,
     panel,
     prompt,
@@ -31,14 +32,6 @@ pytestmark = pytest.mark.browser
 PICTURE = ".fl-view-partition .fl-picture"
 IN_TRAINING = re.compile(r"seed \d+ \(")  # a panel's words while it runs: "…, seed 0 (1 of 40 results)"
 LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
-
-
-def small(course, name, *code):
-    """A notebook of these code cells in the course's folder; returns its file name."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, course / f"{name}.ipynb")
-    return f"{name}.ipynb"
 
 
 def test_run_all_then_drag_alpha(page, lab):
@@ -74,7 +67,7 @@ def test_run_all_then_drag_alpha(page, lab):
 
 
 def test_stop_within_a_second_while_another_cell_runs(page, lab, course):
-    name = small(course, "stop", f"import fedlab_nb as fl\npanel = {LONG}\npanel", "panel.run()", "6 * 7")
+    name = notebook(course, "stop", f"import fedlab_nb as fl\npanel = {LONG}\npanel", "panel.run()", "6 * 7")
     open_notebook(page, lab, name)
     run_all(page)
     wait_for_status(page, "running")
@@ -109,7 +102,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
         "    raise ZeroDivisionError('no luck')\n"
         "panel = fl.playground(job=job)\npanel"
     )
-    open_notebook(page, lab, small(course, "failing", failing))
+    open_notebook(page, lab, notebook(course, "failing", failing))
     run_all(page)
     wait_for_status(page, "idle")
     error = panel(page).locator(".fl-error p")
@@ -133,8 +126,8 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
     error.wait_for(state="detached")
 
 
-def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course):
-    """As it was cloned (not trusted), and after it was run and saved here (trusted)."""
+def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course):
+    """It is not trusted; one that was run and saved here is looked at below, after its kernel died."""
     cloned = nbformat.read(course / "00_start_here.ipynb", 4)
     cloned.metadata["kernelspec"] = {"name": "none", "display_name": "none", "language": "none"}
     nbformat.write(cloned, course / "cloned.ipynb")
@@ -143,18 +136,6 @@ def test_a_saved_notebook_shows_its_pictures_without_a_kernel(page, lab, course)
     dialog.or_(page.locator(".jp-RenderedImage img")).first.wait_for()
     with suppress(TimeoutError):  # it may come later than the pictures, and go by itself
         dialog.click(timeout=5000)
-    assert_pictures(page)
-
-    open_notebook(page, lab, small(course, "saved", "import fedlab_nb as fl\nfl.playground()"))
-    run_all(page)
-    wait_for_status(page, "idle")
-    expect(prompt(page, 0)).to_have_text("[1]:")  # all outputs are there
-    image = page.locator(".jp-RenderedImage img").first
-    image.wait_for(state="attached")
-    expect(image).to_be_hidden()  # while it is alive, the panel alone is shown
-    save(page)
-    end_kernels(page, lab)
-    open_notebook(page, lab, "saved.ipynb")
     assert_pictures(page)
 
 
@@ -169,26 +150,6 @@ def assert_pictures(page):
     expect(page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true")).to_have_count(0)
 
 
-def test_after_a_restart_of_the_kernel_a_card_says_what_to_do(page, lab, course):
-    """No broken icons; the last results stay; running the cell again wakes the panel."""
-    open_notebook(page, lab, small(course, "restart", f"import fedlab_nb as fl\n{LONG}"))
-    run_all(page)
-    wait_for_status(page, "idle")
-    panel(page).locator(".fl-run").click()
-    wait_for_status(page, "running")
-    page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
-    page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Restart Kernel…$")).click()
-    page.locator(".jp-Dialog button.jp-mod-accept").click()
-    page.locator(".fl-playground.jupyter-widgets-disconnected").wait_for()
-    words = "css => getComputedStyle(document.querySelector(css), '::before').content"
-    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
-    assert page.evaluate(words, ".fl-playground .fl-run") == "none"
-    assert panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
-    run_all(page)
-    wait_for_status(page, "idle")
-    expect(page.locator(".jupyter-widgets-disconnected")).to_have_count(0)
-
-
 def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, lab, course):
     """Killed in mid-run, Jupyter starts another kernel by itself; cut off, the panel goes on when the line is back."""
     small_one = "fl.playground(methods=['local', 'fedavg'], clients=3, seeds=1, epochs=2)"
@@ -197,10 +158,12 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
         "window.sockets = []; const Plain = WebSocket;"
         "window.WebSocket = class extends Plain { constructor(...a) { super(...a); sockets.push(this); } };"
     )
-    open_notebook(page, lab, small(course, "killed", code, "print('pid', os.getpid())"))
+    open_notebook(page, lab, notebook(course, "killed", code, "print('pid', os.getpid())"))
     run_all(page)
     wait_for_status(page, "idle")
     still = page.locator(".jp-RenderedImage img")  # what will be saved: each run that a person starts renews it
+    still.wait_for(state="attached")
+    expect(still).to_be_hidden()  # while it is alive, the panel alone is shown
     first = still.get_attribute("src")
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "done")
@@ -234,8 +197,9 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     page.get_by_text("run its cell again to wake it").wait_for()
 
 
-def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
-    open_notebook(page, lab, small(course, "names", "import fedlab_nb as fl\nfl.playground()"))
+def test_the_keyboard_alone_and_a_restart_of_the_kernel(page, lab, course):
+    """Names, values, arrow keys, Run and Stop; then no broken icons, and running the cell again wakes the panel."""
+    open_notebook(page, lab, notebook(course, "keys", f"import fedlab_nb as fl\n{LONG}"))
     run_all(page)
     wait_for_status(page, "idle")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
@@ -260,31 +224,10 @@ def test_sliders_and_tabs_have_names_values_and_arrow_keys(page, lab, course):
     )
     assert not nameless, nameless
 
-
-# Whether the tabs of the first panel's views, and the menu of those that have no room, stand in one line.
-ONE_LINE = """() => {
-  const row = document.querySelector('.fl-root.fl-live .fl-main > .fl-tabs');
-  const tops = [...row.querySelectorAll('button')].filter((one) => !one.hidden).map((one) => one.offsetTop);
-  const menu = row.querySelector('.fl-more-tabs'); // made when they are fitted into the line
-  return menu && tops.length && Math.max(...tops) === Math.min(...tops) && row.scrollWidth <= row.clientWidth + 1;
-}"""
-
-
-@pytest.mark.parametrize(
-    ("code", "width"), [("playground()", 1280), ("playground()", 820), ("lab('fedlpa')", 1920), ("lab('fedlpa')", 640)]
-)
-def test_the_tabs_of_a_fresh_panel_are_one_line(page, lab, course, code, width):
-    page.set_viewport_size({"width": width, "height": 800})
-    open_notebook(page, lab, small(course, "tabs", f"import fedlab_nb as fl\nfl.{code}"))
-    run_all(page)
-    page.locator(".fl-root.fl-live .fl-frame svg").first.wait_for()
-    page.wait_for_function(ONE_LINE, timeout=10_000)
-
-
-def test_run_with_the_keyboard_alone(page, lab, course):
-    open_notebook(page, lab, small(course, "keyboard", f"import fedlab_nb as fl\n{LONG}"))
-    run_all(page)
-    wait_for_status(page, "idle")
+    show(page, "Who holds what")
+    panel(page).locator(PICTURE).wait_for()
+    settled(page)
+    panel(page).locator(".fl-dataset select").focus()
     tab_to(page, ".fl-alpha .noUi-handle")
     before = panel(page).locator(PICTURE).get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
@@ -296,6 +239,20 @@ def test_run_with_the_keyboard_alone(page, lab, course):
     page.keyboard.press("Space")
     wait_for_status(page, "stopped")
     page.wait_for_function("document.activeElement.matches('.fl-run')")
+
+    panel(page).locator(".fl-run").click()
+    wait_for_status(page, "running")
+    page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
+    page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Restart Kernel…$")).click()
+    page.locator(".jp-Dialog button.jp-mod-accept").click()
+    page.locator(".fl-playground.jupyter-widgets-disconnected").wait_for()
+    words = "css => getComputedStyle(document.querySelector(css), '::before').content"
+    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
+    assert page.evaluate(words, ".fl-playground .fl-run") == "none"
+    assert panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
+    run_all(page)
+    wait_for_status(page, "idle")
+    expect(page.locator(".jupyter-widgets-disconnected")).to_have_count(0)
 
 
 def test_guess_exercise_hint_and_solution(page, lab, course):
@@ -309,7 +266,7 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
         "import fedlab_nb as fl\npanel = fl.playground(methods=['local'], clients=3, seeds=1, epochs=1)\npanel",
         "panel.run(wait=True)\nSnapshot(panel, after=guess)",
     )
-    open_notebook(page, lab, small(course, "lesson", *code))
+    open_notebook(page, lab, notebook(course, "lesson", *code))
     run_all(page)
     page.get_by_text("Guess first, then open this.").first.wait_for()
     expect(prompt(page, len(code) - 1)).to_have_text(f"[{len(code)}]:")  # all cells have run
@@ -342,7 +299,7 @@ def test_build_exercise(page, lab, course):
     source = (Path(__file__).parents[2] / "notebooks/source/01_heterogeneity.md").read_text()
     stub = re.search(r"^def fedavg.*?(?=^```)", source, re.MULTILINE | re.DOTALL).group()
     code = ("from fedlab_nb.course.heterogeneity import lesson", stub, "lesson.q3.form()")
-    open_notebook(page, lab, small(course, "build", *code))
+    open_notebook(page, lab, notebook(course, "build", *code))
     run_all(page)
     check = page.get_by_role("button", name="Check", exact=True)
     check.click()
@@ -366,7 +323,7 @@ def test_build_exercise(page, lab, course):
 def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     """Real runs on a hidden federation: two tries, a refusal, the submission, its page, three files."""
     code = "from fedlab_nb.course import capstone as lesson\nlesson.case('OAK', name='Ada').form()"
-    open_notebook(page, lab, small(course, "capstone", code))
+    open_notebook(page, lab, notebook(course, "capstone", code))
     run_all(page)
     page.get_by_label("Method").select_option(label="AFL")
     press = {words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")}

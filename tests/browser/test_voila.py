@@ -82,23 +82,9 @@ def test_the_page_opens_follows_a_drag_and_runs(page, address):
     assert not elsewhere
 
 
-def test_the_dark_theme_reaches_the_panel(page, address):
-    page.goto(f"{address}&theme=dark")
-    wait_for_status(page, "idle")
-    settled(page)
-    ink, paper = page.evaluate(
-        """() => ['.fl-playground', 'body'].map(css => {
-            const style = getComputedStyle(document.querySelector(css));
-            const parts = (css == 'body' ? style.backgroundColor : style.color).match(/[\\d.]+/g).map(Number);
-            return parts[0] + parts[1] + parts[2];
-        })"""
-    )
-    assert paper < 150 < 500 < ink
-
-
 def test_marks_answer_to_pointer_and_keyboard(page, address):
-    """Hover tells the number, click looks at the client, Escape lets go; the frame is filled."""
-    page.goto(address)
+    """Hover tells the number, click looks at the client, Escape lets go; the frame is filled; the theme is dark."""
+    page.goto(f"{address}&theme=dark")
     wait_for_status(page, "idle")
     view = panel(page).locator(".fl-view-partition")
     view.locator("svg .mark").first.wait_for()
@@ -120,3 +106,11 @@ def test_marks_answer_to_pointer_and_keyboard(page, address):
     page.wait_for_function(
         "!document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
     )
+    ink, paper = page.evaluate(
+        """() => ['.fl-playground', 'body'].map(css => {
+            const style = getComputedStyle(document.querySelector(css));
+            const parts = (css == 'body' ? style.backgroundColor : style.color).match(/[\\d.]+/g).map(Number);
+            return parts[0] + parts[1] + parts[2];
+        })"""
+    )
+    assert paper < 150 < 500 < ink
