@@ -12,11 +12,8 @@ from pathlib import Path
 from .errors import UsageError
 
 TABLE = Path(__file__).parent / "course" / "kit" / "notation.md"
-GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",
-    "kappa": "κ", "lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ",
-    "omega": "ω", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ",
-}  # fmt: skip
+NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
+GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
 SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # of \\mathcal and \\mathbb
 ACCENTS = {"bar": "\u0304", "hat": "\u0302"}

@@ -90,7 +90,7 @@ def made(
         traits["tooltip"] = explained(help, label)
     if width:
         traits["layout"] = {"width": f"{width}px" if isinstance(width, int) else width, **traits.get("layout", {})}
-    if label or label_width:
+    if (label or label_width) and kind is not widgets.Button:  # whose label is all of it
         label_width = label_width or "initial"
         wide = f"{label_width}px" if isinstance(label_width, int) else label_width
         traits["style"] = {"description_width": wide, **traits.get("style", {})}

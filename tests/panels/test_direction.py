@@ -1,55 +1,15 @@
-"""The panel runs in one direction: control, state, federation, picture; nothing below `panels/panel.py` knows it."""
+"""The panel runs in one direction: control, state, federation, picture."""
 
-import ast
 from dataclasses import FrozenInstanceError, fields
-from pathlib import Path
 
 import pytest
 
-import fedlab_nb
 from fedlab_nb.labs import lab
 from fedlab_nb.panels import controls
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
 from fedlab_nb.panels.state import BY_IDENTITY, PanelState, next_state
 from fedlab_nb.panels.views import DEPENDS, LAB
-
-PACKAGE = Path(fedlab_nb.__file__).parent
-BELOW = sorted(
-    path.relative_to(PACKAGE).as_posix()
-    for room in ("panels", "labs")
-    for path in (PACKAGE / room).rglob("*.py")
-    # Not the panel itself, what makes one, lessons, which are given a person's panel, and plots, whose panels are axes.
-    if path.name not in ("panel.py", "__init__.py", "lesson.py", "by_hand.py", "exercises.py")
-    and "plots" not in path.parts
-)
-
-
-def names(tree):
-    """Every name that a file gives to something: parameters, variables, attributes, imports."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").split(".")[-1]
-            yield from (alias.name for alias in node.names)
-
-
-@pytest.mark.parametrize("path", BELOW)
-def test_nothing_below_the_panel_knows_it(path):
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
-    assert {name for name in names(tree) if name.strip("_").lower() == "panel"} == set()
-
-
-def test_the_rule_is_about_many_files_and_sees_a_panel():
-    assert len(BELOW) > 40 and "panels/views.py" in BELOW and "labs/fens/lab.py" in BELOW
-    for code in ("def f(panel): pass", "self._panel.redraw()", "from .panel import Panel", "x.panel = 1"):
-        assert any(name.strip("_").lower() == "panel" for name in names(ast.parse(code))), code
-
 
 @pytest.fixture
 def counted(monkeypatch):

@@ -60,7 +60,7 @@ def test_what_moves_in_a_race():
     view.show(view.budget(STEPS / 2))
     assert moves_of(view.figure)[0] == key and before["numbers"][0] == ("–", "–")
     sent = moved(view.figure, {name: (shows, "") for name, (shows, _) in before.items()})
-    assert sent["numbers"][0] == ("–", "30 %") and len(re.findall(r'<g id="', sent["tracks"][1])) >= 9
+    assert sent["numbers"][0] == ("60 %", "30 %") and len(re.findall(r'<g id="', sent["tracks"][1])) >= 9
     assert set(re.findall(r'<g id="(m[^"]+)"', sent["tracks"][1])) <= set(re.findall(r'<g id="(m[^"]+)"', svg))
     assert moved(view.figure, sent) == sent
 
