@@ -11,6 +11,7 @@ from fedlab_nb.panels.figures import COMMON
 from fedlab_nb.panels.state import BY_IDENTITY, PanelState, next_state
 from fedlab_nb.panels.views import DEPENDS, LAB
 
+
 @pytest.fixture
 def counted(monkeypatch):
     """{what: how often it was done since}, of reading the settings, dealing out data and drawing."""
