@@ -41,7 +41,7 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
     panel.views.choose("accuracy")
     data, alt, sentence = picture(panel, "accuracy")
-    assert data.startswith(SVG) and "stored results of" in alt and "Stored results of" in sentence
+    assert data.startswith(SVG) and "Stored results of" in alt and "Stored results of" in sentence
     assert "Press Run to get your own" in panel.views["accuracy"].caption.value
     for view in VIEWS[2:]:
         panel.views.choose(view)
