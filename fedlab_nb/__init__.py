@@ -16,8 +16,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "study": ("run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
     "study.papers": ("reproduce", "paper_tables"),
-    "plots.study": ("plot_study",),
-    "plots.orderings": ("plot_orderings",),
+    "plots.study": ("plot_study", "plot_orderings"),
     "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),
     "models": ("add_model",),

@@ -181,9 +181,9 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0) -> None:
     ones hollow. What costs nothing stands at the left edge. low: where the accuracies begin
     """
     shown = sorted(rows, key=lambda s: (s.total, s.mean))
-    size = 9 if len(shown) <= 10 else 7
+    size, own = 9 if len(shown) <= 10 else 7, looks({s.held_as for s in shown})
     for s in shown:
-        x, (hue, marker, _) = max(s.total, 1.0), s.look
+        x, (hue, marker, _) = max(s.total, 1.0), own[s.held_as]
         ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
         point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
         mark(point, s.says, method=s.held_as)

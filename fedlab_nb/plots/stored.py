@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from ..study.statistics import Band, band
 from .accuracy import verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
-from .kit import Bars, told
+from .kit import Bars, lines, told
 from .series import Series, finished
-from .style import INK, LOCK, QUIET, Picture, dress, new_figure
+from .style import INK, LOCK, QUIET, Picture, dress, look, new_figure
 from .vector import mark
 from .words import capital, number, plural, tabled
 
@@ -26,8 +26,8 @@ Results = Mapping[str, Mapping[float, Mapping[int, float]]]
 class Stored:
     """A picture of stored results: bars at one α, and lines against α."""
 
-    _shape: tuple | None = None
     _results: Results | None = None
+    _drawn: Results | None = None
 
     def show(
         self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
@@ -55,12 +55,11 @@ class Stored:
         done = finished(rows)
         near = nearness(alpha, at, clients, wanted)
         with LOCK:
-            shape = (tuple(results), self.alphas, chance)
-            if shape != self._shape:
-                self._build(rows, chance)
-                self._shape = shape
+            if results is not self._drawn:
+                self._build(results, rows, chance)
+                self._drawn = results
             self._bars.update(rows, f"Stored: {here}")
-            self._lines.update(self._means, self._wide, alpha, i)
+            self._lines.update(self._means, alpha, i)
             self._foot.set_text(f"{source}; {dataset}, {plural(clients, 'client')}; 95 % bands of Student's t")
         sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip()
         return told(self.figure, "Bars of test accuracy, and lines of it against α", where, sentence, self._table)
@@ -76,29 +75,32 @@ class Stored:
         self._table = wide_table(tuple(results), alphas, self._means, self._wide)
         self._results = results
 
-    def _build(self, rows: Sequence[Series], chance: float | None) -> None:
+    def _build(self, results: Results, rows: Sequence[Series], chance: float | None) -> None:
         self.figure = new_figure()
         left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
         self._bars = Bars(left, rows, chance, x="test accuracy, one dot per seed", ticks=HALVES)
-        self._lines = Lines(right, rows, self.alphas, chance)
+        self._lines = Lines(right, results, self.alphas, chance)
         self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
 
 
 class Lines:
     """Accuracy against α: a line and a band a method, which the bars beside it name; the present α as an upright."""
 
-    def __init__(self, ax: Axes, rows: Sequence[Series], alphas: Sequence[float], chance: float | None) -> None:
-        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(rows) > MOST_LINES else "")
+    def __init__(self, ax: Axes, results: Results, alphas: Sequence[float], chance: float | None) -> None:
+        shown = {title: {a: v for a, v in of.items() if v} for title, of in list(results.items())[:MOST_LINES]}
+        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(results) > MOST_LINES else "")
         self.ax, self.alphas = dress(ax, title=title, x="α (smaller: more skewed)", grid="y"), alphas
         self.mark = ax.axvline(alphas[0], color=INK, lw=1.3, zorder=1)
         self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
-        self.parts: list[tuple] = []
-        self.titles = [s.held_as for s in rows[:MOST_LINES]]
-        for s in rows[:MOST_LINES]:
-            area = ax.fill_between(alphas, 0, 0, color=s.look.colour, alpha=0.16, lw=0)
-            line = ax.plot([], [], color=s.look.colour, marker=s.look.marker, ls=s.look.line, lw=1.9, ms=5.5)[0]
-            here = ax.plot([], [], s.look.marker, color=s.look.colour, ms=9, mec=INK, mew=1.1, zorder=3)[0]
-            self.parts.append((area, line, here))
+        self.here = {}
+        for title, of in shown.items():
+            hue, marker, _ = own = look(title)
+            if of:
+                lines(ax, {title: of}, {title: own})
+                bands = {a: band(v) for a, v in sorted(of.items())}
+                each = [f"α = {a:g}: {number(b, 1)} %" for a, b in bands.items()]
+                mark(ax.lines[-1], "\n".join([title, *each]), method=title)
+            self.here[title] = ax.plot([], [], marker, color=hue, ms=9, mec=INK, mew=1.1, zorder=3)[0]
         if chance:
             level_line(ax, chance, "guessing", lift=0.012, size=9)
         ax.set_xlim(alphas[0] / 1.35, alphas[-1] * 1.35)
@@ -106,24 +108,17 @@ class Lines:
         ax.set_xticks(alphas, labels(alphas))
         percent_axis(ax, "y", 1.02, ticks=HALVES)
 
-    def update(self, means: np.ndarray, bands: np.ndarray, alpha: float, at: int) -> None:
-        """means, bands `[methods, alphas]`, 0–1, nan where nothing is stored; `at`: index of the nearest stored α."""
+    def update(self, means: np.ndarray, alpha: float, at: int) -> None:
+        """means `[methods, alphas]`, 0–1, nan where nothing is stored; `at`: index of the nearest stored α."""
         low, high = self.ax.get_xlim()
         x = min(max(alpha, low), high)
         right = math.log(x / low) < 0.5 * math.log(high / low)
         self.mark.set_xdata([x, x])
         words = f" your α = {alpha:.2g} "
         self.words.set(x=x, text=words.rstrip() if right else words.lstrip(), ha="left" if right else "right")
-        for title, y, wide, (area, line, here) in zip(self.titles, means, bands, self.parts, strict=False):
-            known = np.flatnonzero(~np.isnan(y))
-            stored = np.asarray(self.alphas)[known]
-            wide = np.nan_to_num(wide[known])
-            area.set_data(stored, np.clip(y[known] - wide, 0, 1), np.clip(y[known] + wide, 0, 1))
-            line.set_data(stored, y[known])
-            here.set_data([self.alphas[at]], [y[at]])
-            numbers = [f"α = {self.alphas[i]:g}: {100 * y[i]:.1f} % ± {100 * wide[j]:.1f}" for j, i in enumerate(known)]
-            mark(line, "\n".join([title, *numbers]), method=title)
-            mark(here, f"{title}, α = {self.alphas[at]:g}\n{100 * y[at]:.1f} %", method=title)
+        for (title, here), y in zip(self.here.items(), means[:, at], strict=False):
+            here.set_data([self.alphas[at]], [y])
+            mark(here, f"{title}, α = {self.alphas[at]:g}\n{100 * y:.1f} %", method=title)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:

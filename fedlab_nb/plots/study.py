@@ -4,6 +4,7 @@ plot_study(results, "alpha")            lines over any numeric axis, with 95 % b
 plot_study(results, "bytes")            accuracy against bytes; the methods that nothing beats on both are joined
 plot_study(results, "alpha x clients", method="fens")
 plot_study(results, "differences", reference="fedavg")
+plot_orderings(reproduced)              a paper's orderings there and here
 """
 
 import math
@@ -14,13 +15,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import choose, demand
+from ..study.papers.orderings import TRIED, counts
 from ..study.results import Results
 from ..study.statistics import Band, band, difference
-from .axes import PERCENT, SIZES, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
-from .kit import heat_map, lines, told
-from .style import QUIET, Picture, drawing, dress, look, looks
+from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
+from .kit import heat_map, lines, points, told
+from .series import Series
+from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress, look, looks
 from .words import data_size, number, percent, tabled
 
+HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
 Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of the axis: {seed: accuracy}, or their band}
 
@@ -103,31 +107,19 @@ def against(
 
 def against_bytes(results: Results, *, setting: str = "") -> Picture:
     """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
-    accuracy, sent = pooled(results), totals(results)
-    front = pareto({name: (sent[name], of.mean) for name, of in accuracy.items()})
+    up, down = (pooled(results, f"bytes_{way}") for way in ("up", "down"))
+    rows = [Series(m, accuracies=of, up=up[m].mean, down=down[m].mean) for m, of in by_seed(results).items()]
+    front = pareto({s.name: (s.total, s.mean) for s in rows})
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-        for name, (hue, marker, _) in looks(accuracy).items():
-            of = accuracy[name]
-            ax.plot([sent[name]] * 2, [of.low, of.high], color=hue, lw=4, alpha=0.25)
-            ax.plot(sent[name], of.mean, marker, color=hue, ms=8)
-            ax.annotate(name, (sent[name], of.mean), (6, 5), textcoords="offset points", fontsize=8.5, color=hue)
-        joined = zip(*[(sent[name], accuracy[name].mean) for name in front], strict=True)
-        ax.plot(*joined, color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
-        log_axis(ax, ticks=round_sizes(min(sent.values()), max(sent.values())), form=SIZES)
-        percent_axis(ax)
-    ranked = sorted(accuracy.items(), key=lambda item: -item[1].mean)
-    rows = ((name, words(of), data_size(sent[name]), "yes" if name in front else "no") for name, of in ranked)
-    table = tabled("method | accuracy | bytes | Pareto", rows)
+        points(ax, rows)
+        at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
+        ax.plot(*zip(*(at[name] for name in front), strict=True), color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
+    ranked = sorted(rows, key=lambda s: -s.mean)
+    cells = ((s.name, words(s.band), data_size(s.total), "yes" if s.name in front else "no") for s in ranked)
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
+    table = tabled("method | accuracy | bytes | Pareto", cells)
     return told(figure, "Accuracy against bytes", setting, sentence, table)
-
-
-def round_sizes(low: float, high: float) -> list[float]:
-    """Ticks at 1, 2 and 5 times powers of ten that go round `low` to `high`; powers alone over three decades."""
-    digits = (1, 2, 5) if high < 1000 * low else (1,)
-    sizes = [d * 10.0**e for e in range(int(math.log10(low)), int(math.log10(high)) + 2) for d in digits]
-    return [size for size in sizes if low / 2 <= size <= 2 * high]
 
 
 def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
@@ -208,12 +200,39 @@ def pooled(results: Results, value: str = "accuracy") -> dict[str, Band]:
     return {name: band(list(of.values())) for name, of in by_seed(results, value).items()}
 
 
-def totals(results: Results) -> dict[str, float]:
-    """Mean bytes up and down of each method."""
-    up, down = pooled(results, "bytes_up"), pooled(results, "bytes_down")
-    return {name: max(1.0, up[name].mean + down[name].mean) for name in up}
-
-
 def words(of: Band, unit: str = "%") -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
     return f"{number(of, 1)} {unit}"
+
+
+# ---------------------------------------------------------------------------------------------- a paper's orderings
+def plot_orderings(result: Any) -> Picture:
+    """Draw how far the better method of the paper is ahead, in the paper (x) and here (y).
+
+    result: what `reproduce` gives. Dots above the line agree, dots below it disagree; grey ones are within the noise.
+    """
+    tried = [o for o in result.orderings if o.verdict in TRIED]
+    scale = 1e-6 if result.is_count else 100
+    unit = ("10⁹ numbers", "10⁶ numbers") if result.is_count else ("points", "points")
+    with drawing(size=(6.2, 3.9)) as (figure, ax):
+        dress(ax, x=f"ahead in the paper, {unit[0]}", y=f"ahead here, {unit[1]}", grid="both")
+        for verdict in reversed(TRIED):
+            own = [o for o in tried if o.verdict == verdict]
+            x, y = [o.gap for o in own], [scale * o.ours.mean for o in own]
+            ax.plot(x, y, "o", color=HUES[verdict], ms=4.5, alpha=0.65, mew=0, label=f"{verdict} ({len(own)})")
+        level_line(ax, 0)
+        ax.legend(loc="best", fontsize=8.5, frameon=False)
+    table = tabled(
+        "data set | setting | published order | ahead there | ahead here | verdict",
+        (
+            (o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}",
+             f"{scale * o.ours.mean:.1f}", o.verdict)
+            for o in tried
+        ),
+    )  # fmt: skip
+    n = counts(tried)
+    sentence = (
+        f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are within the noise."
+    )
+    title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
+    return told(figure, title, f"{result.table.paper}, Table {result.table.table}", sentence, table)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from ..methods.parts.synthesis import SynthesisReport
 from .axes import HALVES, colour_bar, few_ticks, legend_above, level_line, no_spines, percent_axis
-from .kit import told
+from .kit import tiles, told
 from .style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, shorten
 from .words import percent, plural, tabled
 
@@ -30,7 +30,7 @@ def gallery(
     are_images = images.ndim == 4
     with drawing(2, 1, height_ratios=[2.5 if are_images else 2, 1]) as (figure, (upper, lower)):
         if are_images:
-            tiles(upper, images, labels, class_names, real, klass)
+            images_of(upper, images, labels, class_names, real, klass)
         else:
             strips(upper, images, labels, class_names)
         heading(upper, f"Epoch {epoch} of {epochs}", 6)
@@ -55,43 +55,20 @@ def one_of_each(dataset: Any) -> np.ndarray | None:
     return images if len(first) == dataset.classes and images.ndim == 4 else None
 
 
-def tiles(
+def images_of(
     ax: Axes, images: np.ndarray, labels: np.ndarray, names: Sequence[str], real: np.ndarray | None, klass: int | None
 ) -> None:
-    """One composed image: a column a class with a real image on top, or the images in rows with their names below."""
-    pixels = np.moveaxis(images, 1, -1).astype(float) / 255
-    _, height, width, channels = pixels.shape
-    gap = max(1, round(0.09 * width))
-    by_class = len(names) <= COLUMNS
-    columns = len(names) if by_class else 10
-    rows = ROWS + (real is not None) if by_class else -(-len(pixels) // columns)
-    page = np.ones((rows * (height + gap), columns * (width + gap), channels))
-
-    def put(row: int, column: int, tile: np.ndarray) -> None:
-        y, x = row * (height + gap), column * (width + gap)
-        page[y : y + height, x : x + width] = tile
-
-    if by_class:
-        for c in range(len(names)):
-            shown = [] if real is None else [np.moveaxis(real[c], 0, -1)]
-            for row, tile in enumerate([*shown, *pixels[labels == c][:ROWS]]):
-                put(row, c, tile)
-        ax.set_xticks(np.arange(columns) * (width + gap) + (width - 1) / 2, shorten(names, 9))
-        marks = ["made"] if real is None else ["real", "made"]
-        ax.set_yticks([i * (height + gap) + height / 2 for i in range(len(marks))], marks)
-        if klass is not None and klass < columns:
-            x = klass * (width + gap) - gap / 2
-            ax.axvspan(x - 0.5, x + width + gap - 0.5, fill=False, edgecolor=ACCENT, lw=2.5, zorder=3)
-    else:
-        for s, tile in enumerate(pixels):
-            put(s // columns, s % columns, tile)
-            x, y = s % columns * (width + gap), (s // columns + 1) * (height + gap)
-            box = {"facecolor": ACCENT if labels[s] == klass else INK, "alpha": 0.7, "pad": 1, "lw": 0}
-            ax.text(x, y - gap, *shorten([names[labels[s]]], 8), fontsize=8, va="bottom", color="white", bbox=box)
-        ax.set(xticks=[], yticks=[])
-    ax.imshow(page.squeeze(), cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
-    ax.tick_params(length=0, labelsize=10, labelcolor=INK)
-    no_spines(ax)
+    """A column a class with a real image on top; of many classes the images in rows, with their names below."""
+    pixels = images.astype(float) / 255
+    if len(names) > COLUMNS:
+        words = {(s // 10, s % 10): (names[c], ACCENT if c == klass else INK) for s, c in enumerate(labels)}
+        short = {at: (shorten([name], 8)[0], colour) for at, (name, colour) in words.items()}
+        tiles(ax, [("", pixels[first : first + 10]) for first in range(0, len(pixels), 10)], under=short)
+        return
+    columns = [[*pixels[labels == c][:ROWS], *[None] * ROWS] for c in range(len(names))]
+    rows = [] if real is None else [("real", real)]
+    rows += [("" if r else "made", [column[r] for column in columns]) for r in range(ROWS)]
+    tiles(ax, rows, columns=shorten(names, 9), marked=klass)
 
 
 def strips(ax: Axes, rows: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> None:

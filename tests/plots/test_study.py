@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots.study import against_alpha, by_seed, pareto, plot_study, round_sizes
+from fedlab_nb.plots.study import against_alpha, by_seed, pareto, plot_study
 from fedlab_nb.study.results import Results
 from fedlab_nb.study.statistics import difference
 
@@ -85,8 +85,6 @@ def test_differences_are_paired_by_seed(results):
 def test_pareto_by_hand():
     points = {"a": (1, 0.5), "b": (2, 0.5), "c": (2, 0.7), "d": (9, 0.6), "e": (10, 0.9)}
     assert pareto(points) == ["a", "c", "e"]
-    assert round_sizes(150, 900) == [100, 200, 500, 1000]
-    assert round_sizes(10, 1e6) == [10, 100, 1000, 1e4, 1e5, 1e6]
 
 
 def test_what_cannot_be_drawn(results):

@@ -195,7 +195,7 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
     assert len(picture.table) == 10
     rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
-    assert "m9" in rest.alt and "m7" not in rest.alt and len(rest.table) == 10
+    assert len(rest.table) == 10 and [ax.get_title("left") for ax in rest.figure.axes if ax.collections] == ["m8", "m9"]
     with sized((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == (2, 2)
