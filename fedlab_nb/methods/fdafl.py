@@ -71,7 +71,7 @@ class FDafl(GeneratorKnobs):
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
             parameters = list(server.generator.parameters())
-            optimizer = Adam(parameters, self.generator_lr, betas=BETAS, fused=True)
+            optimizer = Adam(parameters, self.generator_lr, betas=BETAS)
             for t in range(self.epochs):
                 # (a) The generator.
                 for z in server.noises(self.generator_steps, self.images):

@@ -15,12 +15,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .product import product
-from .up_conv import UpConv2d
-
 # [place, tap]: a small pixel reaches four places of a row of the larger map, one before its own two and one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
 PIECE = 2**21  # numbers of a product's answer; more are made in pieces, so that they stay in the cache
+
+
+class UpConv2d(nn.Conv2d):
+    """Maps `[N, C, h, w]`, up-sampled to `size` (H, W), then convolved: `[N, O, H, W]`."""
+
+    def __init__(self, inputs: int, outputs: int, size: tuple[int, ...]) -> None:
+        super().__init__(inputs, outputs, 3, padding=1, bias=False)
+        self.size = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(nn.functional.interpolate(x, size=self.size))
 
 
 def suits(sides: Iterable[int]) -> bool:
@@ -68,7 +76,7 @@ class UpConvolution(torch.autograd.Function):
         _, channels, high, wide, n = x.shape
         reach, outputs = reached(weight.dtype), len(weight)
         kernel = (reach @ weight.permute(2, 3, 0, 1).reshape(9, -1)).view(-1, channels)
-        places = product(kernel, x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
+        places = (kernel @ x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
         # What reaches into the next or the last pixel's own rows, then columns, is added there.
         places[1, ..., 1:, :, :].add_(places[3, ..., :-1, :, :])
         places[2, ..., :-1, :, :].add_(places[0, ..., 1:, :, :])
@@ -84,9 +92,9 @@ class UpConvolution(torch.autograd.Function):
         x, kernel = ctx.saved_tensors
         channels, outputs = x.shape[1], gradient.shape[1]
         places = neighbours(gradient, 4, x, 2)
-        to_kernel = product(places, x.view(channels, -1).t())
+        to_kernel = places @ x.view(channels, -1).t()
         to_weight = reached(x.dtype).t() @ to_kernel.view(16, -1)
-        return product(kernel.t(), places).view(x.shape), taps_last(to_weight, outputs)
+        return (kernel.t() @ places).view(x.shape), taps_last(to_weight, outputs)
 
 
 class Convolution(torch.autograd.Function):
@@ -96,7 +104,7 @@ class Convolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         _, channels, high, wide, n = x.shape
         kernel = weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)  # [where a pixel goes, O], C
-        places = product(kernel, x.view(channels, -1)).view(3, 3, -1, high, wide, n)
+        places = (kernel @ x.view(channels, -1)).view(3, 3, -1, high, wide, n)
         rows = places[1]
         rows[..., 1:, :, :].add_(places[2, ..., :-1, :, :])
         rows[..., :-1, :, :].add_(places[0, ..., 1:, :, :])
@@ -112,8 +120,8 @@ class Convolution(torch.autograd.Function):
         x, kernel = ctx.saved_tensors
         channels, outputs = x.shape[1], gradient.shape[1]
         places = neighbours(gradient, 3, x, 1)
-        to_weight = taps_last(product(places, x.view(channels, -1).t()), outputs).flip(2, 3)
-        return product(kernel.t(), places).view(x.shape), to_weight, gradient.sum((0, 2, 3, 4))
+        to_weight = taps_last(places @ x.view(channels, -1).t(), outputs).flip(2, 3)
+        return (kernel.t() @ places).view(x.shape), to_weight, gradient.sum((0, 2, 3, 4))
 
 
 @cache

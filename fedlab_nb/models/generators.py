@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ..errors import whole
 from . import batch_last
+from .batch_last import UpConv2d
 from .state import materialise
-from .up_conv import UpConv2d
 
 # On a CPU: above so many pixels channels_last is faster, where the batch is not last.
 LARGE = 16 * 16

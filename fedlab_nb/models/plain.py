@@ -11,8 +11,6 @@ from math import prod
 
 from torch import nn
 
-from .image_conv import ImageConv2d
-from .max_pool import MaxPool2x2
 from .network import Layout, map_size
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
@@ -51,8 +49,8 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = [map_size(map_size(side, 5, padding=padding) // 2, 5, padding=padding) // 2 for side in (height, breadth)]
     blocks = [
-        nn.Sequential(ImageConv2d(channels, first, 5, padding=padding), MaxPool2x2(), nn.ReLU()),
-        nn.Sequential(nn.Conv2d(first, second, 5, padding=padding), MaxPool2x2(), nn.ReLU()),
+        nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
+        nn.Sequential(nn.Conv2d(first, second, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
         nn.Sequential(nn.Flatten(1), nn.Linear(second * prod(sides), third), nn.ReLU()),
         nn.Sequential(nn.Linear(third, fourth), nn.ReLU()),
     ]
@@ -77,8 +75,8 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
         sides.append(map_size(side, 5, padding=inner))
     pool = nn.Identity() if sides == [1, 1] else nn.AdaptiveAvgPool2d(1)
     blocks = [
-        nn.Sequential(ImageConv2d(channels, first, 5, padding=outer), MaxPool2x2(), nn.ReLU()),
-        nn.Sequential(nn.Conv2d(first, second, 5, padding=inner), MaxPool2x2(), nn.ReLU()),
+        nn.Sequential(nn.Conv2d(channels, first, 5, padding=outer), nn.MaxPool2d(2), nn.ReLU()),
+        nn.Sequential(nn.Conv2d(first, second, 5, padding=inner), nn.MaxPool2d(2), nn.ReLU()),
         nn.Sequential(nn.Conv2d(second, third, 5, padding=inner), nn.ReLU(), pool, nn.Flatten(1)),
         nn.Sequential(nn.Linear(third, fourth), nn.ReLU()),
     ]
@@ -94,7 +92,7 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     blocks = []
     for outputs in (width, 2 * width):
-        layers = [ImageConv2d(channels, outputs, 5, padding=2), nn.BatchNorm2d(outputs), MaxPool2x2(), nn.ReLU()]
+        layers = [nn.Conv2d(channels, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU()]
         blocks.append(nn.Sequential(*layers))
         channels = outputs
     blocks[-1].append(nn.Flatten(1))
@@ -111,8 +109,8 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     padding = 1 if min(sides) < 18 else 0
     blocks = []
     for pools in (True, True, False):
-        convolution = ImageConv2d(channels, width, 3, padding=padding)
-        rest = [MaxPool2x2(), nn.ReLU()] if pools else [nn.ReLU(), nn.Flatten(1)]
+        convolution = nn.Conv2d(channels, width, 3, padding=padding)
+        rest = [nn.MaxPool2d(2), nn.ReLU()] if pools else [nn.ReLU(), nn.Flatten(1)]
         blocks.append(nn.Sequential(convolution, *rest))
         sides = [map_size(side, 3, padding=padding) // (2 if pools else 1) for side in sides]
         channels = width
@@ -128,8 +126,8 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
-        convolution = ImageConv2d(channels, multiple * width, 3, padding=1)
-        blocks.append(nn.Sequential(convolution, *([MaxPool2x2()] if pool else []), nn.ReLU()))
+        convolution = nn.Conv2d(channels, multiple * width, 3, padding=1)
+        blocks.append(nn.Sequential(convolution, *([nn.MaxPool2d(2)] if pool else []), nn.ReLU()))
         channels = multiple * width
     places = (height // 8) * (breadth // 8)  # three pools, each rounding down
     wide = 16 * width
@@ -147,9 +145,9 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, *sides = input_shape
     blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)]:
-        layers = [ImageConv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width)]
+        layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width)]
         if pool and (len(blocks) == 7 or min(sides) >= 4):
-            layers.append(MaxPool2x2())
+            layers.append(nn.MaxPool2d(2))
             sides = [side // 2 for side in sides]
         blocks.append(nn.Sequential(*layers, nn.ReLU()))
         channels = multiple * width

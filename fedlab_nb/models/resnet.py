@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .image_conv import ImageConv2d
 from .network import Layout, map_size
 
 
@@ -131,7 +130,7 @@ def _stages(
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
     """Without bias, as the normalisation that follows would take any bias out again."""
-    return ImageConv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
 
 
 def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:

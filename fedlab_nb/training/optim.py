@@ -21,31 +21,13 @@ from torch import Tensor
 
 from .recipe import Recipe
 
-# One pass over memory instead of four or eight (CPU: torch >= 2.4). They read raw storage, so layouts have to agree.
-_FUSED_SGD: Any = getattr(torch, "_fused_sgd_", None)
-_FUSED_ADAM: Any = getattr(torch, "_fused_adam_", None)
-
-
-def _in_memory(tensor: Tensor) -> Tensor:
-    """The numbers of a dense tensor in the order in which they lie in memory, as one row."""
-    return tensor.as_strided((tensor.numel(),), (1,))
-
-
-def _as_they_lie(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> list[Tensor]:
-    """The numbers of each of `tensors` in the order in which those of `like` lie in memory."""
-    pairs = zip(tensors, like, strict=True)
-    return [_in_memory(t if t.stride() == p.stride() else torch.empty_like(p).copy_(t)) for t, p in pairs]
-
 
 def _rows(tensors: Sequence[Tensor], active: int) -> list[Tensor]:
     return [t.detach()[:active] for t in tensors]
 
 
 class Sgd:
-    """v ← β v + g + decay p, p ← p - lr v (torch.optim.SGD: momentum β, coupled weight decay, no dampening).
-
-    `fused`: the one-pass kernel where there is one; its rounding may differ in the last bit.
-    """
+    """v ← β v + g + decay p, p ← p - lr v (torch.optim.SGD: momentum β, coupled weight decay, no dampening)."""
 
     def __init__(
         self,
@@ -54,35 +36,19 @@ class Sgd:
         *,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
-        fused: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
         self.velocity = [torch.zeros_like(p) for p in self.parameters] if momentum else []
-        self.fused = fused and _FUSED_SGD is not None and bool(momentum) and self.parameters[0].device.type == "cpu"
-        self._flat = self._in_memory() if self.fused else ([], [])
 
     def first(self, active: int) -> Sgd:
         part = copy.copy(self)
         part.parameters, part.velocity = _rows(self.parameters, active), _rows(self.velocity, active)
-        part._flat = part._in_memory() if self.fused else ([], [])
         return part
-
-    def _in_memory(self) -> tuple[list[Tensor], list[Tensor]]:
-        return [_in_memory(p.detach()) for p in self.parameters], [_in_memory(v) for v in self.velocity]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
-        """One step. May change `gradients`."""
-        if self.fused:
-            _FUSED_SGD(
-                self._flat[0],
-                _as_they_lie(gradients, self.parameters),
-                self._flat[1],
-                lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, dampening=0.0, nesterov=False,
-                maximize=False, is_first_step=False,
-            )  # fmt: skip
-            return
+        """One step."""
         change: Any = list(gradients)
         if self.weight_decay:
             change = torch._foreach_add(change, self.parameters, alpha=self.weight_decay)
@@ -100,7 +66,7 @@ class Adam:
     """torch.optim.Adam: bias-corrected first and second moments, coupled weight decay.
 
     `rows`: the first axis of every parameter is the client's, and each row counts its own steps, so that rows may
-    stop at different times (None: one count for all). `fused`: as in `Sgd`, where there are no rows.
+    stop at different times (None: one count for all).
     """
 
     def __init__(
@@ -111,7 +77,6 @@ class Adam:
         betas: tuple[float, float] = (0.9, 0.999),
         weight_decay: float = 0.0,
         rows: int | None = None,
-        fused: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
@@ -120,9 +85,6 @@ class Adam:
         device = self.parameters[0].device
         self.steps: Any = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
         self.count = 0
-        self.fused = fused and _FUSED_ADAM is not None and rows is None and device.type == "cpu"
-        kinds = self.parameters, self.mean, self.square
-        self._flat = [[_in_memory(own.detach()) for own in kind] for kind in kinds] if self.fused else []
 
     def first(self, active: int) -> Adam:
         part = copy.copy(self)
@@ -134,15 +96,6 @@ class Adam:
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step."""
         first, second = self.betas
-        if self.fused:
-            self.count += 1
-            numbers, means, squares = self._flat
-            _FUSED_ADAM(
-                numbers, _as_they_lie(gradients, self.parameters), means, squares, [],
-                [torch.tensor(float(self.count))] * len(numbers), lr=self.lr, beta1=first, beta2=second,
-                weight_decay=self.weight_decay, eps=EPSILON, amsgrad=False, maximize=False,
-            )  # fmt: skip
-            return
         gradients = list(gradients)
         if self.weight_decay:
             gradients = torch._foreach_add(gradients, self.parameters, alpha=self.weight_decay)
@@ -165,13 +118,11 @@ class Adam:
             parameter.addcdiv_(mean * size.to(root.dtype).view(rows), root, value=-1)
 
 
-def optimizer_for(
-    parameters: Iterable[Tensor], recipe: Recipe, *, rows: int | None = None, fused: bool = False
-) -> Sgd | Adam:
+def optimizer_for(parameters: Iterable[Tensor], recipe: Recipe, *, rows: int | None = None) -> Sgd | Adam:
     """The optimizer that `recipe` names, at its first learning rate."""
     if recipe.optimizer == "adam":
         return Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay, rows=rows)
-    return Sgd(parameters, recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay, fused=fused)
+    return Sgd(parameters, recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
 
 
 # ---------------------------------------------------------------------------------------------- norm, clipping and SAM

@@ -2,7 +2,7 @@
 [M, N, ...]`, what its layer does for one. You can skip this on a first reading: `loop.py` does the same.
 
 A model of this package is a tree of leaf layers joined by element-wise operations, so its own `forward` also runs on
-twins. `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution or matrix product, `BatchNorm2d`
+twins. `Linear` becomes one batched matrix product, `Conv2d` one grouped convolution, `BatchNorm2d`
 takes its statistics per model, pooling and activations see models and samples on one axis. Rows that only pad a short
 batch are named with `set_share`, and batch norm leaves them out.
 """
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from ..errors import UsageError, demand
 from ..models import Normalise
-from . import small_conv
 
 
 class Stack:
@@ -47,17 +46,12 @@ class Stack:
         self.norms = [twin for twin in self.net.modules() if isinstance(twin, StackedBatchNorm2d)]
 
     def _swap(self, module: nn.Module, prefix: str) -> None:
-        together = pooled(module)
         for name, child in list(module.named_children()):
             path = f"{prefix}{name}"
             if list(child.children()):
                 self._swap(child, path + ".")
                 continue
-            twin: nn.Module
-            if together:
-                twin = StackedConv2d(child, together) if isinstance(child, nn.Conv2d) else nn.Identity()
-            else:
-                twin = twin_of(child)
+            twin = twin_of(child)
             setattr(module, name, twin)
             if isinstance(twin, Twin):
                 for attribute in (*twin.names, *twin.buffers_):
@@ -123,25 +117,19 @@ class StackedLinear(Twin):
 
 
 class StackedConv2d(Twin):
-    """One grouped convolution, or one matrix product where `small_maps` says so.
-
-    `pool`: a 2x2 max-pooling which it does as well, and the ReLU beside it (`_swap` finds such triples).
-    """
+    """One grouped convolution."""
 
     names = ("weight", "bias")
     leaf: nn.Conv2d
 
-    def __init__(self, leaf: nn.Conv2d, pool: nn.MaxPool2d | None = None) -> None:
+    def __init__(self, leaf: nn.Conv2d) -> None:
         super().__init__()
         plain = leaf.groups == 1 and leaf.padding_mode == "zeros" and not isinstance(leaf.padding, str)
         demand(plain, f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'.")
         self.__dict__["leaf"] = leaf  # its sizes; not a submodule
-        self.pool = None if pool is None else PerImage(pool)
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
-        leaf, pool = self.leaf, self.pool
-        if small_conv.suits(leaf, x):
-            return small_conv.convolve(x, self.weight, self.bias, leaf, pool is not None)
+        leaf = self.leaf
         m, n = x.shape[:2]
         alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
         y = F.conv2d(
@@ -153,19 +141,7 @@ class StackedConv2d(Twin):
             leaf.dilation,
             groups=1 if alike else m,
         )
-        out = y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
-        return out if pool is None else pool(out).relu()
-
-
-def pooled(layers: nn.Module) -> nn.MaxPool2d | None:
-    """The pooling, if `layers` is convolution, then 2x2 max-pooling and ReLU in either order."""
-    if not isinstance(layers, nn.Sequential) or len(layers) != 3:
-        return None
-    conv, pool, relu = layers if isinstance(layers[2], nn.ReLU) else (layers[0], layers[2], layers[1])
-    if not (isinstance(conv, nn.Conv2d) and isinstance(relu, nn.ReLU) and isinstance(pool, nn.MaxPool2d)):
-        return None
-    halves = (pool.kernel_size, pool.stride, pool.padding, pool.dilation) == (2, 2, 0, 1) and not pool.ceil_mode
-    return pool if halves else None
+        return y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
 
 
 class StackedBatchNorm2d(Twin):

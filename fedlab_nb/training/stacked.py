@@ -95,7 +95,7 @@ def train_stacked(
     stack.net.train()
     x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))
     batches = _Order([len(own) for own, *_ in shards], streams, recipe.batch_size, x)
-    optimizer = optimizer_for(stack.parameters.values(), recipe, rows=len(models), fused=True)
+    optimizer = optimizer_for(stack.parameters.values(), recipe, rows=len(models))
     optimizers = {active: optimizer.first(active) for active, *_ in batches.steps}
     augment = Augmentation(recipe.augmentation, x, [len(own) for own, *_ in shards], moves) if moves else None
 

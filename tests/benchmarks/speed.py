@@ -20,7 +20,7 @@ from figures import figures
 from training import VARIANTS, WORKLOADS, Clients, measure
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-HAND = "## Studies"  # from this heading on RESULTS.md is written by hand
+HAND = "## Hand-written CPU paths"  # from this heading on RESULTS.md is written by hand
 TARGETS = {("digits", 20): 5.0, ("digits", 50): 8.0}  # auto against the plain loop
 LARGE = 1.4  # for 28x28 and larger on a CPU, and never slower than the loop backend
 SHORT = 4  # rounds more for digits, whose trainings last a tenth of a second or two
@@ -86,19 +86,6 @@ def table(options: argparse.Namespace, device: str):
         yield say("\n## Other figures\n\n| figure | measured | target | met |\n|---|---|---|---|")
         for name, value, target, met in figures(options.seed, rounds, device):
             yield say(f"| {name} | {value} | {target} | {'yes' if met else 'no'} |")
-        for program in ("parts.py", "floors.py"):
-            yield from map(say, apart(program, options.seed, rounds))
-    if device.startswith("cuda"):
-        from card import card_lines
-
-        for line in card_lines(options.seed, options.samples):
-            yield say(line)
-
-
-def apart(program: str, seed: int, rounds: int) -> list[str]:
-    """The lines of a program that runs in a process of its own: what memory was used before costs a step up to 10 %."""
-    command = [sys.executable, str(RESULTS.with_name(program)), str(seed), str(rounds)]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
 
 
 def row(work, measured: dict) -> str:

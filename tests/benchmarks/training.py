@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.models import build
-from fedlab_nb.models.max_pool import MaxPool2x2
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
 from fedlab_nb.training.backend import auto_backend, suitable_threads
@@ -68,9 +66,8 @@ def shards_of(work: Workload, seed: int, samples: int, device: str) -> tuple[lis
 
 
 def plain_loop(models: list, shards: list, recipe: Recipe, device: str, seed: int) -> None:
-    """(a): a module, DataLoader and optimizer a client, as in a tutorial; PyTorch's own layers, default threads."""
+    """(a): a module, DataLoader and optimizer a client, as in a tutorial, with default threads."""
     for k, (model, (x, y)) in enumerate(zip(models, shards, strict=True)):
-        own_layers(model)
         stream = torch.Generator().manual_seed(seed + k)
         loader = DataLoader(TensorDataset(x.cpu(), y.cpu()), recipe.batch_size, shuffle=True, generator=stream)
         optimizer = torch.optim.SGD(
@@ -83,15 +80,6 @@ def plain_loop(models: list, shards: list, recipe: Recipe, device: str, seed: in
                 loss = F.cross_entropy(model(images.to(device)), labels.to(device))
                 loss.backward()
                 optimizer.step()
-
-
-def own_layers(model: nn.Module) -> None:
-    """Put PyTorch's max-pooling in the place of the package's, after ReLU as a tutorial has it."""
-    for name, child in model.named_children():
-        if isinstance(child, MaxPool2x2):
-            setattr(model, name, nn.ReLU())
-            setattr(model, str(int(name) + 1), nn.MaxPool2d(2))
-        own_layers(child)
 
 
 def timed(action: Callable[[], None], device: str) -> float:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.models import batch_last
-from fedlab_nb.models.batch_last import Convolution, UpConvolution, suits
+from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, suits
 from fedlab_nb.models.generators import build_generator
 
 EXACT = torch.float64
@@ -105,3 +105,13 @@ def test_off_the_cpu_the_layers_run_one_after_the_other():
     seen = []
     made.net.register_forward_hook(lambda *_: seen.append(1))
     assert made.batch_last and made(torch.empty(6, 5, device="meta")).shape == (6, 1, 8, 8) and seen
+
+
+@pytest.mark.parametrize("size", [(8, 6), (7, 6), (5, 4)])
+def test_maps_are_up_sampled_first(size):
+    layer = UpConv2d(2, 3, size)
+    x = torch.randn(5, 2, 4, 3)
+    assert layer(x).shape == (5, 3, *size)
+    torch.testing.assert_close(layer(x), torch.nn.functional.conv2d(
+        torch.nn.functional.interpolate(x, size=size), layer.weight, padding=1
+    ))  # fmt: skip

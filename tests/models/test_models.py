@@ -8,8 +8,6 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
-from fedlab_nb.models.image_conv import ImageConv2d
-from fedlab_nb.models.max_pool import MaxPool2x2
 from fedlab_nb.models.network import Network
 from fedlab_nb.models.resnet import PreActivated, Residual
 from fedlab_nb.models.state import copied
@@ -18,8 +16,8 @@ CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
 OWN = [name for name in MODELS if name not in FOREIGN]
 LEAVES = (
-    nn.Linear, nn.Conv2d, ImageConv2d, nn.BatchNorm2d, nn.GroupNorm, nn.ReLU, MaxPool2x2, nn.AvgPool2d,
-    nn.AdaptiveAvgPool2d, nn.Flatten,
+    nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.GroupNorm, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d,
+    nn.Flatten,
 )  # fmt: skip
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
 SLIM = dict.fromkeys("resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4)  # maps are as large

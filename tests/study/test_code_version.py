@@ -94,7 +94,7 @@ def test_an_edit_that_decides_nothing_keeps_everything(after, file, edit):
 
 @pytest.mark.parametrize(
     "file",
-    ["training/loop.py", "training/small_conv.py", "training/recipe.py", "data/partition.py", "data/cues.py",
+    ["training/loop.py", "training/stack.py", "training/recipe.py", "data/partition.py", "data/cues.py",
      "models/plain.py", "models/state.py", "rng.py", "comm/codec.py", "methods/context.py", "study/seed_batching.py"],
 )  # fmt: skip
 def test_an_edit_of_what_trains_clients_makes_other_clients(after, file):

@@ -1,4 +1,4 @@
-"""SGD and Adam against torch.optim, to the last digits of float64, one tensor and stacked, plain and fused."""
+"""SGD and Adam against torch.optim, to the last digits of float64, one tensor and stacked."""
 
 import pytest
 import torch
@@ -30,22 +30,20 @@ def both(mine, theirs, parameters, steps=6):
     return mine.parameters, parameters
 
 
-@pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_sgd_is_torchs(momentum, decay, fused):
+def test_sgd_is_torchs(momentum, decay):
     parameters = draw(0)
-    mine = Sgd(draw(0), 0.1, momentum=momentum, weight_decay=decay, fused=fused)
+    mine = Sgd(draw(0), 0.1, momentum=momentum, weight_decay=decay)
     assert close(*both(mine, torch.optim.SGD(parameters, 0.1, momentum=momentum, weight_decay=decay), parameters))
 
 
-@pytest.mark.parametrize("options", [{}, {"rows": 5}, {"fused": True}, {"rows": 5, "fused": True}])
+@pytest.mark.parametrize("options", [{}, {"rows": 5}])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
 def test_adam_is_torchs(betas, decay, options):
     parameters = draw(0)
     mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, **options)
-    assert mine.fused is (options == {"fused": True})
     assert close(*both(mine, torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay), parameters))
 
 
@@ -53,7 +51,7 @@ def test_adam_is_torchs(betas, decay, options):
 def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
     whole, few, once = draw(0), [p[:2].clone() for p in draw(0)], [p[2:].clone() for p in draw(0)]
-    optimizer = optimizer_for(whole, recipe, rows=5, fused=True)
+    optimizer = optimizer_for(whole, recipe, rows=5)
     alone = optimizer_for(few, recipe, rows=2)
     for t in range(3):
         gradients = draw(10 + t)
@@ -63,7 +61,7 @@ def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     assert close([p[:2] for p in whole], few) and close([p[2:] for p in whole], once)
 
 
-@pytest.mark.parametrize("made", [lambda p: Sgd(p, 0.1, momentum=0.9, fused=True), lambda p: Adam(p, 0.1, fused=True)])
+@pytest.mark.parametrize("made", [lambda p: Sgd(p, 0.1, momentum=0.9), lambda p: Adam(p, 0.1)])
 def test_a_gradient_may_lie_otherwise_in_memory(made):
     parameters, gradients = draw(0), draw(1)
     turned = [g.transpose(0, 1).contiguous().transpose(0, 1) for g in gradients]

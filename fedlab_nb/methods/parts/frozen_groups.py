@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network, Normalise
-from ...models.image_conv import LARGE, ImageConv2d
-from ...models.max_pool import MaxPool2x2
 from ...models.state import copied
 from ...training.stack import Stack, StackedLinear
 
@@ -39,47 +37,16 @@ class Group:
 
 
 class Loop(Group):
-    """One after the other; all first convolutions as one where they read the images themselves."""
+    """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
-        self.first, self.rest = joined_first(self.modules)
         norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        if self.first is None:
-            features = [module.features(x) for module in self.modules]
-        else:
-            read = self.first(x).chunk(len(self.modules), 1)
-            features = [rest(own) for rest, own in zip(self.rest, read, strict=True)]
+        features = [module.features(x) for module in self.modules]
         return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
-
-
-def joined_first(modules: Sequence[Network]) -> tuple[nn.Module | None, list[nn.Module]]:
-    """One convolution that makes the first maps of all `modules`, and each one's layers above it.
-
-    The gradient with respect to the images is one matrix product then, not M (`models.image_conv`). None and nothing
-    where a first block begins otherwise, where features are more than the body's, where images are small, and where M
-    is 1. Before it stays a `Normalise` that all of them have.
-    """
-    blocks: list[Any] = [module.body[0] for module in modules]
-    scales: list[Any] = [block[0] if type(block) is nn.Sequential and len(block) == 2 else None for block in blocks]
-    front = scales[:1] if scaled_alike(scales) else []
-    if front:
-        blocks = [block[1] for block in blocks]
-    first: list[Any] = [block[0] if isinstance(block, nn.Sequential) else None for block in blocks]
-    large = prod(modules[0].architecture[1][-2:]) > LARGE
-    plain = all(type(module).features is Network.features for module in modules)
-    if len(modules) == 1 or not large or not plain or not all(isinstance(layer, ImageConv2d) for layer in first):
-        return None, []
-    one = first[0]
-    size = (one.in_channels, len(first) * one.out_channels, one.kernel_size, one.stride, one.padding)
-    joined = ImageConv2d(*size, bias=one.bias is not None, device="meta")
-    for name in ("weight",) if one.bias is None else ("weight", "bias"):
-        setattr(joined, name, nn.Parameter(torch.cat([getattr(own, name) for own in first]), requires_grad=False))
-    above: list[Any] = [nn.Sequential(*block[1:], *own.body[1:]) for block, own in zip(blocks, modules, strict=True)]
-    return nn.Sequential(*front, joined), above
 
 
 def leaves(body: nn.Module) -> list[Any]:
@@ -115,9 +82,10 @@ class Stacked(Group):
 # A convolution of all clients is one grouped convolution then, and pooling, ReLU and batch norm are called once, on
 # maps `[N, M C, H, W]` in channels_last, in which they are fast. Linear layers are batched products.
 
-MAPS = nn.Conv2d, ImageConv2d, nn.BatchNorm2d, nn.MaxPool2d, MaxPool2x2, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
+MAPS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
 ROWS = nn.Linear, nn.ReLU, nn.Identity  # layers after `Flatten`
 CONVOLUTIONS, CHANNELS = 3, 128  # at most, of one client
+LARGE = 16 * 16  # pixels of an image, above which it is faster
 PIECE = 2**20  # numbers in the first maps of as many images as are read at once: more would leave the cache
 
 
@@ -195,9 +163,9 @@ def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
         made.bias = None if one.bias is None else torch.stack([layer.bias for layer in own])
         return made
     if isinstance(one, nn.Conv2d):
-        kind, inputs = (ImageConv2d, one.in_channels) if shared else (nn.Conv2d, count * one.in_channels)
-        size = inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation
-        made = kind(*size, 1 if shared else count, one.bias is not None, device="meta")  # type: ignore[arg-type]
+        inputs, groups = (one.in_channels, 1) if shared else (count * one.in_channels, count)
+        size: Any = inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation
+        made = nn.Conv2d(*size, groups, one.bias is not None, device="meta")
     elif isinstance(one, nn.BatchNorm2d):
         made = nn.BatchNorm2d(count * one.num_features, one.eps, device="meta")
         for name in ("running_mean", "running_var"):

@@ -47,7 +47,7 @@ def search(
     pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
-    optimizer = Adam(parameters, lr, betas=betas, fused=True)
+    optimizer = Adam(parameters, lr, betas=betas)
     best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
