@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
-from fedlab_nb.plots import axes, kit
+from fedlab_nb.plots import axes
 from fedlab_nb.plots.style import Picture, class_colours, drawing, dress, new_figure, png
 
 
@@ -108,15 +107,6 @@ def test_a_level_has_its_words_over_it(ax):
     assert ax.lines[0].get_ydata()[0] == 0.1 and ax.texts[0].get_position() == (0.99, pytest.approx(0.115))
     axes.level_line(ax, 3, axis="x")
     assert ax.lines[1].get_xdata()[0] == 3 and len(ax.texts) == 1
-
-
-def test_heat_map_writes_and_colours_its_cells(ax):
-    image = kit.heat_map(ax, np.array([[0.0, 0.9], [np.nan, 0.2]]), text=lambda v: f"{100 * v:.0f}")
-    assert sorted(text.get_text() for text in ax.texts) == ["0", "20", "90"]
-    white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
-    assert white == {"90"}
-    bar = axes.colour_bar(image, ax, "accuracy", format=axes.PERCENT)
-    assert bar.ax.get_ylabel() == "accuracy"
 
 
 def test_two_axes_stand_still_and_a_legend_above_takes_no_room():

@@ -1,11 +1,8 @@
 """Words that read oddly at the edges: one client, equal sizes, zero points, the same client twice."""
 
-import math
-
 import numpy as np
 import pytest
 
-from fedlab_nb.course.kit.claims import signed
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox, spelled
@@ -13,8 +10,6 @@ from fedlab_nb.panels.data import facts
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.partition import sentence
 from fedlab_nb.plots.series import Series
-from fedlab_nb.plots.words import points
-from fedlab_nb.study.statistics import Band
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +27,6 @@ def test_a_client_is_not_said_twice(alone):
     ten = federate("digits", alpha=0.1, clients=10, seed=0)
     most = int(np.asarray(ten.label_counts)[:, 3].argmax())
     assert sentence(ten, most, 3).count("holds") == 1 and sentence(ten, most + 1, 3).count("holds") == 2
-
-
-def test_nothing_is_minus_zero():
-    assert signed(-0.3) == signed(0.3) == "0" and signed(2.6) == "+3" and signed(-2.6) == "-3"
-    assert points(Band(-0.001, 0.02, 3)) == "0 ± 2 points" and points(Band(0.031, math.nan, 1)) == "+3 points"
 
 
 def test_a_gap_fits_the_numbers_beside_it():

@@ -1,0 +1,109 @@
+"""The kit for pictures: what each part draws from a few numbers, and the words that `told` makes of a picture."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from fedlab_nb.plots import Series, kit, png
+from fedlab_nb.plots.axes import PERCENT, colour_bar
+from fedlab_nb.plots.style import look, new_figure
+from fedlab_nb.plots.words import setting_of
+
+ROWS = [
+    Series("FENS", accuracies={0: 0.8, 1: 0.9}, up=4000, down=1000, method="fens"),
+    Series("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
+    Series("DENSE"),
+]
+
+
+@pytest.fixture
+def ax():
+    return new_figure().subplots()
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts if text.get_text()]
+
+
+def test_a_picture_is_told_by_title_setting_sentence_and_table():
+    rows = [{"method": "FENS", "accuracy": "87 %"}, {"method": "FedAvg", "accuracy": ""}]
+    picture = kit.told(None, "Bars of accuracy", "digits, α = 1", "FENS is best.", rows)
+    assert picture.alt == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
+    assert (picture.sentence, picture.table) == ("FENS is best.", rows)
+    long = kit.told(None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)])
+    assert long.alt == "Bars. Many. The table has 40 rows."
+
+
+def test_whom_the_setting_knows_is_in_the_alt_text():
+    ours = setting_of({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
+    assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: 3 ")
+    assert kit.told(None, "Dots", str(ours) + "", "So.").alt.startswith("Dots (digits")
+
+
+def test_a_blank_picture_says_what_to_do():
+    picture = kit.blank("Press Run.", setting="digits")
+    assert picture.alt == "No picture yet (digits). Press Run." and png(picture).startswith(b"\x89PNG")
+
+
+def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
+    bars = kit.Bars(ax, ROWS, 0.1)
+    bars.update(ROWS)
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
+    (_, span, _, dots, _), (_, alone, *_), _ = bars.parts
+    assert dots.get_xdata() == [0.8, 0.9] and len(span.get_xdata()) == 2 and len(alone.get_xdata()) == 0
+    assert texts(ax) == [ROWS[0].number, "50", "…"] and ROWS[0].number.startswith("85 ± ")
+    bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
+    assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
+
+
+@pytest.mark.parametrize("upright", [True, False])
+def test_parts_stand_one_after_the_other(ax, upright):
+    rows = {"a": {"up": 3.0, "down": 2.0}, "b": {"down": 4.0}}
+    assert kit.stacked(ax, rows, {"up": "red", "down": "blue", "none": "green"}, upright=upright) == [5, 4]
+    sizes = [bar.get_height() if upright else bar.get_width() for bar in ax.patches]
+    assert sizes == [3, 0, 2, 4] and [c.get_label() for c in ax.containers] == ["up", "down"]
+
+
+def test_lines_are_means_with_bands(ax):
+    of = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
+    assert kit.lines(ax, of) == [(0.8, "fens", look("fens").colour), (0.3, "fedavg", look("fedavg").colour)]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines == {"fens": [[0.1, 0.4], [1.0, 0.8]], "fedavg": [[1.0, 0.3]]} and len(ax.collections) == 2
+
+
+def test_points_have_their_names_and_those_from_before_are_hollow(ax):
+    kit.points(ax, ROWS[:2], low=0.2)
+    assert sorted(texts(ax)) == ["FENS", "FedAvg"] and ax.get_xscale() == "log" and ax.get_ylim()[0] == 0.2
+    at = {
+        tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor()
+        for line in ax.lines
+        if line.get_marker() != "None"
+    }
+    assert at == {(5000, 0.85): look("fens").colour, (2000, 0.5): "white"}
+
+
+def test_a_heat_map_writes_and_colours_its_cells(ax):
+    image = kit.heat_map(ax, np.array([[0.0, 0.9], [np.nan, 0.2]]), text=lambda v: f"{100 * v:.0f}")
+    assert sorted(texts(ax)) == ["0", "20", "90"]
+    white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
+    assert white == {"90"} and colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
+
+
+def test_a_table_of_clients_and_classes_is_brought_up_to_date(ax):
+    heat = kit.Heat(ax, 3, ["a", "b"], signed=False)
+    for values in (np.array([[1, 0], [0, 7], [np.nan, 2]]), np.array([[0, 5], [3, 0], [0, 2]])):
+        heat.show(values, "Counts", 7, client=1)
+        shown = heat.image.get_array()
+        assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1)) and heat.client.get_visible()
+    assert sorted(texts(ax)) == ["2", "3", "5"] and not heat.klass.get_visible()
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])
+def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
+    image = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
+    kit.tiles(ax, [("up", [image, None]), ("down", [image, image])], columns=["a", "b"], under={(0, 1): ("far", "red")})
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == ["far"]
+    first, second = (row.get_array() for row in ax.images)
+    half = first.shape[1] // 2
+    assert np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY).all()
+    assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(b"\x89PNG")
