@@ -7,7 +7,6 @@ the words say which setting it belongs to.
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from ..study.statistics import Band, band
@@ -21,13 +20,13 @@ from .words import capital, number, plural, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
+Bands = Mapping[str, Mapping[float, Band]]
 
 
 class Stored:
     """A picture of stored results: bars at one α, and lines against α."""
 
     _results: Results | None = None
-    _drawn: Results | None = None
 
     def show(
         self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
@@ -40,12 +39,13 @@ class Stored:
         bounds:  titles that are references, not competitors;   chance: accuracy of guessing
         note:    a sentence to be added;   dataset: the data set's name
 
-        The same object `results` is read once: while only α changes, a redraw costs little more than the drawing.
+        The same object `results` is read and laid out once: while only α changes, a redraw costs little more than the
+        drawing.
         """
         if results is not self._results:
-            self._read(results)
-        i = nearest(self.alphas, alpha)
-        at = self.alphas[i]
+            self._build(results, chance)
+            self._results = results
+        at = self.alphas[nearest(self.alphas, alpha)]
         here = f"α = {at:g}, {plural(clients, 'client')}"
         where = f"{dataset}, {here}"
         rows = [
@@ -55,50 +55,45 @@ class Stored:
         done = finished(rows)
         near = nearness(alpha, at, clients, wanted)
         with LOCK:
-            if results is not self._drawn:
-                self._build(results, rows, chance)
-                self._drawn = results
             self._bars.update(rows, f"Stored: {here}")
-            self._lines.update(self._means, alpha, i)
+            self._lines.update(alpha, at)
             self._foot.set_text(f"{source}; {dataset}, {plural(clients, 'client')}; 95 % bands of Student's t")
         sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip()
         return told(self.figure, "Bars of test accuracy, and lines of it against α", where, sentence, self._table)
 
-    def _read(self, results: Results) -> None:
-        alphas = tuple(sorted({a for points in results.values() for a, seeds in points.items() if seeds}))
-        if not alphas:
+    def _build(self, results: Results, chance: float | None) -> None:
+        bands = {title: {a: band(v) for a, v in sorted(of.items()) if v} for title, of in results.items()}
+        self.alphas = tuple(sorted({a for of in bands.values() for a in of}))
+        if not self.alphas:
             raise ValueError("there are no stored results to draw")
-        cells = [[list(points.get(a, {}).values()) for a in alphas] for points in results.values()]
-        self.alphas = alphas
-        self._means = np.array([[np.mean(c) if c else np.nan for c in row] for row in cells])
-        self._wide = np.array([[band(c).half_width if c else np.nan for c in row] for row in cells])
-        self._table = wide_table(tuple(results), alphas, self._means, self._wide)
-        self._results = results
-
-    def _build(self, results: Results, rows: Sequence[Series], chance: float | None) -> None:
-        self.figure = new_figure()
-        left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
-        self._bars = Bars(left, rows, chance, x="test accuracy, one dot per seed", ticks=HALVES)
-        self._lines = Lines(right, results, self.alphas, chance)
-        self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
+        cells = (
+            (title, *(f"{number(of[a])} %" if a in of else "– %" for a in self.alphas)) for title, of in bands.items()
+        )
+        self._table = tabled(["method", *(f"α = {a:g}" for a in self.alphas)], cells)
+        with LOCK:
+            self.figure = new_figure()
+            left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
+            rows = [Series(title) for title in results]
+            self._bars = Bars(left, rows, chance, x="test accuracy, one dot per seed", ticks=HALVES)
+            self._lines = Lines(right, bands, self.alphas, chance)
+            self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
 
 
 class Lines:
     """Accuracy against α: a line and a band a method, which the bars beside it name; the present α as an upright."""
 
-    def __init__(self, ax: Axes, results: Results, alphas: Sequence[float], chance: float | None) -> None:
-        shown = {title: {a: v for a, v in of.items() if v} for title, of in list(results.items())[:MOST_LINES]}
-        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(results) > MOST_LINES else "")
-        self.ax, self.alphas = dress(ax, title=title, x="α (smaller: more skewed)", grid="y"), alphas
+    def __init__(self, ax: Axes, bands: Bands, alphas: Sequence[float], chance: float | None) -> None:
+        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(bands) > MOST_LINES else "")
+        self.bands = dict(list(bands.items())[:MOST_LINES])
+        self.ax = dress(ax, title=title, x="α (smaller: more skewed)", grid="y")
         self.mark = ax.axvline(alphas[0], color=INK, lw=1.3, zorder=1)
         self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
         self.here = {}
-        for title, of in shown.items():
+        for title, of in self.bands.items():
             hue, marker, _ = own = look(title)
             if of:
                 lines(ax, {title: of}, {title: own})
-                bands = {a: band(v) for a, v in sorted(of.items())}
-                each = [f"α = {a:g}: {number(b, 1)} %" for a, b in bands.items()]
+                each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]
                 mark(ax.lines[-1], "\n".join([title, *each]), method=title)
             self.here[title] = ax.plot([], [], marker, color=hue, ms=9, mec=INK, mew=1.1, zorder=3)[0]
         if chance:
@@ -108,17 +103,18 @@ class Lines:
         ax.set_xticks(alphas, labels(alphas))
         percent_axis(ax, "y", 1.02, ticks=HALVES)
 
-    def update(self, means: np.ndarray, alpha: float, at: int) -> None:
-        """means `[methods, alphas]`, 0–1, nan where nothing is stored; `at`: index of the nearest stored α."""
+    def update(self, alpha: float, at: float) -> None:
+        """Move the mark to the present `alpha`, and the rings to the nearest stored one, `at`."""
         low, high = self.ax.get_xlim()
         x = min(max(alpha, low), high)
         right = math.log(x / low) < 0.5 * math.log(high / low)
         self.mark.set_xdata([x, x])
         words = f" your α = {alpha:.2g} "
         self.words.set(x=x, text=words.rstrip() if right else words.lstrip(), ha="left" if right else "right")
-        for (title, here), y in zip(self.here.items(), means[:, at], strict=False):
-            here.set_data([self.alphas[at]], [y])
-            mark(here, f"{title}, α = {self.alphas[at]:g}\n{100 * y:.1f} %", method=title)
+        for title, here in self.here.items():
+            y = self.bands[title][at].mean if at in self.bands[title] else math.nan
+            here.set_data([at], [y])
+            mark(here, f"{title}, α = {at:g}\n{100 * y:.1f} %", method=title)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:
@@ -131,16 +127,6 @@ def nearness(alpha: float, at: float, clients: int, wanted: int | None) -> str:
     words = [f"α = {alpha:.2g}"] if abs(math.log(alpha / at)) > 0.005 else []
     words += [plural(wanted, "client")] if wanted is not None and wanted != clients else []
     return f" (the nearest to your {' and '.join(words)})" if words else ""
-
-
-def wide_table(titles: Sequence[str], alphas: Sequence[float], means: np.ndarray, wide: np.ndarray) -> list[dict]:
-    """One row a method, one column a stored α: 'mean ± 95 % band', in per cent."""
-
-    def cell(mean: float, wide: float) -> str:
-        return "– %" if np.isnan(mean) else f"{number(Band(mean, wide, 0))} %"
-
-    rows = ((title, *map(cell, *of)) for title, *of in zip(titles, means, wide, strict=True))
-    return tabled(["method", *(f"α = {a:g}" for a in alphas)], rows)
 
 
 def labels(alphas: Sequence[float]) -> list[str]:
