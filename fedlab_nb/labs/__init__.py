@@ -13,7 +13,7 @@ from ..errors import UsageError, choose
 from ..methods import METHODS
 from ..panels import Panel
 from ..panels.lab_view import LabSpec
-from . import data_free
+from .coboosting.images import DATA_FREE, data_free
 
 __all__ = ["lab", "spec_of"]
 
@@ -35,6 +35,6 @@ def spec_of(method: str) -> LabSpec:
     if method in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
         room = importlib.import_module(f"{__name__}.{method}")
         return getattr(room, "LAB", None) or importlib.import_module(f"{__name__}.{method}.lab").LAB
-    if method in data_free.KNOBS:
-        return data_free.spec_of(method)
+    if method in DATA_FREE:
+        return data_free(method)
     return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

@@ -8,10 +8,9 @@ from matplotlib.colors import to_hex, to_rgb
 
 from fedlab_nb import plots
 from fedlab_nb.declared import declared
-from fedlab_nb.labs.coboosting.plots.curves import curves as coboosting_curves
+from fedlab_nb.labs.coboosting.curves import curves as coboosting_curves
 from fedlab_nb.labs.fedet.traffic import traffic
 from fedlab_nb.labs.fens.vary import FENS, LINES
-from fedlab_nb.labs.fusefl.plots.halves import HUES
 from fedlab_nb.methods import METHODS
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import curves
@@ -118,7 +117,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
 
 
 def test_labs_draw_methods_in_their_own_colours():
-    assert LINES[FENS] == look("fens") and HUES["fused"] == look("fusefl").colour
+    assert LINES[FENS] == look("fens")
     runs = {0: [(1, 10.0, 0.3), (2, 20.0, 0.6)]}
     figure = traffic({"Fed-ET": runs, "FedAvg, T rounds, run 1": runs}, setting="x", target=0.5).figure
     assert {look("fedet").colour.lower(), look("fedavg_multi").colour.lower()} <= colours(figure)

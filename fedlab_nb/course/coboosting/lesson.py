@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...labs.coboosting.numbers import (
+from ...labs.coboosting.curves import against, curves
+from ...labs.coboosting.votes import (
     FROM_REAL,
     NAMES,
     by_class,
@@ -24,8 +25,7 @@ from ...labs.coboosting.numbers import (
     last_of_ensemble,
     server_points,
 )
-from ...labs.coboosting.plots.curves import against, curves
-from ...labs.coboosting.plots.weights import trajectories
+from ...labs.coboosting.weights import trajectories
 from ...labs.runs import where
 from ...methods.coboosting import boosting
 from ...methods.parts.frozen_ensemble import combine
@@ -71,7 +71,7 @@ def percent(values: Mapping[int, float]) -> float:
 def weights(outcomes: Sequence[Any], seed: int = 0) -> Picture:
     """Weights by epoch of one seed."""
     o = by_seed(outcomes, "coboosting")[seed]
-    return trajectories(o.report.weights, o.label_counts, load(o.settings.dataset).class_names, setting=where(o))
+    return trajectories(o.report.weights, o.label_counts, load(o.settings.dataset).class_names, where(o))
 
 
 def images(outcomes: Sequence[Any], seed: int = 0) -> Picture:

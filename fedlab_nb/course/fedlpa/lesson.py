@@ -12,9 +12,8 @@ import torch
 
 from ...data import load
 from ...declared import declared
-from ...labs.fedlpa import numbers
-from ...labs.fedlpa.plots.plane import Plane
-from ...labs.fedlpa.plots.solver import solver
+from ...labs.fedlpa.plane import plane
+from ...labs.fedlpa.solver import solutions, solver
 from ...labs.fedlpa.two_weights import MEANS, two_weights
 from ...methods.parts.kronecker import factor_layers, layer_matrix
 from ...models import build, model_state
@@ -51,12 +50,6 @@ def place(ratio: float = 9) -> str:
     """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
     x, y = two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
-
-
-def plane(angle: float, ratio: float, damping: float) -> Picture:
-    """The plane as the lab shows it."""
-    setting = f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:g}"
-    return Plane().show(two_weights(angle, ratio, damping), setting)
 
 
 def angles() -> Sheet:
@@ -133,7 +126,7 @@ def share_of_a(outcomes: Sequence[Outcome]) -> str:
 
 def solvers(damping: float = 1e-6, steps: int = 1000, seed: int = 0) -> Picture:
     """The three solvers on one run's uploads."""
-    return solver(finished(numbers.solutions(one_run(seed), damping, steps)))
+    return solver(finished(solutions(one_run(seed), damping, steps)))
 
 
 def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:

@@ -7,18 +7,32 @@ q4: one fused block, which the learner builds; `build` judges it.
 """
 
 import dataclasses
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
-from ...labs.fusefl.plots.halves import change
-from ...labs.fusefl.run import runs
 from ...plots.words import plural, points
-from ...study import Outcome, Outcomes
-from ...study.lesson_runs import MANY, alike
+from ...study import Outcome, Outcomes, lesson_runs
+from ...study.lesson_runs import ALPHA, MANY, alike
 from ...study.statistics import difference
 from ..kit.claims import CLEAR, SHORT, Gap, still
 from ..kit.exercises import exercises
 from ..kit.problem import Verdict
 from .build import FUSED
+
+CLIENTS = 5
+
+
+def runs(methods: str | Sequence[str] = "fusefl", alpha: float = ALPHA, **settings: Any) -> Outcomes:
+    """The lesson's runs; FuseFL's knobs are given as `blocks=1`, `head="average"`."""
+    return lesson_runs.runs(methods, alpha, clients=CLIENTS, **settings)
+
+
+def change(a: Mapping[int, float], b: Mapping[int, float]) -> str:
+    """'+3 ± 1 points' or '−1 ± 2 points, within the noise': mean of a − b over the seeds."""
+    of = difference(a, b)
+    size = f"{100 * of.mean:+.0f}".replace("-", "−")
+    noise = ", within the noise" if of.is_noise else ""
+    return f"{'0' if size in ('+0', '−0') else size} ± {100 * of.half_width:.0f} points{noise}"
 
 
 # ------------------------------------------------------------------------------------------------------ 2: two halves

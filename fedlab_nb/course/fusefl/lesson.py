@@ -9,9 +9,8 @@ from statistics import mean
 
 from ...comm.formulas import MIB, fusefl_adaptor_floats
 from ...data import load
-from ...labs.fusefl.plots.halves import change
-from ...labs.fusefl.run import CLIENTS, runs, with_and_without_cue
-from ...labs.fusefl.traffic import PAPER, TABLE_4, bill
+from ...labs.fusefl.cue import with_and_without_cue
+from ...labs.fusefl.storage import PAPER, TABLE_4, bill
 from ...labs.fusefl.two_cues import cue_over_clients, two_cues
 from ...plots import Picture
 from ...plots.words import mean_percent
@@ -19,7 +18,7 @@ from ...study import Outcome
 from ...study.lesson_runs import MANY, SEEDS, accuracies, percent
 from ...study.statistics import difference
 from ..kit.view import Card, worked
-from .exercises import q1, q2, q3, q4
+from .exercises import CLIENTS, change, q1, q2, q3, q4, runs
 
 __all__ = ["q1", "q2", "q3", "q4"]
 

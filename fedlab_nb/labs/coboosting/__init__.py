@@ -1,1 +1,29 @@
-"""Co-Boosting in the classroom: the lab and its views, their plots, the lesson and its exercises."""
+"""Co-Boosting's lab: weights by hand and by epoch, synthetic images, teacher and student, the three switches."""
+
+from ...panels.lab_view import Extra, LabSpec
+from .curves import TeacherAndStudent
+from .hand import Hand
+from .images import Images
+from .switches import Switches
+from .weights import Trajectories
+
+PARTITION = "How the training samples are divided. “Two classes each” does not use α"
+PARTITIONS = (("Dirichlet (α)", "dirichlet"), ("own mix, equal sizes (α)", "client_dirichlet"))
+PARTITIONS += (("two classes each", "classes"), ("unequal sizes (α)", "quantity"))
+MODELS = (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5"))
+MODEL = (
+    "Co-Boosting combines logits only, so the clients' networks may differ. FedAvg cannot average different networks"
+)
+
+LAB = LabSpec(
+    method="coboosting",
+    name="coboosting",
+    companions=("fedavg", "ensemble"),
+    knobs=("ghs", "dhs", "ee", "mu", "epsilon", "beta", "weighted", "updates", "epochs"),
+    settings={"alpha": 0.1, "seeds": 1, "ensemble.rule": "logits"},  # with equal weights, by the same rule
+    extras=(
+        Extra("partition", "Partition", PARTITIONS, PARTITION),
+        Extra("model", "Client models", MODELS, MODEL),
+    ),
+    views=(Hand, Trajectories, Images, TeacherAndStudent, Switches),
+)

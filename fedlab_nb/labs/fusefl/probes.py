@@ -12,7 +12,11 @@ one kind can be compared. The paper's picture (as the authors' code makes it) co
 client.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import mean
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +24,63 @@ from torch import Tensor, nn
 from ...errors import demand
 from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...plots import Picture
+from ...plots.axes import few_ticks, percent_axis
+from ...plots.identity import Look
+from ...plots.kit import lines, told
+from ...plots.style import ACCENT, SECOND, drawing, dress, legend
+from ...plots.words import percent, tabled
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
+from ..runs import Steps, one_run, where
+
+MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
+Point = tuple[Sequence[float], float]  # of one layer: each client's features, and the mean over the clients
+
+
+class Probes(LabView):
+    """What a linear classifier can read off every layer, of single clients and of their mean, fused and isolated."""
+
+    name, title = "probes", "Probes by layer"
+    empty = "Press Run. Linear probes then show how well the features of each layer separate the classes."
+
+    def prepare(self, state: PanelState) -> Generator[None, None, "Probed"]:
+        outcome, isolated = state.outcome, state.outcome
+        if outcome.options["blocks"] > 1:  # the same federation, unfused
+            unfused = {**outcome.settings.keywords(), "seeds": 1, "fusefl.blocks": 1, "fusefl.head": "average"}
+            isolated = (yield from quietly(one_run("fusefl", unfused)))[outcome.settings.seed]
+        data, device = outcome.settings.data(), outcome.settings.device
+        x, y = (part[:MOST_TRAIN].to(device) for part in (data.x_train, data.y_train))
+        x_test, y_test = (part[:MOST_TEST].to(device) for part in (data.x_test, data.y_test))
+        curves = []
+        for outputs, network in ((layers_of, isolated.model.module), (blocks_of, outcome.model.module)):
+            curves.append([])
+            for point in probe(outputs(network, x), y, outputs(network, x_test), y_test, MOST_CLIENTS):
+                curves[-1].append(point)
+                yield
+        stages = outcome.model.module.stages
+        adaptors = [0] + [outcome.options["adaptor"] == "conv"] * (len(stages) - 1)
+        sizes = [len(stage.branches[0]) - extra for stage, extra in zip(stages, adaptors, strict=True)]
+        return Probed(*curves, list(accumulate(sizes)), where(outcome), len(y))
+
+    def draw(self, state: PanelState) -> Picture:
+        return probes(state.prepared, client=state.client)
+
+
+def quietly(work: Steps) -> Generator[None, None, Any]:
+    """A button's work without its words; what it returns."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+        yield
+
+
+# ------------------------------------------------------------------------------------------------ numbers
 
 # The paper's probe trains 10 epochs at 0.01 with Nesterov momentum; here features are rescaled, so that it converges.
 PROBE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
@@ -96,3 +154,54 @@ def probe(
         )
         each = [linear_probe(a, y, b, y_test) for a, b in list(zip(own, held, strict=True))[:most]]
         yield each, linear_probe(sum(own) / len(own), y, sum(held) / len(held), y_test)
+
+
+# ------------------------------------------------------------------------------------------------ picture
+@dataclass(frozen=True)
+class Probed:
+    """Probe accuracies, 0-1.
+
+    isolated [L]: after each layer of networks that nobody fused: ([M] of each client, of the mean over the clients)
+    fused [K], places [K]: the same after each fused block, and the layer (from 1) at which that block ends
+    setting: in words;   samples: on which the probes trained
+    """
+
+    isolated: Sequence[Point]
+    fused: Sequence[Point]
+    places: Sequence[int]
+    setting: str
+    samples: int
+
+
+def probes(data: Probed, *, client: int | None = None) -> Picture:
+    """Four lines over the layers: single clients (with the 95 % band over them) and the mean over the clients, isolated
+    and fused. Only lines of one kind can be compared."""
+    layers, curves, looks = range(1, len(data.isolated) + 1), {}, {}
+    for kind, points, x, hue in (
+        ("isolated", data.isolated, layers, ACCENT),
+        ("fused", data.fused, data.places, SECOND),
+    ):
+        at = dict(zip(x, points, strict=True))
+        three = {
+            "mean over the clients": ({layer: {0: of_mean} for layer, (_, of_mean) in at.items()}, "o", "-"),
+            "one client": ({layer: dict(enumerate(each)) for layer, (each, _) in at.items()}, "s", "--"),
+        }
+        if client is not None and client < len(points[0][0]):
+            three[f"client {client}"] = ({layer: {0: each[client]} for layer, (each, _) in at.items()}, "D", ":")
+        for words, (curve, marker, dashes) in three.items():
+            curves[f"{kind}, {words}"], looks[f"{kind}, {words}"] = curve, Look(hue, marker, dashes)
+    with drawing() as (figure, ax):
+        dress(ax, title="What a linear probe reads from each layer", grid="y", size=9.5)
+        ax.set(xlabel="layer, from the image upwards", ylabel="probe accuracy", xlim=(0.7, len(layers) + 0.3))
+        lines(ax, curves, looks)
+        percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.3))
+        few_ticks(ax, "x", min(len(layers), 13), whole=True)
+        legend(ax, loc="lower left")
+    shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
+    rows = ((layer, *(percent(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
+    top = ", ".join(f"{name} {percent(of[max(of)])}" for name, of in shares.items())
+    few = f"At most {MOST_CLIENTS} clients are probed alone. " if len(data.isolated[0][0]) == MOST_CLIENTS else ""
+    text = f"Right at the top: {top}. " + "Nothing is fused here (K = 1). " * (len(data.fused) == 1)
+    text += f"{few}Probes train on {data.samples} samples of all clients: no federation could do this."
+    table = tabled(["layer", *shares], rows)
+    return told(figure, "Accuracy of linear probes by layer", data.setting, text, table)

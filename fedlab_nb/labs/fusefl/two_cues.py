@@ -1,4 +1,6 @@
-"""A world of two cues, small enough to be computed exactly: why a client takes the shortcut (FuseFL, sections 3 and 7).
+"""Why a client takes the shortcut: what a real cue and a spurious one tell of the label, in one client and in all.
+
+A world of two cues, small enough to be computed exactly: why a client takes the shortcut (FuseFL, sections 3 and 7).
 
     Y uniform over C classes;   V, the real cue, and R, the spurious one, independent given Y;   X = (V, R)
     V = Y with probability s, else uniform: in every client alike
@@ -14,9 +16,78 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from ipywidgets import FloatSlider
 from torch import Tensor
 
 from ...errors import number, whole
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.axes import two_axes
+from ...plots.kit import told
+from ...plots.style import ACCENT, SECOND, SERIES, dress, legend
+from ...plots.words import tabled
+
+REAL = "How well the real cue shows the label at every client. At 0 % it agrees only by chance, at 100 % always"
+SPURIOUS = (
+    "How well the spurious cue shows the label at this one client. At 0 % it agrees only by chance, at 100 % always"
+)
+MOST = 100  # classes
+TERMS = {  # of `Bits`: words, colour
+    "label": ("I(H; Y): what H tells of the label", ACCENT),
+    "nuisance": ("I(H; R): what H keeps of the shortcut", SECOND),
+    "bound": ("I(H; X) − I(H; Y): the bound on I(H; R)", SERIES[6]),
+}
+
+
+class TwoCues(LabView):
+    """A real cue and a shortcut, exactly: what each tells of the label, in one client and over all."""
+
+    name, title, ready = "cues", "Why the shortcut", "always"
+
+    def __init__(self) -> None:
+        share = {"width": 310, "min": 0, "max": 1, "step": 0.05, "readout_format": ".0%"}
+        self.real = made(FloatSlider, label="Real cue", help=REAL, value=0.6, **share)
+        self.spurious = made(FloatSlider, label="Shortcut here", help=SPURIOUS, value=0.9, **share)
+        self.controls = [self.real, self.spurious]
+
+    def draw(self, state: PanelState) -> Picture:
+        return shortcut(min(max(len(state.class_names), 2), MOST), self.real.value, self.spurious.value)
+
+
+def shortcut(classes: int, real: float, spurious: float) -> Picture:
+    """The world of two cues; real, spurious: how often the cue agrees with the label beyond chance, 0–1, in one client.
+
+    The shortcut of all clients together agrees with the label by chance alone.
+    """
+    places = {"in this client": two_cues(classes, real, spurious), "over all clients": two_cues(classes, real, 0)}
+    rows = []
+    with two_axes(left=0.09, right=0.98, bottom=0.27, top=0.9, between=0.12, sharey=True) as (figure, *axes):
+        for ax, (where, cues) in zip(axes, places.items(), strict=True):
+            dress(ax, title=where.capitalize(), grid="y")
+            for j, (term, (words, hue)) in enumerate(TERMS.items()):
+                values = [round(getattr(cue, term), 3) + 0.0 for cue in cues]
+                bars = ax.bar([j / 4 - 0.25, j / 4 + 0.75], values, 0.24, color=hue, alpha=0.85, label=words)
+                ax.bar_label(bars, fmt="%.2g", fontsize=9, padding=2)
+            ax.set_xticks([0, 1], ["H = real cue", "H = shortcut"])
+            for name, cue in zip(("real cue", "shortcut"), cues, strict=True):
+                bits_of = cue.label, cue.image, cue.nuisance, cue.bound
+                rows.append((where, name, *(round(value, 3) + 0.0 for value in bits_of)))
+        axes[0].set_ylabel("mutual information, bits")
+        axes[0].set_ylim(0, 1.1 * math.log2(classes))
+        legend(axes[0], loc="upper left", bbox_to_anchor=(-0.15, -0.1))
+    (cue, short), (_, everywhere) = places.values()
+    bound = f"is broken by {short.nuisance - short.bound:.2f} bits" if short.broken else "holds"
+    return told(
+        figure,
+        "Bars of mutual information in bits",
+        f"{classes} classes, real cue {real:.0%}, shortcut {spurious:.0%}",
+        f"Inside this client the shortcut has {short.label:.2f} bits about the label, the real cue {cue.label:.2f}. "
+        f"The bound on what H keeps of the nuisance {bound}. Over all clients the shortcut has "
+        f"{everywhere.label:.2f} bits about the label, and the bound holds.",
+        tabled("where | feature H | I(H;Y) | I(H;X) | I(H;R) | I(H;X) − I(H;Y)", rows),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import torch
 from toy_outcomes import toy
 
 from fedlab_nb.course.fusefl import lesson
-from fedlab_nb.course.fusefl.exercises import cue_runs, halves_runs
+from fedlab_nb.course.fusefl.exercises import cue_runs, halves_runs, runs
+from fedlab_nb.labs.fusefl.cue import with_and_without_cue
 from fedlab_nb.labs.fusefl.probes import blocks_of, layers_of, probe
-from fedlab_nb.labs.fusefl.run import runs, with_and_without_cue
 from fedlab_nb.study.lesson_runs import accuracies, by_seed
 from fedlab_nb.study.statistics import difference
 

@@ -6,9 +6,8 @@ from fusefl_fixtures import TABLE_4, TABLE_13, context
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.errors import UsageError
-from fedlab_nb.labs.fusefl import traffic
-from fedlab_nb.labs.fusefl.traffic import bill, layers, parts, resnet18_parts
-from fedlab_nb.methods.fusefl import FuseFL
+from fedlab_nb.labs.fusefl import storage
+from fedlab_nb.labs.fusefl.storage import bill, layers, parts, resnet18_parts
 from fedlab_nb.methods.fusefl.blocks import Client, narrow
 from fedlab_nb.models import build, parameter_count
 from fedlab_nb.study.experiment import finished
@@ -19,7 +18,7 @@ RESNET = ("resnet18", (3, 32, 32), 10, 64)
 
 @pytest.mark.parametrize("clients", TABLE_4)
 def test_tables_4_and_13_without_a_network(clients):
-    assert TABLE_4 == traffic.TABLE_4
+    assert TABLE_4 == storage.TABLE_4
     for split in (2, 4, 8):
         made = bill(RESNET, clients, split, "conv").storage / MIB
         assert round(made, 2) == TABLE_4[clients][split]

@@ -8,20 +8,16 @@ import scipy.stats
 from lab_views import sentence_of
 
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.coboosting.lab import LAB, Images, Switches, TeacherAndStudent, Trajectories
-from fedlab_nb.labs.coboosting.numbers import (
-    EQUAL,
-    YOURS,
-    by_class,
-    client_logits,
-    correct,
-    halves,
-    settings_for,
-    tried,
-)
-from fedlab_nb.labs.sliders import Sliders
+from fedlab_nb.labs.coboosting.curves import curves
+from fedlab_nb.labs.coboosting.hand import EQUAL, YOURS, ByHand, Sliders, Tried, tried
+from fedlab_nb.labs.coboosting.images import DATA_FREE, Images
+from fedlab_nb.labs.coboosting.switches import IDEAS, Variant, switches
+from fedlab_nb.labs.coboosting.votes import by_class, client_logits, correct, halves, settings_for, shares_of
+from fedlab_nb.labs.coboosting.weights import Trajectories, trajectories
 from fedlab_nb.methods.coboosting import CoBoostingReport
+from fedlab_nb.plots import png
 from fedlab_nb.study import job, run
+from fedlab_nb.study.statistics import Band
 
 SHORT = {
     "clients": 3, "coboosting.epochs": 4, "coboosting.images": 16, "coboosting.batch": 8,
@@ -66,8 +62,8 @@ def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
             ran.views.client.value, ran.views.klass.value = client, klass
             for name in OWN[:4]:
                 sentence_of(ran, name)
-                if client >= 0 and name in ("hand", "weights"):
-                    assert f"Client {client} is marked. Class number {klass} is marked." in ran.views[name].picture.alt
+                if client >= 0 and name == "weights":
+                    assert f"client {client} (rank " in ran.views[name].picture.sentence
         assert "seeds 0–1" in ran.show("curves").alt
     finally:
         ran.views.client.value = ran.views.klass.value = -1
@@ -86,7 +82,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
         slider.value = 0
     assert sentence_of(ran, "hand") and view.sliders.value == (0, 0, 0)
     view.start.value = "equal"
-    assert len(set(view.sliders.value)) == 1 and "equal weights are right for" in sentence_of(ran, "hand")
+    assert len(set(view.sliders.value)) == 1 and "(0 ± 0 points" in sentence_of(ran, "hand")
 
 
 def test_setting_all_sliders_at_once(ran):
@@ -164,7 +160,7 @@ def test_while_it_runs_weights_and_images_move(make):
 
 def test_a_federation_that_moved_on_while_the_method_runs_does_not_stop_the_picture(make):
     state = replace(make().state("weights"), report=CoBoostingReport(weights=np.full((2, 5), 0.2)))
-    assert "holds 0 samples" in Trajectories().draw(state).sentence
+    assert "holds 0 samples" in Trajectories().draw(state).sentence  # of clients that are no longer there
 
 
 def test_switches_run_their_variants_on_the_seeds_asked_for(make):
@@ -267,5 +263,142 @@ def test_what_weights_achieve_by_hand(ran):
     assert shown.shares[YOURS].tolist() == yours and shown.by_class[YOURS].shape == (10,)
 
 
-def test_the_spec_names_what_exists():
-    assert LAB.method == "coboosting" and LAB.views[3:] == (TeacherAndStudent, Switches)
+# ------------------------------------------------------------------------------------------------ by hand
+SETTING = "digits, α = 0.1, 4 clients, seed 0"
+
+
+def names(classes):
+    return [f"class {c}" if classes > 26 else str(c) for c in range(classes)]
+
+
+def counts(clients, classes, seed=0):
+    return np.random.default_rng(seed).integers(0, 30, (clients, classes))
+
+
+def sound(picture, setting=SETTING):
+    """PNG, setting in the alt text, a sentence, a table without nan."""
+    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
+    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    return picture
+
+
+def by_hand(picture=None, clients=4, classes=10, judge=None, gap=(0.07, 0.04, 180), **more):
+    rng = np.random.default_rng(clients)
+    weights = {"equal": np.ones(clients), "yours": np.array([3.0] + [1.0] * (clients - 1))}
+    tune = {"equal": 0.54, "yours": 0.61}
+    if judge:
+        weights["Co-Boosting"], tune["Co-Boosting"] = rng.uniform(0, 1, clients), 0.63
+        judge = {"equal": 0.5, "yours": 0.55, "Co-Boosting": 0.6}
+    by_class = {who: np.append(rng.uniform(0, 1, classes - 1), np.nan) for who in ("equal", "yours")}
+    shares = {who: shares_of(w) for who, w in weights.items()}
+    tried = Tried(counts(clients, classes), shares, by_class, tune, judge or None, Band(*gap), (180, 180))
+    return (picture or ByHand()).show(tried, names(classes), setting=SETTING, **more)
+
+
+def test_by_hand_says_what_the_weights_reach_and_whether_that_is_noise():
+    text = sound(by_hand()).sentence
+    assert "180 images of the tune half your weights are right for 61 %, equal ones for 54 % (+7 ± 4 points, m" in text
+    assert "within the noise" in by_hand(gap=(0.02, 0.04, 180)).sentence
+    assert "too few images to tell" in by_hand(gap=(0.5, float("nan"), 1)).sentence
+    judged = by_hand(judge=True).sentence
+    assert judged.startswith("Judge half: your weights 55 %, equal ones 50 %") and "Co-Boosting 60 %" in judged
+    assert "no longer judges" in by_hand(judge=True, spoilt=True).sentence
+
+
+def test_by_hand_draws_shares():
+    picture = by_hand(judge=True, client=2, klass=3)
+    upper = picture.figure.axes[0]
+    np.testing.assert_allclose([bar.get_height() for bar in upper.patches[1:5]], [0.5, 1 / 6, 1 / 6, 1 / 6])
+    assert picture.table[1] | {"tune half": "61 %", "judge half": "55 %", "client 0": "50 %"} == picture.table[1]
+    assert shares_of([0, 0, 0, 0]).tolist() == [0.25] * 4 and shares_of([3, 1]).tolist() == [0.75, 0.25]
+
+
+def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
+    redrawn = ByHand()
+    for options in ({}, {"judge": True, "client": 1, "klass": 2}, {}):
+        assert png(by_hand(redrawn, **options)) == png(by_hand(**options))
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 40)])
+def test_by_hand_at_the_extremes(clients, classes):
+    sound(by_hand(clients=clients, classes=classes, judge=True, client=clients - 1, klass=classes - 1))
+
+
+# ------------------------------------------------------------------------------------------------ trajectories
+PATH = np.array([[0.25] * 4, [0.3, 0.2, 0.2, 0.1], [0.5, 0.3, 0.2, 0.0]])
+
+
+def test_trajectories_rank_the_clients_and_tell_what_they_hold():
+    held = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
+    picture = sound(trajectories(PATH, held, ["a", "b", "c"], SETTING))
+    assert "client 0 counts most: 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a" in picture.sentence
+    assert [row["client"] for row in picture.table] == [0, 1, 2, 3]
+    assert picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]
+    looked = trajectories(PATH, held, ["a", "b", "c"], SETTING, client=1, klass=2).sentence
+    assert "client 1 (rank 2 of 4) has 30 % of the weight" in looked and "mostly b and c" in looked
+
+
+def test_lines_are_shares_of_the_weight():
+    figure = trajectories(PATH, counts(4, 3), names(3), SETTING, epochs=20).figure
+    lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 3]
+    np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
+    assert figure.axes[0].get_xlim() == (1, 20)
+
+
+@pytest.mark.parametrize(("clients", "classes", "epochs"), [(1, 2, 1), (50, 100, 500)])
+def test_trajectories_at_the_extremes(clients, classes, epochs):
+    path = np.random.default_rng(0).uniform(0, 1, (epochs, clients))
+    held = counts(clients, classes)
+    held[0] = 0
+    for client in (None, 0):
+        sound(trajectories(path, held, names(classes), SETTING, client=client, klass=1))
+
+
+# ------------------------------------------------------------------------------------------------ curves, switches
+TEACHER = {0: [0.5, 0.6, 0.7], 1: [0.5, 0.65, 0.74], 2: [0.5, 0.62, 0.72]}
+STUDENT = {0: [(1, 0.2), (3, 0.6)], 1: [(1, 0.3), (3, 0.6)], 2: [(1, 0.25), (3, 0.6)]}
+
+
+def test_curves_tell_the_rise_and_the_distance_to_the_teacher():
+    flat = {"equal weights": {0: 0.5, 1: 0.5}, "FedAvg": {0: 0.3, 1: 0.4}}
+    picture = sound(curves(TEACHER, STUDENT, flat, setting=SETTING, chance=0.1))
+    assert "from 50 % to 72 % (+22 ± 5 points, more than noise)" in picture.sentence
+    assert "ends at 60 %; against its teacher, -12 ± 5 points" in picture.sentence
+    rows = {row["what"]: row["accuracy"] for row in picture.table}
+    assert rows["ensemble (teacher), first epoch"] == "50 %" and rows["FedAvg"] == "35 %" and "guessing" in rows
+    one = sound(curves({3: TEACHER[0]}, {3: STUDENT[0]}, {}, setting=SETTING, chance=0.1))
+    assert "one seed: nobody can tell" in one.sentence
+    assert "server" not in sound(curves({0: [0.4]}, {}, {}, setting=SETTING, chance=0.1)).sentence
+
+
+def variant(on, ensemble, server):
+    return Variant(on, dict(enumerate(ensemble)), dict(enumerate(server)))
+
+
+def test_switches_name_what_matters_and_what_is_noise():
+    whole = variant(IDEAS, [0.7, 0.72, 0.71], [0.5, 0.52, 0.51])
+    no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
+    no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
+    picture = sound(switches([whole, no_ghs, no_ee], SETTING))
+    assert picture.sentence == (
+        "Ensemble: no EE -20 ± 4 points; no GHS within the noise. Server: no switch matters clearly; no GHS and no EE "
+        "within the noise (seeds 0–2, against all three)."
+    )
+    assert picture.table[2]["EE"] == "off" and picture.table[2]["ensemble"] == "51 %"
+    assert "more than noise" in picture.table[2]["ensemble, against all three"]
+    one = [variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])]
+    assert "With one seed nobody can tell" in sound(switches(one, SETTING)).sentence
+    empty = sound(switches([Variant(on) for on in (IDEAS, ("EE",), ())], SETTING))
+    assert "Guess" in empty.sentence and [row["variant"] for row in empty.table] == ["all three", "EE alone", "none"]
+
+
+# ------------------------------------------------------------------------------------------------ other methods
+@pytest.mark.parametrize("method", DATA_FREE)
+def test_images_of_every_epoch_are_shown_for_a_data_free_method(method, closing):
+    panel = closing(lab(method, clients=3, epochs=1, methods=[], **{f"{method}.epochs": 2}))
+    assert panel.show("images") is None and "Press Run" in panel.views["images"].frame.value
+    panel.run(wait=True)
+    picture = panel.show("images")
+    assert panel.error == "" and "epoch 2 of 2" in picture.alt and len(picture.table) == 2
+    panel.lab_views["images"].epoch.index = 0
+    assert "epoch 1 of 2" in panel.views["images"].picture.alt

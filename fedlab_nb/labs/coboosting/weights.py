@@ -1,0 +1,108 @@
+"""How the ensemble weights travel: each client's share of the weight, epoch by epoch, beside what the client holds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...plots import Picture
+from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
+from ...plots.characters import row_name
+from ...plots.kit import stacked, told
+from ...plots.style import ACCENT, INK, class_colours, drawing, dress, many_is_dark, shorten
+from ...plots.words import listed, percent, plural, tabled
+from ..runs import where
+from .images import planned
+
+MOST = 16  # clients whose classes are drawn; of more, half of them from each end of the ranking
+NAMES = 12  # classes that a bar names
+
+
+class Trajectories(LabView):
+    """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
+
+    name, title, ready = "weights", "Weights by epoch", "live"
+    empty = "Press Run. All weights start equal. EE changes them from the second epoch on."
+
+    def draw(self, state: PanelState) -> Picture:
+        path = state.report.weights
+        held = state.federation.label_counts.numpy() if state.outcome is None else state.outcome.label_counts
+        if len(held) != path.shape[1]:  # the sliders moved on while the method runs
+            held = np.zeros((path.shape[1], len(state.class_names)), dtype=int)
+        about = {"epochs": planned(state), "client": state.client, "klass": state.klass}
+        return trajectories(path, held, state.class_names, where(state), **about)
+
+
+def trajectories(
+    path: np.ndarray, counts: np.ndarray, names: Sequence[str], setting: str, *, epochs: int = 0,
+    client: int | None = None, klass: int | None = None,
+) -> Picture:  # fmt: skip
+    """Lines of w_k / Σ w from `path [T, M]` (w after each epoch), bars of `counts [M, C]` in the order of the last w.
+
+    epochs: of the whole run, for the axis, while only T of them are done.
+    """
+    path = path.astype(float)
+    shares = path / np.maximum(path.sum(1, keepdims=True), 1e-12)
+    last, equal = shares[-1], 1 / len(shares[-1])
+    order = [int(k) for k in np.argsort(-last, kind="stable")]
+    client = client if client is not None and client < len(last) else None
+    # A bar for every client, or for the ends of the ranking and the client that is looked at.
+    ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}
+    rows = [k for k in order if len(order) <= MOST or k in ends]
+    with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
+        lines(left, shares, rows, max(epochs, len(shares)), client)
+        dress(right, title="What they hold", x="training samples")
+        held = {f"{row_name(k, setting)}  {percent(last[k])}": dict(enumerate(counts[k])) for k in rows}
+        stacked(right, held, dict(enumerate(class_colours(len(names)))), thick=0.74)
+        for label, k in zip(right.get_yticklabels(), rows, strict=True):
+            label.set_fontweight("bold" if k == client else "normal")
+        for (c, name), bars in zip(enumerate(shorten(names, 4)), right.containers, strict=False):
+            faded = klass is not None and c != klass
+            texts = [name if bar.get_width() > 0.05 * right.get_xlim()[1] else "" for bar in bars]
+            if len(names) <= NAMES:
+                right.bar_label(bars, texts, label_type="center", fontsize=8.5, color=INK if faded else "white")
+            for bar in bars:
+                bar.set_alpha(0.3 if faded else 1)
+        few_ticks(right, "x", 4, whole=True)
+    k = order[0] if client is None else client
+    rank = "counts most:" if client is None else f"(rank {order.index(k) + 1} of {len(last)}) has"
+    silent = int((last < equal / 10).sum())
+    few = sorted({round(t) for t in np.linspace(0, len(path) - 1, min(6, len(path)))})  # first and last among them
+    columns = ["client", *(f"epoch {t + 1}" for t in few), *(f"class {name}" for name in names)]
+    return told(
+        figure,
+        "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
+        setting,
+        f"After {plural(len(path), 'epoch')} client {k} {rank} {percent(last[k])} of the weight (equal: "
+        f"{percent(equal)}); it holds {counts[k].sum()} samples, {held_by(counts[k], names)}. "
+        f"{plural(silent, 'client')} with nearly no weight.",
+        tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
+    )
+
+
+def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None) -> None:
+    """Darker is heavier at the end; the number at a line's end is the client."""
+    done, clients = shares.shape
+    dress(ax, title="Share of the weight", x="server epoch", y="w / Σ w", grid="y")
+    # Cividis without its palest end, which is too faint for a line.
+    shades = many_is_dark(empty=False)(0.22 + 0.78 * shares[-1] / max(float(shares[-1].max()), 1e-12))
+    for k in range(clients):
+        style = {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"lw": 1.6, "color": shades[k]}
+        ax.plot(range(1, done + 1), shares[:, k], ms=4, marker="o" if done == 1 else None, **style)
+    level_line(ax, 1 / clients, "equal", left=True, lift=0.001)
+    ax.set_xlim(1, max(epochs, 2))
+    percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
+    few_ticks(ax, "x", 6, whole=True)
+    named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
+    end_labels(ax, [(shares[-1, k], str(k), ACCENT if k == client else INK) for k in named], size=9)
+
+
+def held_by(counts: np.ndarray, names: Sequence[str]) -> str:
+    """'mostly 3 and 8' of one client's counts `[C]`: the classes that make up three quarters, at most three."""
+    if counts.sum() == 0:
+        return "no class"
+    order = [int(c) for c in np.argsort(-counts, kind="stable")]
+    needed = int(np.searchsorted(np.cumsum(counts[order]) / counts.sum(), 0.75)) + 1
+    return f"mostly {listed([str(names[c]) for c in order[: min(needed, 3)]])}"

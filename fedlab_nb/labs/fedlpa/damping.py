@@ -1,0 +1,161 @@
+"""Accuracy against λ_damp for what a server may make of the uploads, under both rules for π.
+
+The curves are on validation images, so that a λ_damp may be chosen; only the chosen one is tried on the test images.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ipywidgets import Dropdown, SelectionSlider
+
+from ...errors import RunError
+from ...methods.fedlpa.server import USES
+from ...methods.parts.kronecker import PI_RULES
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots import Picture
+from ...plots.axes import FIFTHS, log_axis, percent_axis
+from ...plots.kit import told
+from ...plots.style import ACCENT, INK, SERIES, drawing, dress, legend, look
+from ...plots.words import listed, percent, tabled
+from ...study.experiment import validation_of
+from ...study.validation import WORDS
+from ..runs import where
+from . import replay
+from .replay import DECADES, labelled, layer_names, nearest, power, ten
+
+MARKED = "The λ_damp that is marked in the picture"
+SPLIT = "How the two factors share the damping"
+# use of the uploads -> words, colour, line, marker
+LOOKS = {
+    "exact": ("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
+    "shortcut": ("shortcut EA", SERIES[1], "--", "s"),
+    "inputs": ("A alone (RegMean)", look("regmean").colour, "-.", "^"),
+    "diagonal": ("factor diagonals", SERIES[3], ":", "D"),
+    "none": ("average", "#7F7F7F", (0, (1, 2)), ""),
+}
+
+
+class Damping(LabView):
+    """Accuracy against λ_damp for five uses of the uploads."""
+
+    name, title = "damping", "λ_damp and π"
+    empty = "Press Run. The server then repeats its part for each λ_damp, with the same uploads."
+    _outcome: Any = None
+
+    def __init__(self) -> None:
+        offered = {"options": labelled(replay.HALVES), "value": nearest(replay.HALVES, 1e-3)}
+        rules = [("π = 1", "one"), ("π by the traces", "trace")]
+        self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered)
+        self.pi = made(Dropdown, label="Split", help=SPLIT, width=210, options=rules)
+        self.controls = [self.damping, self.pi]
+
+    def adapt(self, state: PanelState) -> None:
+        """Offer the λ_damp that were tried; start at what the run had."""
+        if state.prepared is not None and state.outcome is not self._outcome:
+            self._outcome, options, dampings = state.outcome, state.outcome.options, state.prepared.dampings
+            here = nearest(dampings, options["damping"])
+            offer(self.damping, labelled(dampings), here)
+            self.damping.value, self.pi.value = here, options["pi"]
+
+    def prepare(self, state: PanelState) -> Generator[None, None, "DampingSweep"]:
+        return sweep_dampings(state.outcome)
+
+    def draw(self, state: PanelState) -> Picture:
+        return damping(state.prepared, self.pi.value, self.damping.index)
+
+
+@dataclass(frozen=True, eq=False)
+class DampingSweep:
+    """The server's part for each of `dampings` λ_damp, from the same uploads.
+
+    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0-1 for each λ_damp
+    tested:     rule for π -> test accuracy 0-1 of the exact solution with the λ_damp that is best on validation images
+    measured:   `[M, layers]`, mean diagonal of the undamped B;   ratios: rule -> `[M, layers]`, π
+    layers:     their names in words;   setting: of the run, in words
+    """
+
+    dampings: Sequence[float]
+    accuracies: Mapping[str, Mapping[str, Sequence[float]]]
+    measured: np.ndarray
+    ratios: Mapping[str, np.ndarray]
+    layers: Sequence[str]
+    setting: str
+    tested: Mapping[str, float] = field(default_factory=dict)
+    judged_on: str = "held-out"
+
+    def best(self, rule: str) -> int:
+        """Number of the λ_damp with which the exact solution is best on validation images."""
+        shares = self.accuracies[rule]["exact"]
+        return shares.index(max(shares))
+
+    def over(self, rule: str, chosen: int) -> list[str]:
+        """In which layers λ_damp number `chosen` adds more to B than was measured, at most clients."""
+        over = (self.dampings[chosen] ** 0.5 / self.ratios[rule] > self.measured).mean(0) > 0.5
+        return [self.layers[i] for i in np.flatnonzero(over)]
+
+
+def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
+    """Every λ_damp, both rules for π, every use of the uploads, on validation images; of the λ_damp that is best there,
+    and of it alone, the test accuracy. RunError where the run has no validation images."""
+    held = validation_of(outcome)
+    if held is None:
+        raise RunError(
+            "This run has no validation images to compare λ_damp on: its clients hold nothing out, and its data "
+            "set has no public images with labels; choose a holdout above 0."
+        )
+    server, large = replay.replay(outcome, held[:2])
+    dampings = DECADES if large else replay.HALVES
+    accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}
+    for rule, by_use in accuracies.items():
+        for damping in dampings:
+            received = server.uploads(damping, rule)
+            for use, shares in by_use.items():
+                known = use == "none" and shares  # the average does not depend on λ_damp
+                shares.append(shares[0] if known else server.accuracy(server.use(use, received)))
+                yield
+    of_clients = server.posteriors
+    measured = np.array([[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients])
+    ratios = {rule: np.array([own.ratios(rule) for own in of_clients]) for rule in PI_RULES}
+    names, tested = layer_names(outcome.report), {}
+    sweep = DampingSweep(dampings, accuracies, measured, ratios, names, where(outcome), tested, held[2])
+    on_test, _ = replay.replay(outcome)
+    for rule in PI_RULES:
+        received = on_test.uploads(dampings[sweep.best(rule)], rule)
+        tested[rule] = on_test.accuracy(on_test.use("exact", received))
+    return sweep
+
+
+def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
+    """Every use of the uploads under a `rule` for π; λ_damp number `chosen` is marked."""
+    dampings, accuracies, over = sweep.dampings, sweep.accuracies[rule], sweep.over(rule, chosen)
+    best, tested = sweep.best(rule), sweep.tested.get(rule)
+    with drawing() as (figure, ax):
+        dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
+        for use, shares in accuracies.items():
+            words, colour, line, marker = LOOKS[use]
+            ax.plot(dampings, shares, ls=line, marker=marker, color=colour, ms=4.5, lw=1.9, label=words)
+            ax.plot(dampings[chosen], shares[chosen], marker or "_", color=colour, ms=9, mec=INK, mew=1, zorder=5)
+        if tested is not None:
+            ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
+        ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
+        log_axis(ax, most=9, form=ten)
+        ax.set_xlim(min(dampings) / 1.8, max(dampings) * 1.8)
+        percent_axis(ax, "y", 1.3, ticks=FIFTHS)  # room for the legend above the curves
+        legend(ax, loc="upper center", ncols=3, columnspacing=1.2, handlelength=2.2, borderaxespad=0.1)
+    here = ", ".join(f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}" for use, shares in accuracies.items())
+    on_test = "" if tested is None else f"; on test images {percent(tested)}"
+    alone = ": FedLPA is close to A alone" if len(over) == len(sweep.layers) else ""
+    rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
+    return told(
+        figure,
+        "Validation accuracy against λ_damp for each use of the uploads",
+        f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
+        f"At λ_damp = {power(dampings[chosen])}, on validation images ({WORDS[sweep.judged_on]}): {here}. "
+        f"Best for FedLPA: {power(dampings[best])} ({percent(accuracies['exact'][best])}{on_test}). "
+        f"λ_damp adds more to B than was measured in {listed(over) or 'no layer'}{alone}.",
+        tabled(["λ_damp", *(LOOKS[use][0] for use in accuracies)], rows),
+    )

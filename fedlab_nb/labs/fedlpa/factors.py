@@ -1,0 +1,164 @@
+"""What one client sends of one layer beside its weights: the damped factors A and B, and the mean input in A."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ipywidgets import Dropdown
+from matplotlib.axes import Axes
+
+from ...comm import from_upper_triangle
+from ...data import load
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots import Picture
+from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
+from ...plots.kit import told
+from ...plots.style import drawing, dress, many_is_dark
+from ...plots.words import listed, percent, plural, tabled
+from ...rng import generator
+from ..runs import where
+from .replay import posteriors_of, power
+
+WHAT = "A and B as the client sends them, with λ_damp on their diagonals, or as it measured them (these are not sent)"
+
+
+class Factors(LabView):
+    """A and B of one layer of one client, as sent or before damping, and the image in A's last column."""
+
+    name, title = "factors", "Factors"
+    empty = "Press Run. The picture then shows A and B of each layer, and the mean image that the first A contains."
+
+    def __init__(self) -> None:
+        how = [("as sent", "sent"), ("before damping", "measured")]
+        self.layer = made(Dropdown, label="Layer", help="The layer whose factors are shown", width=190)
+        self.what = made(Dropdown, label="Factors", help=WHAT, width=220, options=how)
+        self.controls = [self.layer, self.what]
+
+    def adapt(self, state: PanelState) -> None:
+        last = len(state.report.layers) - 1
+        offer(self.layer, [(f"layer {i + 1}" + " (last)" * (i == last), i) for i in range(last + 1)], last)
+
+    def prepare(self, state: PanelState) -> list:
+        return posteriors_of(state.outcome)
+
+    def draw(self, state: PanelState) -> Picture:
+        client = state.client if state.client is not None and state.client < len(state.prepared) else 0
+        layer = layer_factors(state.outcome, state.prepared, client, self.layer.value, self.what.value == "sent")
+        return factors(layer, state.class_names, state.klass)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+@dataclass(frozen=True, eq=False)
+class LayerFactors:
+    """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a `client` with `counts [C]` samples by class.
+
+    seen, shape: what A's last column is the mean of, "image" or "patch, all positions mixed", and its channels, height
+    and width; empty where the layer sees neither, or has no bias
+    outputs_are_classes: rows of B are classes;   sent: A and B as they are sent, damped (and noised), None: the picture
+    shows them before that;   added: what the damping has added to their diagonals;   setting: of the run, in words
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    layer: str
+    client: int
+    counts: np.ndarray
+    seen: str = ""
+    shape: tuple[int, ...] = ()
+    outputs_are_classes: bool = False
+    setting: str = ""
+    sent: tuple[np.ndarray, np.ndarray] | None = None
+    added: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q of a convolution."""
+        return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.shape)
+
+
+def layer_factors(outcome: Any, posteriors: Sequence[Any], client: int, at: int, sent: bool = True) -> LayerFactors:
+    """Layer number `at` of a client, as it was sent or before damping."""
+    own, report, options = posteriors[client], outcome.report, outcome.options
+    name = report.layers[at]
+    of, weight, seen, shape = own.factors[name], own.state[f"{name}.weight"], "", ()
+    both, added = None, (0.0, 0.0)
+    if sent:
+        noise = generator(outcome.settings.seed, "fedlpa", "noise", client)  # the run's own draw
+        upload = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][name]
+        both = (from_upper_triangle(upload["a"]).cpu().numpy(), from_upper_triangle(upload["b"]).cpu().numpy())
+        root, ratio = options["damping"] ** 0.5, own.ratios(options["pi"])[at]
+        added = (root * ratio, root / ratio)
+    if at == 0 and f"{name}.bias" in own.state:
+        shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
+        seen = "" if not shape else "patch, all positions mixed" if weight.ndim == 4 else "image"
+    classes = at == len(report.layers) - 1 and len(of.b) == len(outcome.per_class)
+    a, b, counts = of.a.cpu().numpy(), of.b.cpu().numpy(), report.train_counts[client]
+    return LayerFactors(a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both, added)
+
+
+def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...]:
+    """Channels, height and width of what the first layer sees: the image, or a convolution's patch; else empty."""
+    shape = weight[1:] if len(weight) == 4 else tuple(load(dataset).input_shape)
+    seen = len(shape) == 3 and shape[0] in (1, 3) and math.prod(shape) == math.prod(weight[1:])
+    return tuple(shape) if seen else ()
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None = None) -> Picture:
+    """A, B and, where the layer reads images, the mean image. `klass` is marked."""
+    names = class_names if layer.outputs_are_classes else ()
+    a, b = layer.sent or (layer.a, layer.b)
+    with drawing(1, 3 if layer.seen else 2) as (figure, axes):
+        symmetric(axes[0], a, "A: inputs", "input")
+        symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
+        for axis in "xy":
+            mark(axes[1], klass, len(names), axis, frame=True)
+        if layer.seen:
+            dress(axes[2], title=f"Mean {layer.seen.split(',')[0]}", x="the last column of A").set(xticks=[], yticks=[])
+            image = np.moveaxis(layer.mean - min(0.0, layer.mean.min()), 0, -1)
+            axes[2].imshow(image / max(1e-300, image.max()), cmap="gray_r", vmin=0, vmax=1)
+    column = f"; the last column of A is its mean {layer.seen}" if layer.seen else ""
+    how = "before damping, as they are not sent"
+    if layer.sent is not None:
+        how = "as sent: λ_damp adds {} to A's diagonal and {} to B's".format(*map(power, layer.added))
+    rows = zip(names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True)
+    return told(
+        figure,
+        f"Factors A and B of {layer.layer} of client {layer.client}",
+        layer.setting,
+        f"Client {layer.client} holds {holdings(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
+        f"in {rank(layer.a)} of {len(a)} directions, its errors in {rank(layer.b)} of {len(b)}{column}. Shown {how}.",
+        tabled("output | diagonal of B", rows)[:100],
+    )
+
+
+def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()) -> None:
+    """A symmetric matrix as a picture: one hue where no entry is negative, else two with white at 0."""
+    top = float(np.abs(matrix).max()) or 1.0
+    low = -top if matrix.min() < -1e-3 * top else 0
+    dress(ax, title=title, x=side)
+    image = ax.imshow(matrix, cmap="PuOr_r" if low else many_is_dark(), vmin=low, vmax=top)
+    for axis in "xy":
+        few_ticks(ax, axis, 4, whole=True)
+        if 0 < len(names) <= 10:
+            class_ticks(ax, names, axis, length=4, rotation=90 if axis == "x" and max(map(len, names)) > 2 else 0)
+    scale = colour_bar(image, ax, orientation="horizontal")
+    scale.set_ticks([low, top], labels=[f"−{power(top)}" if low else "0", power(top)])
+
+
+def rank(matrix: np.ndarray) -> int:
+    """How many directions a factor excites: eigenvalues above a millionth of the largest."""
+    values = np.linalg.eigvalsh(matrix.astype(np.float64))
+    return int((values > 1e-6 * max(values[-1], 1e-300)).sum())
+
+
+def holdings(counts: np.ndarray, names: Sequence[str]) -> str:
+    """'mostly 3 (60 %) and 5 (40 %)', of several classes the three largest; 'only 3 (100 %)'."""
+    order = [int(c) for c in np.argsort(-counts, kind="stable") if counts[c] > 0]
+    most = listed([f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order[:3]])
+    more = f" and {plural(len(order) - 3, 'more class')}" if len(order) > 3 else ""
+    return f"mostly {most}{more}" if len(order) > 1 else f"only {most}"

@@ -1,0 +1,159 @@
+"""What the uploads say of the labels: true counts, what was sent by class with an attacker's guess, and noise on it."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+from ipywidgets import Dropdown, SelectionSlider
+from matplotlib.axes import Axes
+
+from ...comm import from_upper_triangle
+from ...methods.fedlpa.client import classes_read_off, label_leak
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
+from ...plots.characters import client_axis
+from ...plots.kit import heat_map, told
+from ...plots.partition import LIMIT
+from ...plots.style import SECOND, SERIES, drawing, dress, heading, legend, look
+from ...plots.words import listed, percent, tabled
+from ..runs import where
+from .replay import replay
+
+SOURCE = "Which numbers of the upload the attacker reads. FedAvg also sends the bias"
+NOISE = "Laplace noise on all uploads, as a share of the size of each tensor. It guarantees no privacy"
+NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
+DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
+PLACES = {"left": 0.075, "right": 0.975, "top": 0.93, "bottom": 0.115, "wspace": 0.3, "hspace": 0.42}
+
+
+class Leak(LabView):
+    """Which classes can be read off the uploads, beside the true counts; and what noise does to both."""
+
+    name, title = "leak", "What leaks"
+    empty = "Press Run. The picture then shows which classes a client holds, as an attacker reads them from its upload."
+
+    def __init__(self) -> None:
+        noises = [(f"{noise:g}", noise) for noise in NOISES]
+        self.source = made(Dropdown, label="Read", help=SOURCE, width=260, options=[DIAGONAL, BIAS])
+        self.noise = made(SelectionSlider, label="Noise", help=NOISE, width=280, label_width=46, options=noises)
+        self.controls = [self.source, self.noise]
+
+    def prepare(self, state: PanelState) -> Generator[None, None, "NoiseSweep"]:
+        return sweep_noises(state.outcome)
+
+    def draw(self, state: PanelState) -> Picture:
+        sweep, read = state.prepared, self.source.value
+        read = read if read in sweep.sent else DIAGONAL
+        chosen = sweep.noises.index(self.noise.value)
+        return leak(sweep, read, chosen, state.class_names, state.client, state.klass)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+@dataclass(frozen=True, eq=False)
+class NoiseSweep:
+    """Which classes are read off the uploads for each of `noises`; `counts [M, C]`: true samples by class.
+
+    sent:       what is read (DIAGONAL, BIAS) -> `[M, C]` for each noise
+    precision:  what is read -> share of right guesses for each noise;   chance: of a blind attacker
+    accuracy:   test accuracy of FedLPA for each noise;   setting: of the run, in words
+    """
+
+    noises: Sequence[float]
+    counts: np.ndarray
+    sent: Mapping[str, Sequence[np.ndarray]]
+    precision: Mapping[str, Sequence[float]]
+    accuracy: Sequence[float]
+    chance: float
+    setting: str
+
+    def guesses(self, what: str, chosen: int) -> list[list[int]]:
+        """The classes that are taken to be there, by client, as many as it has."""
+        held = (self.counts > 0).sum(1).tolist()
+        return [classes_read_off(torch.as_tensor(row), n) for row, n in zip(self.sent[what][chosen], held, strict=True)]
+
+
+def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
+    """Every noise, in three draws; the numbers that are `sent` are those of the first one."""
+    server, large = replay(outcome)
+    options, last = outcome.options, outcome.report.layers[-1]
+    counts = torch.as_tensor(outcome.report.train_counts)
+    readings = {DIAGONAL: lambda upload: from_upper_triangle(upload["factors"][last]["b"]).diagonal()}
+    if f"{last}.bias" in server.posteriors[0].state:
+        readings[BIAS] = lambda upload: upload["state"][f"{last}.bias"]
+    sent: dict[str, list[np.ndarray]] = {what: [] for what in readings}
+    precision: dict[str, list[float]] = {what: [] for what in readings}
+    accuracy = []
+    for noise in NOISES:
+        draws = []
+        for draw in range(1 if large or not noise else 3):
+            draws.append(server.uploads(options["damping"], options["pi"], noise, seed=draw))
+            yield
+        accuracy.append(mean(server.accuracy(server.use("exact", received)) for received in draws))
+        for what, read in readings.items():
+            numbers = [torch.stack([read(upload) for upload in received]).cpu() for received in draws]
+            sent[what].append(numbers[0].double().numpy())
+            precision[what].append(mean(label_leak(of, counts)["precision"] for of in numbers))
+    chance = float((counts > 0).double().mean())
+    return NoiseSweep(NOISES, counts.numpy(), sent, precision, accuracy, chance, where(outcome))
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def leak(
+    sweep: NoiseSweep, what: str, chosen: int, names: Sequence[str], client: int | None = None, klass: int | None = None
+) -> Picture:
+    """What the clients hold, and what an attacker reads off the numbers `what` (in words, a key of `sweep.sent`) at
+    noise number `chosen`: a ring where the guess of a class is right, a cross where it is wrong."""
+    counts, guesses, sent = sweep.counts, sweep.guesses(what, chosen), sweep.sent[what][chosen]
+    order = sent.argsort(1).argsort(1)  # of each client's classes: what an attacker compares
+    small, few = max(2.5, min(8, 200 / len(counts))), counts.shape[1] <= LIMIT
+    with drawing(fixed=True) as (figure, _):
+        grid = figure.add_gridspec(2, 2, width_ratios=[1.5, 1], **PLACES)
+        upper, lower = (figure.add_subplot(grid[i, 0]) for i in range(2))
+        for ax, values, title in ((upper, counts, "What the clients hold"), (lower, order, f"Read off: {what}")):
+            # Each client has its own scale, so that small clients can be read too.
+            heat_map(ax, (values / np.maximum(values.max(1, keepdims=True), 1e-300)).T, empty=True)
+            heading(ax, title, pad=5)
+            class_ticks(ax, names, "y", length=6, few=10, most=6, fontsize=8.5)
+            mark(ax, client, len(counts), frame=True)
+            mark(ax, klass, len(names), "y", frame=True)
+        upper.tick_params(labelbottom=False)
+        client_axis(lower, len(counts), sweep.setting, few=12)
+        for k, c in ((k, c) for k, own in enumerate(guesses if few else ()) for c in own):
+            marker, colour = ("o", "white") if counts[k, c] else ("x", SECOND)
+            lower.plot(k, c, marker, ms=small, mfc="none", mec=colour, mew=1.6)
+        trade(figure.add_subplot(grid[:, 1]), sweep, what, chosen)
+    classes = [[np.flatnonzero(own).tolist() for own in counts], guesses, np.argsort(-sent, kind="stable")[:, :5]]
+    rows = [(k, *([names[c] for c in each] for each in of)) for k, of in enumerate(zip(*classes, strict=True))]
+    noise = sweep.noises[chosen]
+    words = f"At noise {noise:g}" if noise else "Without noise"
+    if client is not None and client < len(rows):
+        own, guess = map(listed, rows[client][1:3])
+        words = f"Client {client} holds {own}; a reader of its upload names {guess}. {words}"
+    return told(
+        figure,
+        "What the clients hold, and the classes that are read off their uploads",
+        sweep.setting,
+        f"{words} a reader of the {what}, who is told how many classes a client has, names "
+        f"{percent(sweep.precision[what][chosen])} of them correctly (blind guess {percent(sweep.chance)}); FedLPA has "
+        f"an accuracy of {percent(sweep.accuracy[chosen])}.",
+        tabled("client | holds | guessed | largest", ((k, *map(", ".join, of)) for k, *of in rows)),
+    )
+
+
+def trade(ax: Axes, sweep: NoiseSweep, what: str, chosen: int) -> None:
+    """Precision of the guess and accuracy of the global model against the noise."""
+    dress(ax, title="Noise on the uploads", x="noise, share of each tensor's size", grid="y")
+    places, blue = range(len(sweep.noises)), look("fedlpa").colour
+    ax.plot(places, sweep.precision[what], "s--", color=SERIES[1], lw=1.8, ms=5, label="guesses that are right")
+    ax.axhline(sweep.chance, color=SERIES[1], lw=1, ls=(0, (1, 2)), label="… of a blind guess")
+    ax.plot(places, sweep.accuracy, "o-", color=blue, lw=2.2, ms=5, label="test accuracy of FedLPA")
+    mark(ax, chosen, len(sweep.noises))
+    ax.set_xticks(places, [f"{noise:g}" for noise in sweep.noises])
+    percent_axis(ax, "y", 1.3, ticks=FIFTHS)
+    legend(ax, loc="upper left", borderaxespad=0.1, labelspacing=0.25)

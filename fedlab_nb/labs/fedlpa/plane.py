@@ -1,0 +1,88 @@
+"""Two clients and two weights in the plane: what each is sure of, and where the server's answers lie."""
+
+import numpy as np
+from ipywidgets import FloatLogSlider, IntSlider
+from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.kit import told
+from ...plots.style import INK, SERIES, drawing, dress, legend, look
+from ...plots.words import tabled
+from .two_weights import TwoWeights, two_weights
+
+ANGLE = "The direction of which client 2 is sure. Client 1 is sure of weight 1, which is 0 degrees"
+RATIO = "How much surer a client is along its direction than at right angles to it"
+PRIOR = "Damping, the prior precision of every weight"
+# name -> words, colour, marker, size
+ANSWERS = {
+    "average": ("average (no precision)", look("fedavg").colour, "s", 7),
+    "diagonal": ("precision's diagonal", SERIES[3], "D", 9),
+    "aggregate": ("FedLPA (all of it)", look("fedlpa").colour, "o", 8),
+    "pooled": ("both clients' data", "none", "o", 16),
+}
+
+
+class Plane(LabView):
+    """Two clients, one layer of two weights: ellipses of what they are sure of, and the answers of the server."""
+
+    name, title, ready = "plane", "Two weights", "always"
+
+    def __init__(self) -> None:
+        self.angle = made(IntSlider, label="Angle (°)", help=ANGLE, width=225, value=90, max=180, step=5)
+        self.ratio = made(IntSlider, label="Precision", help=RATIO, width=225, value=9, min=1, max=25)
+        span = {"value": 1e-6, "min": -6, "max": 6, "step": 0.5, "readout_format": ".1g"}
+        self.damping = made(FloatLogSlider, label="λ_damp", help=PRIOR, width=240, label_width=56, **span)
+        self.controls = [self.angle, self.ratio, self.damping]
+
+    def draw(self, state: PanelState) -> Picture:
+        return plane(self.angle.value, self.ratio.value, self.damping.value)
+
+
+def plane(angle: float, ratio: float, damping: float) -> Picture:
+    """The picture of `two_weights`: ellipses of the clients' Gaussians, one and two standard deviations round the mean,
+    and the place of each of ANSWERS; a ring is what both clients' data together would give.
+    """
+    weights = two_weights(angle, ratio, damping)
+    rows, said = [], {}
+    with drawing(fixed=True) as (figure, _):
+        ax = dress(figure.add_axes((0.09, 0.125, 0.88, 0.8)), title="Who is sure of what", x="weight 1", y="weight 2")
+        gaussians(ax, weights)
+        for name, (words, colour, marker, size) in ANSWERS.items():
+            point = getattr(weights, name)
+            far = float(np.linalg.norm(point - weights.pooled))
+            edge = INK if name == "pooled" else "white"
+            ax.plot(*point, marker, color=colour, ms=size, mec=edge, mew=1.4, ls="", label=words, zorder=6)
+            rows.append((words, *(round(float(value), 3) + 0.0 for value in point), round(far, 3)))
+            said[name] = f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
+        legend(ax, loc="upper left", bbox_to_anchor=(1.02, 1))
+    return told(
+        figure,
+        "Two clients and the server's answers in the plane of two weights",
+        f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:.1g}",
+        f"Both clients' data together give {place(weights.pooled)}. FedLPA lies at {said['aggregate']}; "
+        f"the average at {said['average']}; the precision's diagonal at {said['diagonal']}.",
+        tabled("answer | weight 1 | weight 2 | distance", rows),
+    )
+
+
+def gaussians(ax: Axes, weights: TwoWeights) -> None:
+    """The two clients: ellipses of one and two standard deviations, and where the client itself is."""
+    for k, (mean, precision, colour) in enumerate(zip(weights.means, weights.precisions, SERIES, strict=False), 1):
+        values, vectors = np.linalg.eigh(precision)
+        angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
+        for sigmas, strength in ((2, 0.12), (1, 0.25)):
+            ellipse = Ellipse(mean, *(2 * sigmas / np.sqrt(values)), angle=angle)
+            ellipse.set(facecolor=(colour, strength), edgecolor=colour, lw=1.1, zorder=2)
+            ax.add_patch(ellipse)
+        ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
+        ax.text(*(mean + 0.12), f"client {k}", fontsize=10, color=colour, fontweight="bold", zorder=9)
+    ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="W")
+
+
+def place(point: np.ndarray) -> str:
+    """(1.20, -0.50) without a minus zero."""
+    return "(" + ", ".join(f"{round(float(value), 2) + 0.0:.2f}" for value in point) + ")"

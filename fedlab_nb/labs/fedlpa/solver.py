@@ -1,0 +1,190 @@
+"""Solving the server's linear systems: each layer's distance from its solution step by step, and what that is worth."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from ipywidgets import Dropdown, SelectionSlider
+from matplotlib.axes import Axes
+
+from ...errors import RunError
+from ...methods.fedlpa import FedLPA
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made
+from ...plots import Picture
+from ...plots.axes import FIFTHS, log_axis, percent_axis, two_axes
+from ...plots.kit import told
+from ...plots.style import ACCENT, MARKERS, QUIET, SERIES, dress, legend
+from ...plots.words import capital, percent, plural
+from ..runs import Steps, where
+from .replay import DECADES, labelled, layer_names, power, replay, ten
+
+STEPS = "How many steps gradient descent makes. Conjugate gradients stop by themselves"
+MARKED = "Mark the state after this number of steps"
+# solver -> words, colour, line
+SOLVERS = {
+    "cg": ("conjugate gradients", SERIES[2], "-"),
+    "gd": ("gradient descent", SERIES[1], "--"),
+    "ea": ("shortcut EA", SERIES[0], ""),
+}
+SHAPES = MARKERS[:7]  # more layers than these have none
+LEAST = 1e-16  # of a residual on the axis
+DOUBLED = [0, *(2**e for e in range(20))]
+LAST = -1
+
+Path = Sequence[tuple[int, float]]  # steps, accuracy 0-1
+
+
+class Solver(LabView):
+    """The run's residuals, while it runs too; and all three solvers from the same uploads."""
+
+    name, title, ready = "solver", "Solver", "live"
+    empty = "Press Run. The picture then shows how far each layer is from its solution, step by step."
+    work_label = "Solve in three ways"
+
+    def __init__(self) -> None:
+        marks = {"options": [*((str(step), step) for step in DOUBLED[:15]), ("last", LAST)], "value": LAST}
+        dampings = {"options": labelled(DECADES), "value": DECADES[3]}
+        self.damping = made(Dropdown, label="λ_damp", help="The damping of all three solvers", width=140, **dampings)
+        self.steps = made(
+            Dropdown, label="Gradient steps", help=STEPS, width=196, options=[100, 1000, 10000], value=1000
+        )
+        self.step = made(SelectionSlider, label="Step", help=MARKED, width=215, label_width=34, **marks)
+        self.controls = [self.damping, self.steps, self.step]
+
+    def work(self, state: PanelState) -> Steps:
+        """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the chosen λ_damp"""
+        if state.outcome is None:
+            raise RunError("There is no finished run yet; press Run first.")
+        return (yield from solutions(state.outcome, self.damping.value, self.steps.value))
+
+    def draw(self, state: PanelState) -> Picture:
+        outcome, report, worked = state.outcome, state.report, state.worked
+        if outcome is None:
+            asked = state.runs.find("fedlpa").settings  # the knob may have been moved since
+            name = asked.get("fedlpa.solver", FedLPA.solver)
+            shown = Solutions({name: report.curves}, {}, layer_names(report), state.setting)
+        else:
+            shown = worked if worked is not None and worked.outcome is outcome else own_solution(outcome)
+        return solver(shown, None if self.step.value == LAST else self.step.value)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """How solvers went, from the same uploads.
+
+    curves:  solver -> layer -> relative residual after 0, 1, 2, … steps;   points: solver -> (steps, accuracy 0-1)
+    layers:  their names in words, in the order of the curves;   setting: in words
+    outcome: of the run; None while it runs
+    """
+
+    curves: Mapping[str, Mapping[str, Sequence[float]]]
+    points: Mapping[str, Path]
+    layers: Sequence[str]
+    setting: str
+    outcome: Any = None
+
+
+def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, int, str], None, Solutions]:
+    """The three solvers of the paper's question on the run's uploads; `steps` of gradient descent."""
+    server, _ = replay(outcome)
+    received = server.uploads(damping, outcome.options["pi"])
+    curves, points = {}, {}
+    for name in SOLVERS:
+        accuracies = {}
+        for now, accuracy in server.path(name, steps, received, outcome.options["step"]):
+            if accuracy is not None:
+                accuracies[now.iteration] = accuracy
+            if now.iteration % 10 == 0:
+                yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
+        curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
+        points[name] = list(accuracies.items())
+    return Solutions(curves, points, layer_names(outcome.report), where(outcome, f"λ_damp = {damping:g}"), outcome)
+
+
+def own_solution(outcome: Any) -> Solutions:
+    """The run's own solver: its curve has a point after 0, 1, 2, 4, … steps; then the end."""
+    options, report = outcome.options, outcome.report
+    accuracies = [p["accuracy"] for p in outcome.history if p["phase"] == "solve"]
+    points = dict(zip(DOUBLED, accuracies, strict=False))
+    if not options["rounds"]:
+        points[max(report.iterations.values())] = outcome.accuracy
+    name, setting = options["solver"], where(outcome, f"λ_damp = {options['damping']:g}")
+    return Solutions({name: report.curves}, {name: sorted(points.items())}, layer_names(report), setting, outcome)
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def solver(solutions: Solutions, step: int | None = None) -> Picture:
+    """Every solver's residuals, layer by layer, and its accuracy on the way; `step` is marked, where given."""
+    running = solutions.outcome is None
+    last = {name: max(map(len, by_layer.values())) - 1 for name, by_layer in solutions.curves.items()}
+    with two_axes((1.15, 1), left=0.095, right=0.975, bottom=0.125, between=0.3) as (figure, left, right):
+        residuals(left, solutions)
+        title = "Test accuracy on the way" if solutions.points else "Test accuracy: not yet"
+        dress(right, title=title, x="steps of the solver", grid="y")
+        for name, path in solutions.points.items():
+            words, colour, line = SOLVERS[name]
+            x, y = zip(*path, strict=True)
+            right.plot(x, y, ls=line, lw=2, color=colour, marker="o", ms=5, label=f"{words} {percent(y[-1])}")
+        percent_axis(right, "y", 1.3, ticks=FIFTHS)
+        if solutions.points:
+            legend(right, loc="upper left")
+        longest = max(last.values(), default=1)
+        for ax in (left, right):  # steps 0, then powers of ten
+            ax.set_xscale("symlog", linthresh=1, linscale=0.4)
+            ax.set_xlim(-0.25, max(longest, 9) * 1.6)
+            ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= max(longest, 9))], ticks)
+            ax.set_xticks([], minor=True)
+            if step is not None:
+                ax.axvline(step, color=ACCENT, lw=7, alpha=0.16, zorder=0)
+    table = [row for name in solutions.curves for row in rows(solutions, name, DOUBLED)]
+    shown = []
+    for name, by_layer in solutions.curves.items():
+        here = last[name] if step is None else min(step, last[name])
+        (row,) = rows(solutions, name, [here])
+        worst = power(max(LEAST, *(curve[min(here, len(curve) - 1)] for curve in by_layer.values())))
+        accuracy = f", accuracy {row['accuracy']}" if "accuracy" in row else ""
+        shown.append(f"{row['solver']} after {plural(here, 'step')}: residual {worst}{accuracy}")
+    return told(
+        figure,
+        "Relative residual of each layer and test accuracy against the solver's steps",
+        solutions.setting + ", so far" * running,
+        "Solving. " * running + capital("; ".join(shown)) + ".",
+        table,
+    )
+
+
+def residuals(ax: Axes, solutions: Solutions) -> None:
+    """A line a layer, marked after 0, 1, 2, 4, … steps."""
+    dress(ax, title="How far from solved", x="steps of the solver", y="relative residual", grid="y")
+    few = len(solutions.layers) <= len(SHAPES)
+    shapes = SHAPES if few else ["."] * len(solutions.layers)
+    for name, by_layer in solutions.curves.items():
+        _, colour, line = SOLVERS[name]
+        for shape, curve in zip(shapes, by_layer.values(), strict=False):
+            marked = [step for step in DOUBLED if step < len(curve)]
+            ax.plot(np.maximum(curve, LEAST), shape, ls=line, markevery=marked, color=colour, lw=1.6, ms=5)
+    if few:
+        for shape, layer in zip(shapes, solutions.layers, strict=False):
+            ax.plot([], [], shape, color=QUIET, ms=5, label=layer)
+        legend(ax, loc="lower left", handletextpad=0.2, borderaxespad=0.1, labelspacing=0.25)
+    log_axis(ax, "y", most=7, form=ten)
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, 1e-4), max(high * 2, 2))
+
+
+def rows(solutions: Solutions, name: str, steps: Sequence[int]) -> list[dict]:
+    """Residuals and accuracy of a solver after `steps`, as far as it went: what is no longer above rounding is LEAST,
+    and an accuracy is that of the last point before.
+    """
+    curves, path, table = solutions.curves[name], solutions.points.get(name, ()), []
+    for step in [step for step in steps if step < max(map(len, curves.values()))]:
+        row = {"solver": SOLVERS[name][0], "steps": step}
+        for layer, curve in zip(solutions.layers, curves.values(), strict=True):
+            row[layer] = power(max(curve[min(step, len(curve) - 1)], LEAST))
+        table.append(row | {"accuracy": percent([share for at, share in path if at <= step][-1])} if path else row)
+    return table

@@ -1,0 +1,193 @@
+"""Clients with a spurious cue: right at home, lost outside. A strip of their images with and without it, a column of
+marks a client, and what becomes of it in the fused systems.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+from ipywidgets import Dropdown
+from matplotlib.axes import Axes
+
+from ...data.cues import CUES
+from ...errors import demand
+from ...methods import METHODS
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots import Picture, Series
+from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
+from ...plots.identity import short
+from ...plots.kit import Bars, tiles, told
+from ...plots.style import ACCENT, INK, RULE, SECOND, drawing, dress, legend
+from ...plots.words import listed, mean_percent, percent, tabled
+from ...rng import generator
+from ...training import ClientModels, accuracy
+from ..runs import where
+
+TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
+HELP = "The test images as they are, with the cue of their own class, or with the cue of a random class"
+STRIP = 10  # images of the client that is shown
+MOST = 2000  # test samples and samples of one client that are looked at, at most
+
+
+class SpuriousCue(LabView):
+    """Each client's accuracy on its own images and outside, with and without the cue, and that of all together."""
+
+    name, title = "cue", "Spurious cue"
+    empty = (
+        "Choose clients with a spurious cue at the left, and press Run. The picture then compares their own images "
+        "with test images."
+    )
+
+    def __init__(self) -> None:
+        tests = [(words, name) for name, words in TESTS.items()]
+        self.test = made(Dropdown, label="Test images", help=HELP, width=310, options=tests)
+        self.controls = [self.test]
+
+    def adapt(self, state: PanelState) -> None:
+        offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
+
+    def prepare(self, state: PanelState) -> Generator[None, None, "Cue"]:
+        settings, federation = state.outcome.settings, state.outcome.federation()
+        data, plain = federation.dataset, settings.data()
+        device, clients = settings.device, alone(state)
+        yield
+        marked = with_and_without_cue(data, federation.tint or settings.tint, settings.seed, settings.cue)
+        tests = {name: x.to(device) for name, x in marked.items()}
+        y_test = data.y_test[:MOST].to(device)
+        outside = {}
+        for name, x in tests.items():
+            outside[name] = [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
+            yield
+        home, bare, images = [], [], []
+        for m, (rows, _) in enumerate(federation.split(state.outcome.plan.holdout)):
+            y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
+            for source, accuracies in ((data, home), (plain, bare)):
+                x = source.x_train[rows[:MOST]].to(device)
+                accuracies.append(accuracy(clients.logits(x)[m].argmax(1), y))
+            images.append((plain.x_train[shown].numpy(), data.x_train[shown].numpy()))
+            yield
+        systems = {}
+        for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
+            if settings.seed in outcomes:
+                model, title = outcomes[settings.seed].model, short(METHODS[method].info.title)
+                systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
+                yield
+        return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)
+
+    def draw(self, state: PanelState) -> Picture:
+        return cue(state.prepared, self.test.value, client=state.client)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+@dataclass(frozen=True)
+class Cue:
+    """What is drawn. All accuracies are 0–1; M clients, each trained alone.
+
+    marked:   clients whose training images carry the cue;   setting: in words
+    home:     [M] on their own training images as they have them;   bare: [M] on the same images without the cue
+    outside:  {"clean", and for images "tied" and "untied": [M]} on test samples
+    systems:  {name: {"clean", ...: accuracy}} of all clients together
+    images:   [M] pairs [n, ...] of a client's images, without the cue and as it has them
+    """
+
+    setting: str
+    marked: Sequence[int]
+    home: Sequence[float]
+    bare: Sequence[float]
+    outside: Mapping[str, Sequence[float]]
+    systems: Mapping[str, Mapping[str, float]]
+    images: Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+def alone(state: PanelState) -> ClientModels:
+    """Clients trained alone: the ensemble's where it ran beside, at full width; else FuseFL's own after round 1."""
+    ensemble = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
+    if ensemble is not None:
+        return ensemble.model.clients
+    rounds = state.outcome.model.rounds
+    demand(
+        rounds, "These networks are too large to be stored with the run; tick Ensemble beside FuseFL, and press Run."
+    )
+    return rounds[0]
+
+
+def with_and_without_cue(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, torch.Tensor]:
+    """Test samples as they are and, of images, with the cue of their own class and with one drawn at random."""
+    x, y = data.x_test[:MOST], data.y_test[:MOST]
+    if x.ndim != 4:
+        return {"clean": x}
+
+    def marked(agree: float) -> torch.Tensor:
+        stream = generator(seed, "random cue")
+        return CUES[cue](x, y, strength, classes=data.classes, agree=agree, generator=stream)
+
+    return {"clean": x, "tied": marked(1), "untied": marked(0)}
+
+
+def varied(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A few of the samples `rows`, of as many classes as there are."""
+    own = labels[rows[:200]].tolist()
+    return rows[sorted(range(len(own)), key=lambda i: (own[:i].count(own[i]), i))[:STRIP]]
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture:
+    """`test`: which test samples are looked at, a key of TESTS."""
+    test = test if test in data.outside else "clean"
+    client = client if client is not None and client < len(data.home) else None
+    who = min(data.marked, default=0) if client is None else client
+    with drawing(fixed=True) as (figure, _):
+        names = (f"client {who}, without cue", "as it has them")
+        strip = list(zip(names, data.images[who], strict=True))
+        tiles(figure.add_axes((0.24, 0.76, 0.74, 0.2)), strip[who not in data.marked :])
+        clients(figure.add_axes((0.085, 0.2, 0.47, 0.44)), data, test, client)
+        rows = [Series(name, accuracies={0: shares[test]}) for name, shares in data.systems.items()]
+        Bars(figure.add_axes((0.72, 0.2, 0.21, 0.44)), rows, x="", ticks=(0, 0.5, 1)).update(rows, "All together")
+    names = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
+    each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
+    table = [(f"client {k}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
+    table += [(name, "", "", "", *(percent(shares[t]) for t in data.outside)) for name, shares in data.systems.items()]
+    title = f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together"
+    return told(figure, title, data.setting, sentence(data, test, client), tabled(names, table))
+
+
+def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
+    """A column a client: at home, at home without the cue, and outside."""
+    count, marked = len(data.home), list(data.marked)
+    dress(ax, title="Each client, trained alone", x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
+    for k in marked:
+        mark(ax, k, count, colour=SECOND)
+    mark(ax, client, count, frame=True, lw=2)
+    x, size = np.arange(count), 8 if count <= 16 else 4.5
+    ax.vlines(x, data.outside[test], data.home, color=RULE, lw=2, zorder=1)
+    ax.plot(x, data.home, "o", color=INK, ms=size, label="own images", clip_on=False)
+    bare = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size, "label": "own, cue removed"}
+    ax.plot(marked, [data.bare[k] for k in marked], "D", clip_on=False, **bare)
+    ax.plot(x, data.outside[test], "s", color=ACCENT, ms=size, label="test images", clip_on=False)
+    ax.set_xlim(-0.6, count - 0.4)
+    client_ticks(ax, count)
+    percent_axis(ax, top=1.1, ticks=QUARTERS)
+    legend(ax, loc="upper left", bbox_to_anchor=(-0.16, -0.23), ncols=3, handletextpad=0.2, columnspacing=1.0)
+
+
+def sentence(data: Cue, test: str, client: int | None) -> str:
+    """How often the chosen client, else the clients with the cue, else all are right at home and outside."""
+    outside, marked = data.outside[test], data.marked
+    several, who = (marked, "with the cue") if marked else (range(len(outside)), "of this run, none with a cue,")
+    text = f"Clients {listed(list(map(str, several)))} {who}" if len(several) <= 10 else f"{len(several)} clients {who}"
+    if client is not None:
+        several, text = [client], f"Client {client}{' with the cue' if client in marked else ''}"
+    home, bare, out = (percent(mean(of[k] for k in several)) for of in (data.home, data.bare, outside))
+    others = [share for k, share in enumerate(outside) if k not in marked] if marked and client is None else []
+    rest = f" (other clients: {mean_percent(others)})" if others else ""
+    removed = f", {bare} of them without the cue" if set(several) & set(marked) else ""
+    together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
+    return (
+        f"{text}: right for {home} of the own images{removed}, and for {out} of the test images {TESTS[test]}{rest}. "
+        f"All together: {together}."
+    )

@@ -1,0 +1,236 @@
+"""What FuseFL costs, as arithmetic: the size of the fused model against one ordinary network and an ensemble of M, and
+the bytes of one client, up and down; from an architecture, M, K and the adaptor to bytes, without a network.
+
+ResNet-18 is counted layer by layer in closed form, since a slider cannot wait for eleven million weights to be drawn;
+other (small) networks are built once and counted. Bytes are of parameters alone, as in the paper's tables, so without
+batch norm's running statistics.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ipywidgets import Dropdown, IntSlider
+
+from ...comm import formulas
+from ...methods.fusefl.blocks import CUTS, Client, narrow, size
+from ...models import build
+from ...panels.lab_view import LabView
+from ...panels.state import PanelState
+from ...panels.theme import made, offer
+from ...plots import Picture
+from ...plots.kit import stacked, told
+from ...plots.style import INK, SECOND, drawing, dress, legend
+from ...plots.words import tabled
+from ...study.settings import architectures
+
+WHICH = "The network whose size is computed: the paper's, for images of 3×32×32, or the one that Run trains"
+ADAPTOR = "A learnt layer that reads the channels of all clients, or their mean"
+COLOURS = {
+    "blocks": "#56B4E9",
+    "adaptors": SECOND,
+    "classifier": "#009E73",
+    "class statistics": "#CC79A7",
+    "whole network": "#7f8a94",
+}
+COLUMNS = "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble"
+COLUMNS += " | one client up | of it statistics | one client down"
+TITLES = {"resnet18": "ResNet-18", "mlp": "perceptron", "cnn": "five-layer CNN", "resnet8": "ResNet-8"}
+PAPER_BLOCKS, MOST_BLOCKS = (2, 4, 8), 10
+PAPER = ("resnet18", (3, 32, 32), 10, 64)  # the paper's ordinary network: name, input, classes, width
+TABLE_4 = {  # the paper's storage with the conv adaptor, MiB: {M: {K: MiB}}
+    5: {2: 53.71, 4: 55.38, 8: 68.08},
+    10: {2: 42.32, 4: 44.92, 8: 64.77},
+    20: {2: 42.13, 4: 47.22, 8: 86.11},
+    50: {2: 45.48, 4: 58.63, 8: 159.08},
+}
+
+
+class Storage(LabView):
+    """Storage and traffic for any number of clients, blocks and adaptor; nothing is trained."""
+
+    name, title, ready = "sums", "Storage and bytes", "always"
+
+    def __init__(self) -> None:
+        which = [("ResNet-18, as in the paper", "paper"), ("this panel's", "own")]
+        many, cut = "How many clients there are (M)", "How many blocks the network is cut into (K)"
+        self.network = made(Dropdown, label="Network", help=WHICH, width=250, options=which)
+        self.clients = made(IntSlider, label="M", help=many, width=190, value=5, min=2, max=50)
+        self.blocks = made(Dropdown, label="K", help=cut, width=76, options=PAPER_BLOCKS, value=4)
+        self.adaptor = made(Dropdown, label="Adaptor", help=ADAPTOR, width=160, options=["conv", "average"])
+        self.controls = [self.network, self.clients, self.blocks, self.adaptor]
+
+    def adapt(self, state: PanelState) -> None:
+        if state.federation is None:
+            self.network.value = "paper"
+        own = self.network.value == "own"
+        wanted = tuple(range(1, min(layers(own_network(state)), MOST_BLOCKS) + 1)) if own else PAPER_BLOCKS
+        offer(self.blocks, wanted, min(2, wanted[-1]))
+
+    def draw(self, state: PanelState) -> Picture:
+        own = self.network.value == "own"
+        architecture = own_network(state) if own else PAPER
+        calibrated = state.knobs["head"] == "ccvr" or not own
+        return storage(architecture, self.clients.value, self.blocks.value, self.adaptor.value, calibrated)
+
+
+def own_network(state: PanelState) -> tuple:
+    """The (first) architecture that Run would train at full width."""
+    return architectures(state.settings.get("model", "auto"), 1, state.federation.dataset)[0]
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+@dataclass(frozen=True)
+class Parts:
+    """Numbers of one client's blocks, channels at the K - 1 borders between them, numbers of the classifier, its D."""
+
+    blocks: tuple[int, ...]
+    channels: tuple[int, ...]
+    head: int
+    features: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Bytes of FuseFL for M clients. Storage of the fused model: blocks, adaptors, classifier (head).
+
+    Of one client: `up` and `down` by round, `part` of each upload that is adaptor (0-1), the classifier and CCVR's
+    statistics (upper triangles, all C classes) up, first weights down. `single`: the ordinary network.
+    """
+
+    parts: Parts
+    clients: int
+    blocks: int
+    adaptors: int
+    head: int
+    up: tuple[int, ...]
+    down: tuple[int, ...]
+    part: tuple[float, ...]
+    initial: int
+    statistics: int
+    single: int
+
+    @property
+    def storage(self) -> int:
+        return self.blocks + self.adaptors + self.head
+
+    @property
+    def client_up(self) -> int:
+        """One client's whole upload."""
+        return sum(self.up) + self.head + self.statistics
+
+    @property
+    def client_down(self) -> int:
+        """One client's whole download."""
+        return sum(self.down) + self.initial
+
+
+@functools.lru_cache(maxsize=512)
+def bill(architecture: tuple, clients: int, blocks: int, adaptor: str = "conv", calibrated: bool = True) -> Bill:
+    """The bill of FuseFL for M `clients` whose ordinary network is `architecture` (name, shape, classes, width)."""
+    own, whole = parts(narrow(architecture, clients), blocks), parts(architecture, 1)
+    each = [formulas.fusefl_adaptor_floats([c], clients) if adaptor == "conv" else 0 for c in own.channels]
+    adaptors = [0, *each]  # nothing stands in front of block 1
+    numbers = [block + extra for block, extra in zip(own.blocks, adaptors, strict=True)]
+    received = numbers if calibrated else [*numbers[:-1], 0]
+    classes = architecture[2]
+    return Bill(
+        parts=own,
+        clients=clients,
+        blocks=formulas.FLOAT * clients * sum(own.blocks),
+        adaptors=formulas.FLOAT * clients * sum(adaptors),
+        head=formulas.FLOAT * own.head,
+        up=tuple(formulas.FLOAT * n for n in numbers),
+        down=tuple(formulas.FLOAT * (clients - 1) * n for n in received),
+        part=tuple(extra / max(n, 1) for extra, n in zip(adaptors, numbers, strict=True)),
+        initial=formulas.FLOAT * (sum(own.blocks) + own.head),
+        statistics=formulas.FLOAT * classes + formulas.ccvr_bytes(own.features, classes, True) if calibrated else 0,
+        single=formulas.FLOAT * (sum(whole.blocks) + whole.head),
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def parts(architecture: tuple, blocks: int) -> Parts:
+    """The sizes of one network of `architecture` (its width given or not), cut into K blocks."""
+    name, shape, classes, width = architecture
+    if name == "resnet18" and width is not None and (blocks == 1 or blocks in CUTS[name]):
+        return resnet18_parts(shape[0], classes, width, blocks)
+    network = build(name, shape, classes, width=width)
+    client, head = Client(network, blocks), network.classifier
+    channels = tuple(border[0] for border in client.borders()[:-1])
+    return Parts(tuple(map(size, client.blocks)), channels, size([head]), head.in_features, network.architecture[3])
+
+
+def resnet18_parts(inputs: int, classes: int, width: int, blocks: int) -> Parts:
+    """ResNet-18 of `width` n with `inputs` channels: stem, eight residual blocks of n, n, 2n, ... 8n, and the pool."""
+    counts, outputs = [9 * inputs * width + 2 * width], [width]
+    for multiple in (1, 1, 2, 2, 4, 4, 8, 8):
+        before, after = outputs[-1], width * multiple
+        shortcut = before * after + 2 * after if before != after else 0
+        counts.append(9 * before * after + 9 * after * after + 4 * after + shortcut)
+        outputs.append(after)
+    features = outputs[-1]
+    stops = [last + 1 for last in CUTS["resnet18"].get(blocks, ())]
+    sums = [sum(counts[a:b]) for a, b in zip([0, *stops], [*stops, len(counts)], strict=True)]
+    return Parts(tuple(sums), tuple(outputs[stop - 1] for stop in stops), features * classes + classes, features, width)
+
+
+@functools.lru_cache(maxsize=64)
+def layers(architecture: tuple) -> int:
+    """Layers of a network between which it can be cut: its largest K."""
+    name, shape, classes, width = architecture
+    return len(build(name, shape, classes, width=width).body)
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def storage(architecture: tuple, clients: int, blocks: int, adaptor: str, calibrated: bool) -> Picture:
+    """Bars of the fused model, one network and an ensemble, and of one client's bytes; other M stand in the table."""
+    here = bill(architecture, clients, blocks, adaptor, calibrated)
+    whole, kept = {"whole network": here.single}, {"blocks": here.blocks, "adaptors": here.adaptors}
+    up = {**split(here.up, here.part), "classifier": here.head, "class statistics": here.statistics}
+    down = {**split(here.down, here.part), "whole network": here.initial}
+    ensemble = {"whole network": clients * here.single}
+    stored = {"FuseFL": {**kept, "classifier": here.head}, "one network": whole, f"{clients} networks": ensemble}
+    panels = {"Storage of the global model": stored}
+    panels["One client's traffic"] = {"FuseFL up": up, "FuseFL down": down, "one-shot, each way": whole}
+    name, shape, classes, _ = architecture
+    network = f"{TITLES.get(name, name)}, input {'×'.join(map(str, shape))}, {classes} classes"
+    with drawing(2, 1) as (figure, axes):
+        for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+            dress(ax, title=title)
+            for i, end in enumerate(stacked(ax, rows, COLOURS)):
+                ax.text(end, i, f" {mib(end)}", va="center", fontsize=9.5, color=INK, gid="outside")
+            ax.set_xticks([])
+        legend(axes[1], loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=5)
+    printed = TABLE_4.get(clients, {}).get(blocks) if architecture == PAPER and adaptor == "conv" else None
+    paper = f" (the paper prints {printed:.2f} MiB)" if printed else ""
+    bills = [bill(architecture, m, blocks, adaptor, calibrated) for m in sorted({clients, 2, 5, 10, 20, 50})]
+    return told(
+        figure,
+        "Bars of FuseFL's storage and of one client's traffic",
+        f"{network}, {clients} clients of width {here.parts.width}, K = {blocks}, adaptor {adaptor}",
+        f"The fused model of {clients} clients takes {mib(here.storage)}{paper}. This is as much as "
+        f"{here.storage / here.single:.2f} ordinary networks; adaptors are {here.adaptors / here.storage:.0%} of it. "
+        f"An ensemble is {clients} networks. A client sends {mib(here.client_up)}, receives {mib(here.client_down)}. "
+        f"In a one-shot method it sends and receives {mib(here.single)}.",
+        tabled(COLUMNS, map(row, bills)),
+    )
+
+
+def split(sent: Sequence[int], part: Sequence[float]) -> dict[str, float]:
+    """All rounds' bytes as blocks and adaptors."""
+    adaptors = sum(share * count for share, count in zip(part, sent, strict=True))
+    return {"blocks": sum(sent) - adaptors, "adaptors": adaptors}
+
+
+def mib(count: float) -> str:
+    """Bytes as '53.7 MiB' or '12.3 KiB', the paper's units."""
+    large = count >= formulas.MIB / 2
+    return f"{count / (formulas.MIB if large else 1024):.3g} {'MiB' if large else 'KiB'}"
+
+
+def row(b: Bill) -> tuple:
+    """One number of clients in the table."""
+    sizes = b.blocks, b.adaptors, b.head, b.storage, b.single, b.clients * b.single
+    return b.clients, b.parts.width, *map(mib, (*sizes, b.client_up, b.statistics, b.client_down))

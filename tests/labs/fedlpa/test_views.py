@@ -1,0 +1,290 @@
+"""FedLPA's lab without a kernel, on real but short runs and on numbers made by hand; views, controls, extremes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from lab_views import look_at, picture_of, sentence_of
+
+from fedlab_nb.labs.fedlpa import leak as leaking
+from fedlab_nb.labs.fedlpa import replay
+from fedlab_nb.labs.fedlpa.damping import DampingSweep, damping
+from fedlab_nb.labs.fedlpa.factors import LayerFactors, factors, image_shape
+from fedlab_nb.labs.fedlpa.leak import NoiseSweep, leak
+from fedlab_nb.labs.fedlpa.plane import place, plane
+from fedlab_nb.labs.fedlpa.replay import power
+from fedlab_nb.labs.fedlpa.solver import Solutions, solver
+from fedlab_nb.labs.fedlpa.two_weights import two_weights
+from fedlab_nb.methods.fedlpa.server import FedLPAReport
+from fedlab_nb.plots import png
+from fedlab_nb.study import job
+
+SYSTEM = "fedlpa"
+SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
+OWN = ["plane", "factors", "damping", "solver", "leak"]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Three λ_damp and two kinds of noise in place of all."""
+    monkeypatch.setattr(replay, "HALVES", [1e-6, 1e-3, 100.0])
+    monkeypatch.setattr(leaking, "NOISES", (0.0, 3.0))
+
+
+def sound(picture, setting):
+    """It can be drawn, names its setting, and has numbers."""
+    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
+    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    return picture
+
+
+def ends(control):
+    """The first and the last value of a control."""
+    if hasattr(control, "options"):
+        values = [o[1] if isinstance(o, tuple) else o for o in control.options]
+        return values[0], values[-1]
+    if hasattr(control, "base"):
+        return control.base**control.min, control.base**control.max
+    return control.min, control.max
+
+
+# ------------------------------------------------------------------------------------------------------ the lab
+def test_before_a_run_the_plane_is_there_and_the_others_say_what_to_do(make):
+    panel = make()
+    assert list(panel.lab_views) == OWN and panel.views.visible == "plane"
+    assert [row["distance"] for row in picture_of(panel, "plane", "angle 90").table] == [1.131, 0, 0, 0]
+    assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
+    assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
+    for name in OWN[1:]:
+        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
+    for view in panel.lab_views.values():
+        assert all(c.description and c.tooltip for c in view.controls)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
+    look_at(ran)
+    picture_of(ran, name, "")
+    for control in ran.lab_views[name].controls:
+        before = control.value
+        for value in ends(control):
+            control.value = value
+            assert ran.error == "" and ran.views[name].picture is not None
+        control.value = before
+    look_at(ran, client=2, klass=9)
+    sentence_of(ran, name, "")
+    look_at(ran)
+
+
+def test_factors_are_those_of_the_chosen_client_and_layer(ran):
+    counts = ran.outcomes[0].report.train_counts
+    for client in (0, 2):
+        look_at(ran, client=client)
+        assert sentence_of(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
+    assert "mean image" not in ran.set("factors", layer=2).sentence
+    assert "mean image" in ran.set("factors", layer=0).sentence
+    assert "adds 0.032 to A's diagonal" in sentence_of(ran, "factors")
+    assert "before damping" in ran.set("factors", what="measured").sentence
+    ran.set("factors", what="sent")
+    look_at(ran)
+
+
+def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(ran):
+    outcome = ran.outcomes[0]
+    (row,) = [row for row in ran.set("damping", damping=1e-3).table if row["λ_damp"] == "10⁻³"]
+    assert row["exact (FedLPA)"] == f"{100 * outcome.accuracy_validation:.0f} %"
+    assert "π = trace" in ran.set("damping", pi="trace").alt and "π = 1" in ran.set("damping", pi="one").alt
+
+
+def test_the_solver_of_the_run_then_all_three(ran):
+    outcome = ran.outcomes[0]
+    assert f"accuracy {100 * outcome.accuracy:.0f} %" in sentence_of(ran, "solver")
+    ran.set("solver", steps=100, damping=1e-6)
+    picture = ran.work("solver")
+    assert ran.error == "" and "λ_damp = 1e-06" in picture.alt
+    assert {row["solver"] for row in picture.table} == {"conjugate gradients", "gradient descent", "shortcut EA"}
+    assert ran.set("solver", step=0).sentence.count("after 0 steps") == 3
+
+
+def test_labels_are_read_off_and_noise_hides_them(ran):
+    clean, noisy = (ran.set("leak", noise=noise) for noise in (0.0, 3.0))
+    assert clean.table[0]["guessed"] and clean.sentence.startswith("Without noise") and "noise 3" in noisy.sentence
+    assert leaking.BIAS in ran.set("leak", source=leaking.BIAS).sentence
+    ran.set("leak", source=leaking.DIAGONAL, noise=0.0)
+
+
+def test_the_residuals_move_while_it_solves(make):
+    panel = make(solver="gd", iterations=200)
+    panel.show("solver")
+    panel.run(wait=True)
+    assert panel.error == "" and "Gradient descent after 200 steps" in panel.sentence
+    state = panel.state("solver")
+    assert isinstance(state.report, FedLPAReport) and state.report is panel.outcomes[0].report
+    work = job("fedlpa", epochs=2, clients=3, solver="gd", iterations=200, cache=False)
+    *_, running = [event.report for event in work if event.report is not None]
+    assert running.iterations == dict.fromkeys(state.report.layers, 128)
+    moved_since = {**state.knobs, "solver": "cg"}
+    before = dataclasses.replace(state, outcome=None, report=running, knobs=moved_since)
+    assert panel.lab_views["solver"].draw(before).sentence.startswith("Solving. Gradient descent after 128 steps")
+
+
+def test_stop_while_it_solves(make):
+    panel = make(solver="gd", iterations=20_000)
+    panel.run()
+    panel.stop()
+    assert panel.wait(20) and panel.status == "stopped" and not panel.error
+
+
+@pytest.mark.parametrize("options", [{"clients": 1}, {"model": "cnn", "clients": 2}])
+def test_other_settings(make, options):
+    panel = make(**options)
+    panel.run(wait=True)
+    look_at(panel, client=0, klass=0)
+    for name in OWN:
+        sentence_of(panel, name, "")
+    first = panel.set("factors", layer=0).sentence
+    assert ("mean patch" in first) == (options.get("model") == "cnn")
+
+
+def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
+    panel = make(seed=5)
+    panel.run(wait=True)
+    assert panel.show("factors") is None and "too large to be stored" in panel.controls.error.value
+
+
+# ------------------------------------------------------------------------------------------------------ by hand
+def test_two_weights_at_right_angles():
+    points = two_weights(angle=90, ratio=9, damping=0)
+    assert points.average == pytest.approx([2, 2])
+    for point in (points.aggregate, points.diagonal, points.pooled):
+        assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
+    assert points.precisions == pytest.approx(np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12)
+
+
+def test_two_weights_at_45_degrees_need_more_than_the_diagonal():
+    points = two_weights(angle=45, ratio=9, damping=0)  # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
+    assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
+    assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
+    assert points.pooled == pytest.approx(points.aggregate)
+    assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
+
+
+def test_two_weights_and_the_damping():
+    assert two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])  # (10*1 + 2*3) / 12
+    assert two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
+    assert two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])  # circles: the average is right
+    assert two_weights(0, 25, damping=0).aggregate == pytest.approx([2, 2])  # equal ellipses too
+
+
+def test_two_weights_equal_pooled_least_squares_at_every_angle():
+    for angle in range(0, 181, 15):
+        points = two_weights(angle, 16, 0)
+        assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
+
+
+def test_the_ellipses_are_one_and_two_standard_deviations():
+    picture = sound(plane(90, 9, 0), "angle 90 degrees")
+    outer, inner = picture.figure.axes[0].patches[:2]  # 1/3 and 2/3 along the sure direction, 1 and 2 across it
+    assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
+    assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
+    assert place([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
+
+
+def gram(rows):
+    return rows.T @ rows / len(rows)
+
+
+def test_factors_of_a_client_with_two_images():
+    x = np.array([[1.0, 0, 0, 0.5, 1], [0, 0, 1, 0.5, 1]])  # two images of 2 x 2 pixels, the appended 1 last
+    g = np.array([[0.5, -0.5, 0], [0.5, -0.5, 0]])
+    layer = LayerFactors(gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy")
+    picture = sound(factors(layer, list("abc"), klass=2), "toy")
+    assert layer.mean.flatten().tolist() == [0.5, 0, 0.5, 0.5]
+    assert dataclasses.replace(layer, a=4 * layer.a).mean.tolist() == layer.mean.tolist()  # a patch at four positions
+    assert "mostly a (75 %) and b (25 %)" in picture.sentence
+    assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
+    assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
+    both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
+    sent = factors(dataclasses.replace(layer, sent=both, added=(0.5, 0.5)), list("abc"))
+    assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
+
+
+@pytest.mark.parametrize("classes", [2, 100])
+def test_factors_at_their_extremes(classes):
+    names, counts = [f"class number {c}" for c in range(classes)], np.zeros(classes, int)
+    counts[1] = 5
+    for b in (np.zeros((classes, classes)), np.eye(classes)):  # a client that fits perfectly has B = 0
+        for inputs, shape in ((785, (1, 28, 28)), (76, (3, 5, 5))):
+            layer = LayerFactors(np.ones((inputs, inputs)), b, "layer 1", 0, counts, "image", shape, True, "toy")
+            assert "holds only class number 1" in sound(factors(layer, names, klass=1), "toy").sentence
+
+
+def test_which_first_layers_see_an_image():
+    assert image_shape("digits", (64, 64)) == (1, 8, 8) and image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
+    assert image_shape("digits", (16, 6, 5, 5)) == ()
+
+
+def test_small_numbers_are_readable():
+    shown = {1e-3: "10⁻³", 8.6e-6: "8.6·10⁻⁶", 16.2: "16", 0.254: "0.25", 784.0: "784", 2e5: "2.0·10⁵"}
+    assert [power(value) for value in shown] == list(shown.values())
+
+
+LAMBDAS = [1e-6, 1e-3, 1.0]
+CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0.3, 0.3]}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "where"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
+)  # at λ_damp = 10⁻³ the damping adds 0.032 / π to B
+def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, where):
+    measured, ratios = np.array([[0.01, 0.2]] * 3), {"one": np.full((3, 2), ratio)}
+    sweep = DampingSweep(LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7})
+    assert sweep.over("one", 1) == where
+    picture = sound(damping(sweep, "one", 1), "toy, rule π = 1")
+    assert "Best for FedLPA: 10⁻⁶ (90 %; on test images 70 %)" in picture.sentence
+    assert picture.table[0] == {"λ_damp": "10⁻⁶", "exact (FedLPA)": "90 %", "shortcut EA": "20 %", "average": "30 %"}
+
+
+CG = {"a": [1.0, 1e-3, 1e-7], "b": [0.5, 1e-7]}
+GD = {"a": [1.0, *[0.5] * 100], "b": [0.5, *[0.25] * 100]}
+
+
+def test_solver_tells_residual_and_accuracy_of_each_way():
+    curves = {"cg": CG, "gd": GD, "ea": {"a": [1.0], "b": [0.5]}}
+    points = {"cg": [(0, 0.2), (1, 0.7), (2, 0.8)], "gd": [(0, 0.2), (1, 0.3), (100, 0.4)], "ea": [(0, 0.2)]}
+    solutions = Solutions(curves, points, ["layer 1", "layer 2"], "toy", outcome="a run")
+    picture = sound(solver(solutions), "toy")
+    assert picture.sentence == (
+        "Conjugate gradients after 2 steps: residual 10⁻⁷, accuracy 80 %; gradient descent after 100 steps: residual "
+        "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
+    )
+    assert "after 1 step: residual 10⁻³, accuracy 70 %" in solver(solutions, step=1).sentence
+    first = {"solver": "conjugate gradients", "steps": 1, "layer 1": "10⁻³", "layer 2": "10⁻⁷", "accuracy": "70 %"}
+    assert picture.table[1] == first
+
+
+def test_solver_while_it_runs_and_with_many_layers():
+    live = sound(solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, ["layer 1"], "toy")), "toy, so far")
+    assert live.sentence == "Solving. Gradient descent after 1 step: residual 0.5."
+    names = [f"layer {i}" for i in range(20)]
+    sound(solver(Solutions({"cg": {n: [1.0, 0.0] for n in names}}, {}, names, "toy"), step=8192), "toy")
+
+
+def test_leak_counts_right_guesses_and_tells_of_the_client():
+    counts = np.array([[5, 3, 0], [0, 0, 8]])
+    sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])
+    sweep = NoiseSweep([0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy")
+    assert sweep.guesses("bias", 0) == [[0, 1], [0]]
+    picture = sound(leak(sweep, "bias", 0, list("abc")), "toy")
+    assert "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %" in picture.sentence
+    assert picture.table[1] == {"client": 1, "holds": "c", "guessed": "a", "largest": "a, c, b"}
+    noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
+    assert noisy.sentence.startswith("Client 0 holds a and b; a reader of its upload names a and b. At noise 0.1")
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 100)])
+def test_leak_at_its_extremes(clients, classes):
+    counts, sent = np.ones((clients, classes), int), np.zeros((clients, classes))
+    sweep = NoiseSweep([0], counts, {"w": [sent]}, {"w": [1.0]}, [0.1], 1.0, "toy")
+    sound(leak(sweep, "w", 0, [str(c) for c in range(classes)], client=0, klass=1), "toy")

@@ -1,0 +1,361 @@
+"""FuseFL's lab without a kernel, on real but short runs: every view before, while and after, controls at both ends."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from lab_views import look_at, sentence_of
+
+from fedlab_nb.data import federate
+from fedlab_nb.labs import lab
+from fedlab_nb.labs.fusefl.cue import Cue, cue, with_and_without_cue
+from fedlab_nb.labs.fusefl.halves import halves
+from fedlab_nb.labs.fusefl.probes import Probed, probes
+from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
+from fedlab_nb.labs.fusefl.storage import PAPER, storage
+from fedlab_nb.labs.fusefl.two_cues import shortcut, two_cues
+from fedlab_nb.methods.fusefl import FuseFL
+from fedlab_nb.methods.fusefl.network import FuseFLReport
+from fedlab_nb.plots import png
+from fedlab_nb.plots.words import data_size
+
+SYSTEM = "fusefl"
+SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
+OWN = ["steps", "cue", "halves", "sums", "probes", "cues"]
+MADE = "digits, α = 0.1, 3 clients"
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A panel after one run of two seeds with a cue client, for the tests that only look at it."""
+    panel = lab("fusefl", spurious="0", seeds=2, **SHORT)
+    panel.run(wait=True)
+    yield panel
+    panel.close()
+
+
+# ----------------------------------------------------------------------------------------------------- before and after
+def test_before_a_run_each_view_says_what_to_do(make):
+    panel = make()
+    assert list(panel.lab_views) == OWN
+    for name in ("steps", "cue", "halves", "probes"):
+        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value.replace("press", "Press")
+    assert "the paper prints 55.38 MiB" in sentence_of(panel, "sums", "ResNet-18")
+    assert "the shortcut has 2.60 bits" in sentence_of(panel, "cues", "10 classes")
+    for view in panel.lab_views.values():
+        assert all(c.description and c.tooltip for c in view.controls if hasattr(c, "value"))
+
+
+def test_after_a_run_every_view_has_its_picture(ran):
+    assert ran.status == "done" and ran.error == ""
+    assert sentence_of(ran, "steps", MADE).startswith("Step ")
+    assert sentence_of(ran, "cue", MADE).startswith("Clients 0 with the cue")
+    assert "Calibrating the averaged classifier: " in sentence_of(ran, "halves", MADE)
+    assert "Probes train on 1237 samples" in sentence_of(ran, "probes", MADE)
+
+
+@pytest.mark.parametrize("name", ["steps", "cue", "probes"])
+def test_a_chosen_client_is_told_and_a_chosen_class_does_no_harm(ran, name):
+    look_at(ran, client=2, klass=9)
+    if name == "steps":
+        ran.lab_views["steps"].step.value = 10
+    assert "client 2" in sentence_of(ran, name, MADE).lower()
+    look_at(ran)
+
+
+# --------------------------------------------------------------------------------------------------------- own controls
+def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
+    ran.show("steps")
+    view = ran.lab_views["steps"]
+    view.step.value = 1
+    view.back.click()
+    assert view.step.value == 1 and ran.sentence.startswith("Step 1 of 10, start")
+    for _ in range(12):
+        view.next.click()
+    assert view.step.value == view.step.max == 10 and "calibrate" in ran.sentence
+    view.back.click()
+    assert "fuse the classifiers" in ran.sentence and view.play.max == 10
+    assert ran.error == ""
+
+
+def test_the_bytes_of_the_last_step_are_those_of_the_ledger(ran):
+    ledger = ran.state("steps").outcome.ledger
+    last = ran.show("steps").table[-1]
+    assert (last["up so far"], last["down so far"]) == (data_size(ledger.up), data_size(ledger.down))
+
+
+@pytest.mark.parametrize("test", ["clean", "tied", "untied"])
+def test_cue_on_every_kind_of_test_images(ran, test):
+    words = {"clean": "without a cue", "tied": "of their class", "untied": "random cue"}[test]
+    assert words in ran.set("cue", test=test).sentence
+    ran.set("cue", test="clean")
+
+
+def test_test_images_with_a_cue_are_other_images():
+    data = federate("digits", clients=3).dataset
+    sets = with_and_without_cue(data, 0.8, 0)
+    assert {name: tuple(x.shape) for name, x in sets.items()} == dict.fromkeys(
+        ("clean", "tied", "untied"), tuple(data.x_test.shape)
+    )
+    assert not (sets["tied"] == sets["clean"]).all() and not (sets["untied"] == sets["tied"]).all()
+
+
+def test_sums_at_both_ends_of_every_control(make):
+    panel = make()
+    panel.show("sums")
+    view = panel.lab_views["sums"]
+    for which in ("paper", "own"):
+        view.network.value = which
+        for control in (view.clients, view.blocks, view.adaptor):
+            ends = (control.min, control.max) if hasattr(control, "min") else (control.options[0], control.options[-1])
+            for value in ends[::-1]:
+                control.value = value
+                assert "The fused model of" in panel.sentence and panel.error == ""
+    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("The fused model of 2 clients")
+    view.network.value = "paper"
+    assert tuple(view.blocks.options) == (2, 4, 8)
+    panel.controls.extras["model"].value = "cnn:12"
+    view.network.value = "own"
+    assert tuple(view.blocks.options) == (1, 2, 3, 4) and "five-layer CNN" in panel.show("sums").alt
+
+
+def test_two_cues_at_their_ends(make):
+    panel = make()
+    panel.show("cues")
+    view = panel.lab_views["cues"]
+    for real in (0, 1):
+        for spurious in (0, 1):
+            view.real.value, view.spurious.value = real, spurious
+            assert ("is broken" in panel.sentence) == (spurious == 1) and panel.error == ""
+
+
+# ---------------------------------------------------------------------------------------------------------- live, work
+def test_steps_are_drawn_while_it_runs(make, monkeypatch, tmp_path):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # nothing remembered: a remembered run has no while
+    panel, seen = make(methods=[], epochs=60, seeds=1), []
+    panel.show("steps")
+    view = panel.lab_views["steps"]
+    draw = view.draw
+
+    def watched(state):
+        picture = draw(state)
+        seen.append((state.outcome is None, picture.sentence))
+        return picture
+
+    view.draw = watched
+    panel.run(wait=True)
+    assert panel.error == "" and any("train for block" in sentence for live, sentence in seen if live)
+
+
+def test_the_button_runs_the_other_half_on_the_same_seeds(ran):
+    sentence = ran.work("halves").sentence
+    assert ran.error == "" and "between two calibrated networks" in sentence
+    rows = ran.show("halves").table
+    assert {r["network"] for r in rows} == {"fused, K = 2", "not fused, K = 1", "full width"}
+    again = {r["classifier"]: r["seeds"] for r in rows if r["network"] == "fused, K = 2"}
+    outcome = ran.state("halves").outcomes[1]
+    assert f"1: {100 * outcome.accuracy:.1f} %" in again["averaged and calibrated"]
+
+
+@pytest.mark.parametrize("knobs", [{"blocks": 1}, {"head": "own"}])
+def test_the_button_of_a_run_that_is_itself_unfused_or_uncalibrated(make, knobs):
+    panel = make(methods=[], seeds=1, **knobs)
+    panel.run(wait=True)
+    assert panel.error == ""
+    assert "between two calibrated networks" in panel.work("halves").sentence and panel.error == ""
+    panel.run(wait=True)  # a new run: what the button found belongs to the old one
+    assert "between two" not in panel.show("halves").sentence
+
+
+def test_stop_in_a_run_and_in_the_work(make):
+    panel = make(epochs=400, methods=[], seeds=1)
+    panel.run()
+    panel.stop()
+    assert panel.wait(20) and panel.status == "stopped" and panel.error == ""
+    panel = make(methods=[], seeds=1)
+    panel.run(wait=True)
+    panel.views.choose("halves")
+    panel.views["halves"].button.click()
+    panel.stop()
+    assert panel.wait(20) and panel.status in ("stopped", "done") and panel.error == ""
+    panel.stop()
+
+
+# -------------------------------------------------------------------------------------------------------------- corners
+@pytest.mark.parametrize("options", [{"clients": 1, "spurious": ""}, {"adaptor": "average", "head": "average"}])
+def test_corners(make, options):
+    panel = make(methods=[], seeds=1, epochs=2, **options)
+    panel.run(wait=True)
+    assert panel.error == ""
+    for name in OWN:
+        assert panel.show(name) is not None and panel.error == "", (name, panel.error)
+
+
+def test_networks_too_large_to_keep_their_clients(make, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.methods.fusefl.network.MOST_NUMBERS", 0)
+    panel = make(methods=[], seeds=1, epochs=2, **{"fusefl.merge": "mean"})
+    panel.run(wait=True)
+    assert "Step " in sentence_of(panel, "steps", MADE)
+    assert panel.show("cue") is None and "tick Ensemble" in panel.controls.error.value
+
+
+def test_more_blocks_than_layers_is_said_in_the_panel(make):
+    panel = make(methods=[], seeds=1, blocks=5)
+    panel.run(wait=True)
+    assert "mlp has 2 layers to cut between" in panel.controls.error.value
+    for name in OWN:
+        panel.show(name)
+
+
+def test_every_knob_of_the_method_is_a_control(make):
+    panel = make(adaptor="average")
+    assert list(panel.controls.knobs.controls) == [knob.name for knob in FuseFL.fields()]
+    assert "'fusefl.adaptor': 'average'" in panel.code()
+
+
+# ---------------------------------------------------------------------------------------------- pictures by hand
+SETTING = "digits, α = 0.1, 5 clients, seed 0"
+
+
+def sound(picture, setting=SETTING):
+    """PNG, setting in the alt text, a sentence, a table."""
+    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
+    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    return picture
+
+
+def replay(clients=5, blocks=2, adaptor="conv", head="ccvr"):
+    phases = {"initial model": (0, 100)}
+    for k in range(1, blocks + 1):
+        phases[f"block {k}"] = (10 * k, 40 * k)
+    phases |= {"classifiers": (5, 0), "class statistics": (7, 0)}
+    report = FuseFLReport(
+        shapes=[[8]] * blocks, trainable=[50] * blocks, home=np.ones((blocks, clients)),
+        outside=[[0.2 + 0.01 * m for m in range(clients)]] * blocks, heads={"own": 0.5, "average": 0.4, "ccvr": 0.9},
+    )  # fmt: skip
+    return Replay(clients, SETTING, {"blocks": blocks, "adaptor": adaptor, "head": head}, phases, report)
+
+
+def test_steps_are_the_algorithm_and_bytes_add_up():
+    every = steps(replay())
+    kinds = [(s.kind, s.block) for s in every]
+    assert kinds == [
+        ("start", 1), ("train", 1), ("send", 1), ("freeze", 1), ("adapt", 1), ("train", 2), ("send", 2), ("freeze", 2),
+        ("average", 2), ("calibrate", 2),
+    ]  # fmt: skip
+    assert [s.frozen for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+    assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
+    assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
+    assert [s.adapted for s in every][3:6] == [1, 2, 2]
+
+
+def test_steps_say_what_happened():
+    texts = {(s.kind, s.block): s.text for s in steps(replay())}
+    assert "(50 numbers): 100 % right at home, 22 % on test samples" in texts["train", 1]
+    assert "reads 5 × 8 channels, gives back 8" in texts["adapt", 1] and "(20 B up, 80 B down)" in texts["send", 2]
+    assert "from 40 % to 90 %" in texts["calibrate", 2] and "40 % of the test samples" in texts["average", 2]
+    average = {(s.kind, s.block): s.text for s in steps(replay(adaptor="average", head="own"))}
+    assert "mean of the 5 outputs" in average["adapt", 1] and "adaptor" not in average["train", 2]
+    assert "50 % of the test samples" in average["average", 2] and ("calibrate", 2) not in average
+
+
+@pytest.mark.parametrize(("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")])
+def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
+    data = replay(clients, blocks, adaptor=adaptor)
+    for i in (2, 5, 10**6):
+        picture = sound(network(data, i, client=clients - 1))
+        assert len(picture.table) == len(steps(data))
+    assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
+    assert f"Client {clients - 1} after round {blocks}: 100 % at home" in picture.sentence
+
+
+def test_a_run_that_goes_on_is_drawn_without_accuracies():
+    bare = Replay(5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"})
+    running = [replace(bare, report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
+    now = sound(network(running[0], client=1))
+    assert "train for block 2" in now.sentence and now.table[5]["up so far"] == "1.5 kB"
+    assert "calibrate" in network(running[1]).sentence
+
+
+def test_the_chosen_client_is_among_those_drawn():
+    for clients, client in [(8, 3), (50, None), (50, 2), (50, 30), (50, 49), (9, 6)]:
+        drawn = shown_clients(clients, client)
+        assert len(drawn) <= 8 and (client is None or client in drawn)
+
+
+def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
+    images = np.random.default_rng(0).random(shape)
+    outside = {"clean": [0.4] * clients, "tied": [0.9] * clients, "untied": [0.3] * clients}
+    systems = {"Ensemble": dict.fromkeys(outside, 0.6), "FuseFL": {**dict.fromkeys(outside, 0.8), "untied": 0.5}}
+    return Cue(SETTING, marked, [1.0] * clients, [0.25] * clients, outside, systems, [(images, images)] * clients)
+
+
+def test_cue_sentences():
+    assert cue(cue_data()).sentence == (
+        "Clients 0 and 1 with the cue: right for 100 % of the own images, 25 % of them without the cue, and for 40 % "
+        "of the test images without a cue (other clients: 40 %). All together: Ensemble 60 %, FuseFL 80 %."
+    )
+    assert "FuseFL 50 %" in cue(cue_data(), "untied").sentence and "random cue" in cue(cue_data(), "untied").alt
+    assert "25 % of them without the cue" in cue(cue_data(), client=0).sentence
+    assert "of them without" not in cue(cue_data(), client=3).sentence
+    assert "none with a cue" in cue(cue_data(marked=())).sentence
+    assert "other clients" not in cue(cue_data(clients=1, marked=(0,))).sentence
+
+
+@pytest.mark.parametrize(
+    ("clients", "test", "shape"), [(1, "untied", (6, 7)), (5, "unknown", (3, 3, 8, 8)), (50, "clean", (9, 1, 8, 8))]
+)
+def test_cue_pictures_of_any_size(clients, test, shape):
+    picture = sound(cue(cue_data(clients, (0,), shape), test, client=clients - 1))
+    assert [row["who"] for row in picture.table][-1] == "FuseFL" and len(picture.table) == clients + 2
+
+
+FUSED = {"average": {0: 0.4, 1: 0.3, 2: 0.35}, "own": {0: 0.5, 1: 0.5, 2: 0.5}, "ccvr": {0: 0.9, 1: 0.91, 2: 0.92}}
+ALONE = {"average": {0: 0.3, 1: 0.3, 2: 0.3}, "own": {0: 0.5, 1: 0.4, 2: 0.6}, "ccvr": {0: 0.91, 1: 0.9, 2: 0.92}}
+
+
+def test_halves_tell_noise_from_more():
+    about = {"setting": SETTING, "ensemble": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
+    picture = sound(halves({2: FUSED, 1: ALONE}, **about))
+    assert len(picture.table) == 7 and picture.table[4]["accuracy"] == "91 %"
+    assert picture.sentence == (
+        "Calibrating the averaged classifier: +56 ± 14 points, more than noise. Fusing, between two calibrated "
+        "networks: 0 ± 2 points, within the noise."
+    )
+    one = halves({2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about).sentence
+    assert "one seed" in one and "+50 points" in one and "+10 points" in one
+    assert "Press the button" in sound(halves({2: {"own": {0: 0.5}}}, **about)).sentence
+
+
+def test_sums_name_the_papers_own_size_and_tabulate_other_numbers_of_clients():
+    picture = sound(storage(PAPER, 5, 4, "conv", True), "5 clients of width 29, K = 4, adaptor conv")
+    assert "takes 55.4 MiB (the paper prints 55.38 MiB)" in picture.sentence
+    assert [row["clients"] for row in picture.table] == [2, 5, 10, 20, 50]
+    assert "prints" not in storage(PAPER, 5, 4, "average", False).sentence
+
+
+ISOLATED = [([0.99, 0.97], 0.99), ([0.7, 0.6], 0.92)]
+
+
+def test_probes_compare_like_with_like():
+    fused = [([0.98, 0.96], 0.98), ([0.8, 0.68], 0.9)]
+    picture = sound(probes(Probed(ISOLATED, fused, [1, 2], SETTING, 60), client=1))
+    top = {"isolated, mean over the clients": "92 %", "isolated, one client": "65 %", "isolated, client 1": "60 %"}
+    top |= {"fused, mean over the clients": "90 %", "fused, one client": "74 %", "fused, client 1": "68 %"}
+    assert picture.table[1] == {"layer": 2, **top}
+    assert all(f"{name} {share}" in picture.sentence for name, share in top.items())
+    alone = probes(Probed(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
+    assert "Nothing is fused here" in alone.sentence and alone.table[0]["fused, one client"] == ""
+
+
+@pytest.mark.parametrize(("clients", "layers"), [(1, 1), (50, 13)])
+def test_probes_of_any_size(clients, layers):
+    point = [0.5] * clients, 0.0
+    sound(probes(Probed([point] * layers, [point], [layers], SETTING, 60)))
+
+
+def test_shortcut_tabulates_the_bits():
+    picture = sound(shortcut(4, 0.6, 0.9), "4 classes, real cue 60%, shortcut 90%")
+    cue, short = two_cues(4, 0.6, 0.9)
+    assert [row["I(H;Y)"] for row in picture.table[:2]] == [round(cue.label, 3), round(short.label, 3)]
+    assert f"broken by {short.nuisance - short.bound:.2f} bits" in picture.sentence
