@@ -1,6 +1,6 @@
 """The classroom of each system: `lab("fens")` opens its panel, with its own knobs and views.
 
-A system's lab is the folder of its name here, whose `lab.py` has a `LAB` (a `LabSpec`); a new one is a new folder, and
+A system's lab is the folder of its name here, which has a `LAB` (a `LabSpec`); a new one is a new folder, and
 nothing here is edited. Any other method gets a panel with its knobs alone.
 """
 
@@ -33,8 +33,7 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 def spec_of(method: str) -> LabSpec:
     """What the lab of `method` (a registered one) consists of."""
     if method in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
-        room = importlib.import_module(f"{__name__}.{method}")
-        return getattr(room, "LAB", None) or importlib.import_module(f"{__name__}.{method}.lab").LAB
+        return importlib.import_module(f"{__name__}.{method}").LAB
     if method in DATA_FREE:
         return data_free(method)
     return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

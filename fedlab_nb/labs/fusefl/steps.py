@@ -39,8 +39,8 @@ class Steps(LabView):
         shown = "The step of the run that is shown"
         self.step = made(IntSlider, label="Step", help=shown, width=300, value=1, min=1, max=10)
         self.play = player(self.step, interval=1500, tooltip="Play the steps one after the other")
-        self.back = made(Button, label="Back", help="One step back", width=64)
-        self.next = made(Button, label="Next step", help="One step on", width=88)
+        self.back = made(Button, description="Back", help="One step back", width=64)
+        self.next = made(Button, description="Next step", help="One step on", width=88)
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
         self.controls = [HBox([self.play, self.back, self.next]), self.step]  # only the slider redraws

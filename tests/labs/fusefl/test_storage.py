@@ -8,6 +8,7 @@ from fedlab_nb.comm import formulas
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fusefl import storage
 from fedlab_nb.labs.fusefl.storage import bill, layers, parts, resnet18_parts
+from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.methods.fusefl.blocks import Client, narrow
 from fedlab_nb.models import build, parameter_count
 from fedlab_nb.study.experiment import finished

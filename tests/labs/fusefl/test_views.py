@@ -252,7 +252,7 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
 def test_steps_say_what_happened():
     texts = {(s.kind, s.block): s.text for s in steps(replay())}
     assert "(50 numbers): 100 % right at home, 22 % on test samples" in texts["train", 1]
-    assert "reads 5 × 8 channels, gives back 8" in texts["adapt", 1] and "(20 B up, 80 B down)" in texts["send", 2]
+    assert "reads 5 × 8 channels below, gives 8" in texts["adapt", 1] and "(20 B up, 80 B down)" in texts["send", 2]
     assert "from 40 % to 90 %" in texts["calibrate", 2] and "40 % of the test samples" in texts["average", 2]
     average = {(s.kind, s.block): s.text for s in steps(replay(adaptor="average", head="own"))}
     assert "mean of the 5 outputs" in average["adapt", 1] and "adaptor" not in average["train", 2]

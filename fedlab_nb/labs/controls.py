@@ -1,3 +1,0 @@
-"""What the menus of labs' views share."""
-
-from ..panels.theme import offer as offer
