@@ -328,7 +328,7 @@ def test_halves_tell_noise_from_more():
 
 
 def test_sums_name_the_papers_own_size_and_tabulate_other_numbers_of_clients():
-    picture = sound(storage(PAPER, 5, 4, "conv", True), "5 clients of width 29, K = 4, adaptor conv")
+    picture = sound(storage(PAPER, 5, 4, "conv", True), "5 clients of width 32, K = 4, adaptor conv")
     assert "takes 55.4 MiB (the paper prints 55.38 MiB)" in picture.sentence
     assert [row["clients"] for row in picture.table] == [2, 5, 10, 20, 50]
     assert "prints" not in storage(PAPER, 5, 4, "average", False).sentence
