@@ -68,9 +68,9 @@ function hold() {
 const letGo = () => change({ held: null, cell: null });
 
 /** The setting in the address, so that a link or a reload shows the same again. */
+const address = (set) => `#${set === "digits" ? "" : `data=${set}&`}alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
 function remember() {
-  const words = `#${SET === "digits" ? "" : `data=${SET}&`}alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
-  try { history.replaceState(null, "", words); } catch { /* not every browser lets a file do so */ }
+  try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
 }
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
@@ -215,10 +215,7 @@ function sets() {
     $("set").append(option);
   }
   $("set").closest(".row").style.display = Object.keys(SETS).length < 2 ? "none" : "";
-  $("set").addEventListener("change", () => go($("set").value));
-}
-function go(name) {
-  location.hash = `data=${name}&alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`; // `hashchange` opens it
+  $("set").addEventListener("change", () => { location.hash = address($("set").value); }); // `hashchange` opens it
 }
 /** A box a method, in groups. */
 function choices() {

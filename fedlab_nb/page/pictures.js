@@ -11,9 +11,8 @@ function mark(layer, name, parts) {
 /** What a mark says, on lines: for the tip, and for who cannot see it. */
 function about_method(name, a, m) {
   const r = result(name, a, m);
-  const way = METHOD.get(name).rounds;
   return `${METHOD.get(name).title}\n${exact(r)} (95 % band)\nseeds ${bySeed(r)}\n${dataSize(total(r))}: ${dataSize(r.up)} up, ${dataSize(r.down)} down`
-    + (BOUNDS.includes(name) ? "" : `\n${way}`);
+    + (BOUNDS.includes(name) ? "" : `\n${METHOD.get(name).rounds}`);
 }
 function about_cell(k, c) {
   const { counts } = federations[state.m][state.a];

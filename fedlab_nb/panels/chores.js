@@ -53,12 +53,10 @@ function tabs(root) {
   }
 }
 
-const buttonsOf = (row) => [...row.querySelectorAll("button")];
-
 function arrows(event) {
   const button = event.target.closest?.(".fl-tabs button");
   if (!button) return;
-  const all = buttonsOf(button.closest(".fl-tabs"));
+  const all = [...button.closest(".fl-tabs").querySelectorAll("button")];
   const at = all.indexOf(button);
   const to = { ArrowRight: (at + 1) % all.length, ArrowLeft: (at - 1 + all.length) % all.length, Home: 0, End: all.length - 1 }[event.key];
   if (to === undefined) return;
