@@ -86,7 +86,6 @@ def moved(method, **settings):
 FEWER_MORE = {
     "local training": ("ensemble", "batch_size", 256, 64),
     "FedAvg's local step": ("fedavg_multi", "batch_size", 256, 64),
-    "FedProx' local step": ("fedprox", "batch_size", 256, 64),
     "SCAFFOLD's local step": ("scaffold", "batch_size", 256, 64),
     "MOON's local step": ("moon", "batch_size", 256, 64),
     "DENSE's generator step": ("dense", "generator_steps", 2, 9),
