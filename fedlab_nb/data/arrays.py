@@ -191,8 +191,8 @@ def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
     shape = x["x_train"].shape[1:]
     for key, value in x.items():
-        own = value.shape[1:]
-        demand(own == shape, f"{key} has samples of shape {own}, but those of x_train have {shape}; make them alike.")
+        fits, wrong = value.shape[1:] == shape, value.shape[1:]
+        demand(fits, f"{key} has samples of shape {wrong}, but those of x_train have {shape}; make them alike.")
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(y["y_train"].tolist()))
     if missing:

@@ -133,9 +133,10 @@ class Checked(NamedTuple):
         return Dataset(name, x, y, x_test, y_test, public, *about)
 
     def description(self, name: str, digest: str) -> Description:
-        sizes = (len(self.arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
+        train, test, public = (len(self.arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
         shape, labelled = self.arrays["x_train"].shape[1:], "y_public" in self.arrays
-        return Description(name, shape, len(self.classes), *sizes, digest, labelled, len(self.client_names))
+        sizes, clients = (train, test, public), len(self.client_names)
+        return Description(name, shape, len(self.classes), *sizes, digest, labelled, clients)
 
 
 def digest_of(*parts: object) -> str:

@@ -291,8 +291,8 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     if indices is not None:
         known = "dataset" in values or "preset" not in values
         demand(known, "indices with a preset belong to a data set that is not named; give dataset too.")
-        also = [name for name in DEALING if values.get(name) is not None]
-        also = " and ".join(name for name in also if (name, values[name]) != ("partition", "natural"))
+        set_here = [name for name in DEALING if values.get(name) is not None]
+        also = " and ".join(name for name in set_here if (name, values[name]) != ("partition", "natural"))
         demand(not also, f"indices say who holds which sample, so {also} cannot be set beside them; leave it out.")
         source = with_clients(registry.loaded(source), indices)
     return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values

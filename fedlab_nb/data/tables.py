@@ -79,10 +79,8 @@ def read(path: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, int
     demand(len(classes) > 1, f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}.")
     values = f"{len(classes)} different values in {count} rows, but a label may have at most {most}"
     demand(len(classes) <= most, f"Column {label!r} of {file} has {values}; {other}.")
-    owner, clients, note = None, (), f"The label is column {label!r}."
-    if client:
-        owner, clients, owners_note = owners(table[client][keep], client, file)
-        note += owners_note
+    owner, clients, clients_note = owners(table[client][keep], client, file) if client else (None, (), "")
+    note = f"The label is column {label!r}.{clients_note}"
     test = drawn(y, owner)
     x, columns_note = encoded(features[keep], ~test, owner, comma, file)
     note += f" {columns_note}" + (f" {lost} rows without a label or a client are left out." if lost else "")

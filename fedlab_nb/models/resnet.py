@@ -39,8 +39,9 @@ def resnet8(input_shape: tuple[int, int, int], width: int) -> Layout:
     """
     stem = nn.Sequential(*_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
     blocks, sides, channels = _stages(Residual, stem, width, input_shape[1:], [width, 2 * width, 4 * width], 1)
-    windows, steps = tuple((side + 1) // 2 for side in sides), tuple(side // 2 for side in sides)
-    return [*blocks, nn.Sequential(nn.AvgPool2d(windows, steps), nn.Flatten(1))], 4 * channels
+    high, wide = sides
+    pool = nn.AvgPool2d(((high + 1) // 2, (wide + 1) // 2), (high // 2, wide // 2))
+    return [*blocks, nn.Sequential(pool, nn.Flatten(1))], 4 * channels
 
 
 def resnet18(input_shape: tuple[int, int, int], width: int) -> Layout:
