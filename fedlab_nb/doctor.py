@@ -6,7 +6,7 @@ import platform
 import time
 from importlib import metadata
 
-PACKAGES = ("torch", "torchvision", "numpy", "matplotlib", "scikit-learn", "ipywidgets", "jupyterlab")
+PACKAGES = ("torch", "torchvision", "numpy", "pandas", "matplotlib", "scikit-learn", "ipywidgets", "jupyterlab")
 
 
 def doctor() -> int:

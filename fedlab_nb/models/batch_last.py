@@ -31,7 +31,7 @@ class UpConv2d(nn.Conv2d):
         return super().forward(nn.functional.interpolate(x, size=self.size))
 
 
-def suits(sides: Iterable[int]) -> bool:
+def divisible(sides: Iterable[int]) -> bool:
     """Whether doubling twice, from a quarter on, makes images of these `sides`."""
     return all(side % 4 == 0 for side in sides)
 

@@ -63,7 +63,7 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
-        batch_last=batch_last.suits(sides),
+        batch_last=batch_last.divisible(sides),
     )
 
 

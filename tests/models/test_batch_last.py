@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.models import batch_last
-from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, suits
+from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, divisible
 from fedlab_nb.models.generators import build_generator
 
 EXACT = torch.float64
@@ -76,7 +76,7 @@ def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
     if pieces:  # of one output each, and of two, where small maps have at most 3 x 3 pixels
         monkeypatch.setattr(batch_last, "PIECE", 2 * 16 * 9 * 6)
     made = build_generator(shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT)
-    assert made.batch_last is so and (suits(shape[1:]) or not so)
+    assert made.batch_last is so and (divisible(shape[1:]) or not so)
     stream = torch.Generator().manual_seed(1)
     z = drawn(stream, 6, 5)
     leaves = [*made.parameters(), z]
