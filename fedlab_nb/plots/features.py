@@ -51,7 +51,8 @@ def features(
         paint(figure, axes.ravel(), shown, class_names, held)
     each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
     table = tabled("method | neighbour accuracy | points | map", each)
-    title = "Maps of the features of the same test points, a point coloured and shaped by its class"
+    how = " and ".join(dict.fromkeys(m.how for m in shown)) or "t-SNE"
+    title = f"{how} maps of the features of the same test points, coloured and shaped by class"
     return told(figure, title, setting, sentence(shown, len(maps) - len(shown), who), table)
 
 
