@@ -140,10 +140,9 @@ def reproduce_command(options: Namespace) -> int:
 
 
 def store_command(options: Namespace) -> int:
-    from .study import housekeeping
-    from .study.store import store_folder
+    from .study import store
 
-    here = housekeeping.entries()
+    here = store.entries()
     if options.task == "list":
         for entry in here:
             about = entry.head().get("values", {}).get("about", {})
@@ -153,12 +152,12 @@ def store_command(options: Namespace) -> int:
                 f"{entry.kind:8s} {entry.path.name[:12]}  {day}  {in_words(entry.bytes):>9s}  {what.strip()}".rstrip()
             )
     elif options.task == "size":
-        for kind in housekeeping.KINDS:
+        for kind in store.KINDS:
             own = [entry for entry in here if entry.kind == kind]
             print(f"{kind:8s} {len(own):6d} entries  {in_words(sum(entry.bytes for entry in own)):>9s}")
-        print(f"in {store_folder()}; the bound is {in_words(housekeeping.limit())}")
+        print(f"in {store.store_folder()}; the bound is {in_words(store.limit())}")
     elif options.task == "verify":
-        damaged = housekeeping.verify()
+        damaged = store.verify()
         for entry in damaged:
             print(f"damaged: {entry.path}")
         print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
@@ -169,7 +168,7 @@ def store_command(options: Namespace) -> int:
             "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
         )
         days = None if options.days is None else number("days", parsed(options.days), 0)
-        count, freed = housekeeping.prune(days=days, version=options.other, size=options.size)
+        count, freed = store.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries deleted, {in_words(freed)} freed.")
     return 0
 

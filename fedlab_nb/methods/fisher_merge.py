@@ -16,7 +16,7 @@ as everywhere here; the paper's formula has weights that one may choose. FedLPA'
 running statistics have no Fisher and are averaged with w_k.
 
 A diagonal cannot know that two networks order units differently, so it needs a common start. Test accuracies on the
-digits, beside averaging and FedLPA: notebooks/studies/07_fedlpa.toml.
+digits, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

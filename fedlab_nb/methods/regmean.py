@@ -17,7 +17,7 @@ averaged with w_k.
 
 With convolutions less is left of it than with perceptrons: each layer is exact for the inputs that it had at its
 client, but in the merged network it gets those of merged layers, and every layer adds to that. Test accuracies with
-perceptrons, beside averaging and FedLPA: notebooks/studies/07_fedlpa.toml.
+perceptrons, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Sequence

@@ -8,20 +8,23 @@ again whose worker was killed. On a GPU one task at a time: workers declare it (
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from ..data import add_dataset, in_memory
-from ..errors import RunError, UsageError, reason
-from .code_version import PACKAGE
-from .grid import Cell
-from .seed_batching import SEEDS
+from ..errors import FedlabError, RunError, UsageError, reason
+from ..training.backend import suitable_threads
+from .clients import SEEDS, TrainedClients
+from .code_version import core_code
+from .experiment import Run, plan_events, recall, restored
+from .grid import Cell, Done
+from .outcome import Outcome
 from .settings import Plan
 from .store import Store, made
-from .tasks import Done, recall, restored, run_one, train
 
 WAIT = 20  # seconds for a scheduler to answer
 Entry = tuple[dict[str, Any], dict[str, Any]]
+Trained = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, seconds}
 
 
 def distributed(
@@ -168,10 +171,34 @@ def _received(future: Any, cell: Cell, store: Store | None) -> Done:
 # ------------------------------------------------------------------------------------------------ on a worker
 def version_of_worker() -> str:
     """What must be the same everywhere: package, code and torch."""
-    return ", ".join([*made().values(), PACKAGE.clients])
+    return ", ".join([*made().values(), core_code()])
 
 
-def one_cell(plan: Plan, trained: Mapping[str, Any] | None, cache: bool) -> tuple[Entry | None, str]:
+def train(plans: Sequence[Plan], cache: bool) -> dict[str, Any]:
+    """Train the clients of `plans` (one recipe, other seeds) together; those whose training fails are left out, since
+    their own runs will tell."""
+    clients, store = TrainedClients(limit=max(len(plans), 1)), Store("clients") if cache else None
+    for plan in plans:
+        if clients.get(plan.clients_key(), store) is None:
+            run = Run(plan, clients, cache, plans, together=True)
+            with suppress(FedlabError), suitable_threads(plan.settings.device, run.federation.dataset.input_shape):
+                run.begin()
+                for _ in run.watch(run.ctx.local_training()):
+                    pass
+    entries = {plan.clients_key(): clients.get(plan.clients_key(), store) for plan in plans}
+    return {key: entry for key, entry in entries.items() if entry is not None}
+
+
+def run_one(plan: Plan, trained: Trained | None, cache: bool) -> Outcome:
+    """One run, from clients that `train` has trained."""
+    clients = TrainedClients()
+    if trained is not None and (entry := trained.get(plan.clients_key())) is not None:
+        clients.put(plan.clients_key(), dict(entry), None)
+    outcomes = [event.outcome for event in plan_events(plan, clients, cache) if event.outcome is not None]
+    return outcomes[-1]
+
+
+def one_cell(plan: Plan, trained: Trained | None, cache: bool) -> tuple[Entry | None, str]:
     """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
     try:
         return run_one(plan, trained, cache).to_entry(), ""

@@ -16,15 +16,14 @@ from statistics import fmean
 from typing import Any
 
 from ..errors import UsageError, demand, parsed, reason, whole
+from .clients import SEEDS
 from .code_version import torch_version
 from .experiment import Event, events
-from .grid import Cell, Study
-from .housekeeping import Entry, entries
+from .grid import Cell, Done, Study
 from .outcome import Outcome
 from .results import COLUMNS, OTHER, Results
-from .seed_batching import SEEDS
-from .store import Store
-from .tasks import Done
+from .store import Entry, Store, entries
+from .stored import load
 
 TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 SAVE = 5.0  # seconds between two writings of the results' files, at least
@@ -127,17 +126,19 @@ def carried_out(
 ) -> Iterator[Done]:
     """All cells, in this process, or as `study` says for several workers (nothing is watched then)."""
     if client is None and scheduler is None and workers == 1:
-        return here(groups, cache, watch)
+        return in_this_process(groups, cache, watch)
     from .cluster import distributed
 
     return distributed(groups, workers=workers, scheduler=scheduler, client=client, cache=cache)
 
 
-def here(groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]) -> Iterator[Done]:
+def in_this_process(
+    groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]
+) -> Iterator[Done]:
     """All cells in this process, federation by federation."""
     for rows in (group[i : i + SEEDS] for group in groups for i in range(0, len(group), SEEDS)):
         cells = iter([cell for row in rows for cell in row])
-        for event in events([[cell.plan for cell in row] for row in rows], cache, whole=True):
+        for event in events([[cell.plan for cell in row] for row in rows], cache, together=True):
             watch(event)
             if event.outcome is not None or event.error is not None:
                 yield next(cells), event.outcome, reason(event.error)
@@ -214,8 +215,6 @@ def estimate(plan: Study) -> Estimate:
 
 def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
     """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
-    from .stored import load
-
     stored: dict[str, list[float]] = {}
     for (name, *_), row in load().rows.items():
         stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])

@@ -24,14 +24,11 @@ from ..rng import numpy_rng
 from ..training import ClientModels, Tick, class_accuracy, client_accuracy, one_pass
 from ..training.backend import suitable_threads
 from ..training.loop import Shard
-from .clients import TrainedClients
-from .housekeeping import bound
-from .outcome import Outcome
-from .seed_batching import SEEDS, Party, companions, train_parties
+from .clients import SEEDS, SeedTraining, TrainedClients, further_seeds, train_together
+from .outcome import Outcome, validation_samples
 from .settings import Plan, Settings, plans_for
-from .store import Store
+from .store import Store, bound
 from .table import Outcomes
-from .validation import validation_samples
 
 TEST_POINTS = 500
 LOCAL, CURVE, EVALUATION = "local training", "live curve", "evaluation"  # phases in the ledger of seconds
@@ -74,16 +71,22 @@ def test_points(samples: int) -> np.ndarray:
 class Run:
     """One method on one federation.
 
-    cohort: the same with other seeds, whose clients may be trained together with this one's;   whole: always all of the
-    cohort, this plan among them, so that the digits do not depend on which of them are remembered
+    other_seeds: the same with other seeds, whose clients may be trained together with this one's
+    together: all of `other_seeds`, this plan among them, are always trained together, so that the digits do not depend
+    on which of them are remembered
     """
 
     def __init__(
-        self, work: Plan, clients: TrainedClients, cache: bool, cohort: Sequence[Plan] = (), whole: bool = False
+        self,
+        work: Plan,
+        clients: TrainedClients,
+        cache: bool,
+        other_seeds: Sequence[Plan] = (),
+        together: bool = False,
     ) -> None:
         self.plan, self.settings = work, work.settings
-        self.cohort, self.whole = cohort, whole
-        self.company: list[Party] = []
+        self.other_seeds, self.together = other_seeds, together
+        self.trained_with: list[SeedTraining] = []
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         options = tuple(work.settings.federation_options().items())
@@ -121,46 +124,46 @@ class Run:
         """Put the trained clients away, and those of the seeds that were trained with them."""
         if self._waiting is None:
             return
-        self.seconds[LOCAL] = self.seconds.get(LOCAL, 0.0) / (1 + len(self.company))
+        self.seconds[LOCAL] = self.seconds.get(LOCAL, 0.0) / (1 + len(self.trained_with))
         entry = {
             "states": self._waiting,
             "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
             "seconds": self.seconds[LOCAL],
         }
         self.clients.put(self.plan.clients_key(), entry, self.store)
-        for party in self.company:
+        for party in self.trained_with:
             known = self.clients.get(party.run.plan.clients_key(), self.store) is not None
             if party.finite and not known:  # what diverged its own run will tell
                 party.run._remember(ClientModels(party.models))
                 party.run.seconds[LOCAL] = self.seconds[LOCAL]
                 party.run._keep()
                 self.clients.unused(party.run.plan.clients_key())
-        self._waiting, self.company = None, []
+        self._waiting, self.trained_with = None, []
 
     def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
-        """Local training of this seed's clients and, where they fit into the stack, of the cohort's."""
-        size = 1 + companions(self.ctx, models, len(self.cohort) - self.whole)
-        if self.whole:
-            first = self.cohort.index(self.plan) // size * size
-            block = self.cohort[first : first + size]
+        """Local training of this seed's clients and, where they fit into the stack, of the other_seeds's."""
+        size = 1 + further_seeds(self.ctx, models, len(self.other_seeds) - self.together)
+        if self.together:
+            first = self.other_seeds.index(self.plan) // size * size
+            block = self.other_seeds[first : first + size]
         else:
             block = [
                 self.plan,
-                *[w for w in self.cohort[: size - 1] if self.clients.get(w.clients_key(), self.store) is None],
+                *[w for w in self.other_seeds[: size - 1] if self.clients.get(w.clients_key(), self.store) is None],
             ]
         parties = []
         for work in block:
             if work is self.plan:
-                parties.append(Party(self, self.ctx, models, shards))
+                parties.append(SeedTraining(self, self.ctx, models, shards))
                 continue
             with suppress(FedlabError):  # its own run will tell
                 run = Run(work, self.clients, self.cache)
                 run.begin()
                 own = run.ctx.send_initial_models()
                 data = [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
-                parties.append(Party(run, run.ctx, own, data))
-        self.company = [party for party in parties if party.run is not self]
-        return train_parties(parties)
+                parties.append(SeedTraining(run, run.ctx, own, data))
+        self.trained_with = [party for party in parties if party.run is not self]
+        return train_together(parties)
 
     def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
@@ -206,7 +209,7 @@ class Run:
                 point = self._point(step, step.model)
                 self.history.append(point)
                 if phase == LOCAL:
-                    for party in self.company:
+                    for party in self.trained_with:
                         snapshot = ClientsAlone(ClientModels(party.models))
                         party.run.history.append(party.run._point(step, snapshot))
                 self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
@@ -271,20 +274,19 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
     return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
 
-def one(
-    work: Plan, clients: TrainedClients, cache: bool, cohort: Sequence[Plan] = (), whole: bool = False
+def plan_events(
+    work: Plan, clients: TrainedClients, cache: bool, other_seeds: Sequence[Plan] = (), together: bool = False
 ) -> Iterator[Event]:
-    """Events of one plan, the last one with its outcome. `cohort`, `whole`: see `Run`."""
+    """Events of one plan, the last one with its outcome. `other_seeds`, `together`: see `Run`."""
     runs = Store("runs") if cache else None
     key = work.run_key()
     stored = runs.get(key) if runs else None
     if stored is not None:
-        outcome = Outcome.from_entry(*stored, plan=work, model=functools.partial(rerun, work))
-        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=outcome)
+        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=restored(work, stored))
         return
-    if not whole:
-        cohort = [w for w in cohort if runs is None or not runs.has(w.run_key())]
-    fresh = Run(work, clients, cache, cohort, whole)
+    if not together:
+        other_seeds = [w for w in other_seeds if runs is None or not runs.has(w.run_key())]
+    fresh = Run(work, clients, cache, other_seeds, together)
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if runs:
@@ -296,6 +298,17 @@ def one(
 def rerun(work: Plan) -> GlobalModel:
     """The model of a remembered run, from its remembered clients."""
     return finished(Run(work, _remembered, cache=True).steps()).model
+
+
+def recall(plan: Plan) -> Outcome | None:
+    """The outcome in the store, or None."""
+    entry = Store("runs").get(plan.run_key())
+    return None if entry is None else restored(plan, entry)
+
+
+def restored(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
+    """An outcome from its stored form."""
+    return Outcome.from_entry(*entry, plan=plan, model=functools.partial(rerun, plan))
 
 
 def finished(work: Generator[Any, None, Any]) -> Any:
@@ -329,14 +342,18 @@ def job(
     return events(plans, cache)
 
 
-def events(plans: Sequence[Sequence[Plan]], cache: bool, whole: bool = False) -> Generator[Event, None, list[Outcome]]:
-    """Events of `plans[seed][method]`, seed by seed. `whole`: clients of all seeds are always trained together."""
+def events(
+    plans: Sequence[Sequence[Plan]], cache: bool, together: bool = False
+) -> Generator[Event, None, list[Outcome]]:
+    """Events of `plans[seed][method]`, seed by seed. `together`: clients of all seeds always are trained so."""
     clients = _remembered if cache else TrainedClients(limit=4 * SEEDS)
     outcomes: list[Outcome] = []
     for i, works in enumerate(plans):
         for j, work in enumerate(works):
             try:
-                for event in one(work, clients, cache, [row[j] for row in plans[0 if whole else i + 1 :]], whole):
+                for event in plan_events(
+                    work, clients, cache, [row[j] for row in plans[0 if together else i + 1 :]], together
+                ):
                     yield event
                     if event.outcome is not None:
                         outcomes.append(event.outcome)

@@ -30,6 +30,7 @@ from ..data import plain
 from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, several, whole
 from ..methods import METHODS
+from .outcome import Outcome
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
 
 SHARED = setting_names() - {"seed"} | set(RECIPE_FIELDS)
@@ -46,6 +47,9 @@ class Cell:
     @property
     def seed(self) -> int:
         return self.plan.settings.seed
+
+
+Done = tuple[Cell, Outcome | None, str]  # a cell, and its outcome or why it failed
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..comm import Ledger
 from ..data import Federation
 from ..errors import demand
 from ..methods import Report
+from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
 from .settings import Plan, Settings
@@ -23,6 +25,11 @@ VALUES = (
     "skew",
 )  # fmt: skip
 ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
+WORDS = {
+    "held-out": "the clients' held-out samples",
+    "public": "the public images, with their labels",
+    "": "no validation images",
+}
 
 
 @dataclass(eq=False)
@@ -136,8 +143,6 @@ class Outcome:
         return dataclasses.replace(self, _model=self._again)
 
     def _samples(self, x: Any) -> Any:
-        import torch
-
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, torch.Tensor) else x)
         return x.to(self.settings.device, torch.float32)
 
@@ -190,3 +195,21 @@ class Outcome:
         fields["ledger"] = Ledger.from_json(values["ledger"])
         fields["report"] = plan.method.report.restored(values["report"], own)
         return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model, _again=model)
+
+
+def validation_samples(
+    ctx: Context, federation: Federation, holds_out: bool
+) -> tuple[torch.Tensor, torch.Tensor, str] | None:
+    """`(x, y, which)`: the clients' held-out parts ("held-out"), or the public share with its labels ("public").
+
+    `holds_out`: whether the method may learn from held-out samples. All its variants are then judged on public images,
+    those too that have not used the held-out ones, if labels are known. None without samples of either kind.
+    """
+    labels = federation.dataset.y_public
+    public = labels is not None and len(ctx.public) > 0
+    unused = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
+    if unused and not (holds_out and public):
+        parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
+        x, y = (torch.cat(part) for part in zip(*parts, strict=True))
+        return x, y, "held-out"
+    return (ctx.public, labels.to(ctx.device), "public") if labels is not None and public else None

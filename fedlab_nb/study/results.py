@@ -163,12 +163,7 @@ class Results:
         return (self.table() if len(self) else "No cells.") + failed
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head, *rows = self._cells()
-        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        return f"<table><tr>{top}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        return html_table(self._cells())
 
     def plot(self, against: str = "alpha", **options: Any) -> Any:
         """A picture: against "alpha", "clients" or another axis, "bytes", "alpha x clients" or "differences"; see
@@ -247,6 +242,16 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Cells as HTML, the first row as its head."""
+    from html import escape
+
+    def line(row: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+    return f"<table>{line(rows[0], 'th')}{''.join(line(row, 'td') for row in rows[1:])}</table>"
 
 
 def latex(rows: Sequence[Sequence[str]]) -> str:

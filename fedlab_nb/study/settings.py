@@ -39,7 +39,7 @@ from ..methods import METHODS, Method
 from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
-from .code_version import PACKAGE, foreign_code, torch_version
+from .code_version import core_code, foreign_code, run_code, torch_version
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
@@ -285,7 +285,7 @@ class Plan:
         asked |= {"scale": self.scale} if self.scale != "none" else {}
         asked |= {"poison": s.poison} if s.poison != "none" else {}
         made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
-        code = {"torch": torch_version(), "code": PACKAGE.clients}
+        code = {"torch": torch_version(), "code": core_code()}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
         return content_key({**asked, **s.federation_options(), **made, **code})
 
@@ -294,7 +294,7 @@ class Plan:
         method = {"name": self.name, **dataclasses.asdict(self.method)}
         method |= foreign_code({name: f for name, f in vars(type(self.method)).items() if callable(f)})
         parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
-        return content_key({**parts, "code": PACKAGE.run(type(self.method))})
+        return content_key({**parts, "code": run_code(type(self.method))})
 
 
 def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:

@@ -7,7 +7,7 @@ import pytest
 
 import fedlab_nb
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study.code_version import CLIENTS, PACKAGE, Code, parsed
+from fedlab_nb.study.code_version import HERE, core_code, foreign_code, run_code
 
 SOURCES = Path(fedlab_nb.__file__).parent
 
@@ -22,39 +22,32 @@ def tree(tmp_path_factory):
 
 @pytest.fixture
 def after(tree):
-    """`after(file, edit)`: the codes when one file's text was changed; every file is put back."""
-    saved = {}
+    """`after(file, edit)`: the codes when one file's text was changed; the file is put back."""
 
     def codes(file, edit):
         path = tree / file
-        text = saved.setdefault(path, path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
         edited = edit(text)
         assert edited != text, f"the edit of {file} changes nothing"
         path.write_text(edited, encoding="utf-8")
-        return of(tree)
+        try:
+            return of(tree)
+        finally:
+            path.write_text(text, encoding="utf-8")
 
-    yield codes
-    for path, text in saved.items():
-        path.write_text(text, encoding="utf-8")
+    return codes
 
 
 def of(root):
     """(clients' code, FENS' code, FedLPA's code) of the package in `root`, read anew."""
-    code = Code(root)
-    return code.clients, code.run(METHODS["fens"]), code.run(METHODS["fedlpa"])
-
-
-BEFORE = PACKAGE.clients, PACKAGE.run(METHODS["fens"]), PACKAGE.run(METHODS["fedlpa"])
+    core_code.cache_clear()
+    run_code.cache_clear()
+    return core_code(root), run_code(METHODS["fens"], root), run_code(METHODS["fedlpa"], root)
 
 
 def line(text):
     """A line of code more."""
     return text + "\nANOTHER_LINE = 1\n"
-
-
-def docstring(text):
-    quotes = '"""'
-    return text.replace(quotes, quotes + "More words. ", 1)
 
 
 def inner_docstring(text):
@@ -68,86 +61,54 @@ def comment(text):
 
 
 def test_a_copy_has_the_package_s_own_codes(tree):
-    assert of(tree) == BEFORE
+    assert of(tree) == of(SOURCES)
 
 
 @pytest.mark.parametrize(
     ("file", "edit"),
-    [
-        *((file, edit) for file in ("training/local.py", "data/partition.py", "methods/fens/__init__.py", "rng.py")
-          for edit in (docstring, inner_docstring, comment)),
-        ("models/__init__.py", docstring),
-        ("doctor.py", line),
-        ("cli.py", line),
-        ("plots/partition.py", line),
-        ("panels/panel.py", line),
-        ("course/averaging/lesson.py", line),
-        ("labs/fedlpa/two_weights.py", line),
-        ("methods/fusefl/__init__.py", line),
-        ("methods/fedavg.py", line),
-        ("study/engine.py", line),
-    ],
+    [("data/partition.py", inner_docstring), ("methods/fens/__init__.py", comment), ("plots/partition.py", line),
+     (f"{HERE}/engine.py", line), ("methods/fusefl/__init__.py", line), ("methods/fedavg.py", line)],
 )  # fmt: skip
-def test_an_edit_that_decides_nothing_keeps_everything(after, file, edit):
-    assert after(file, edit) == BEFORE
+def test_an_edit_that_decides_nothing_keeps_everything(tree, after, file, edit):
+    assert after(file, edit) == of(tree)
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["training/loop.py", "training/stack.py", "training/recipe.py", "data/partition.py", "data/cues.py",
-     "models/plain.py", "models/state.py", "rng.py", "comm/codec.py", "methods/context.py", "study/seed_batching.py"],
-)  # fmt: skip
-def test_an_edit_of_what_trains_clients_makes_other_clients(after, file):
-    assert after(file, line)[0] != BEFORE[0]
+@pytest.mark.parametrize("file", ["training/loop.py", "data/partition.py", "methods/context.py", f"{HERE}/clients.py"])
+def test_an_edit_of_what_trains_clients_makes_other_clients(tree, after, file):
+    assert after(file, line)[0] != of(tree)[0]
 
 
-def test_arithmetic_counts_to_the_last_sign(after):
-    codes = after("data/partition.py", lambda text: text.replace("* n + 1e-9", "* n - 1e-9"))
-    assert codes[0] != BEFORE[0]
+def test_arithmetic_counts_to_the_last_sign(tree, after):
+    now = after("data/partition.py", lambda text: text.replace("* n + 1e-9", "* n - 1e-9"))
+    assert now[0] != of(tree)[0]
 
 
 @pytest.mark.parametrize(
     ("file", "fens", "fedlpa"),
-    [
-        ("methods/fens/aggregators.py", True, False),
-        ("methods/fens/__init__.py", True, False),
-        ("methods/parts/kronecker.py", False, True),
-        ("methods/fedlpa/solvers.py", False, True),
-        ("methods/base.py", True, True),
-        ("study/experiment.py", True, True),
-    ],
-)
-def test_an_edit_of_a_method_makes_other_runs_of_it_alone(after, file, fens, fedlpa):
-    now = after(file, line)
-    assert now[0] == BEFORE[0], "clients stay"
-    assert (now[1] != BEFORE[1], now[2] != BEFORE[2]) == (fens, fedlpa)
+    [("methods/fens/__init__.py", True, False), ("methods/fedlpa/__init__.py", False, True),
+     ("methods/base.py", True, True), (f"{HERE}/experiment.py", True, True)],
+)  # fmt: skip
+def test_an_edit_of_a_method_makes_other_runs_of_it_alone(tree, after, file, fens, fedlpa):
+    before, now = of(tree), after(file, line)
+    assert now[0] == before[0], "clients stay"
+    assert (now[1] != before[1], now[2] != before[2]) == (fens, fedlpa)
 
 
-def test_names_are_followed_to_where_they_are_written():
-    code = Code()
-    reached = code.reached(CLIENTS)
-    assert {"data.federation", "data.vision", "models.resnet", "training.stack", "errors"} <= reached
-    assert not any(name.split(".")[0] in ("plots", "panels", "labs", "course", "cli") for name in reached)
-    assert not {"methods.base", "training.distill", "study.settings", "training", "data"} & reached
-    assert "methods.parts.averages" in code.reached(["methods.fens"])
-
-
-def test_a_method_of_one_s_own_depends_on_all_methods(tree, after):
+def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
     class Mine(METHODS["fedavg"]):
-        pass
+        def run(self, ctx):
+            return 1
 
-    before = PACKAGE.run(Mine)
-    assert Code(tree).run(Mine) == before
-    after("methods/fedlpa/solvers.py", line)
-    assert Code(tree).run(Mine) != before
+    class Other(METHODS["fedavg"]):
+        def run(self, ctx):
+            return 2
 
-
-def test_every_method_has_a_code_and_reads_it_quickly():
-    import time
-
-    parsed.cache_clear()
-    start = time.process_time()
-    code = Code()
-    assert code.clients and code.run(METHODS["fens"])
-    assert time.process_time() - start < 1.5, "0.1 s on an idle machine"
-    assert len({code.run(cls) for cls in METHODS.values()}) > len(METHODS) / 2
+    before = run_code(Mine, tree)
+    path = tree / "methods/fens/__init__.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(line(text), encoding="utf-8")
+    run_code.cache_clear()
+    assert run_code(Mine, tree) != before
+    path.write_text(text, encoding="utf-8")
+    assert foreign_code({"run": Mine.run}) != foreign_code({"run": Other.run}) != {}
+    assert foreign_code({"run": METHODS["fens"].run}) == {}

@@ -16,7 +16,7 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.study import Study, engine, housekeeping
+from fedlab_nb.study import Study, engine, store
 from fedlab_nb.study.cluster import distributed
 from fedlab_nb.study.engine import study
 from fedlab_nb.study.results import Results
@@ -107,7 +107,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
 
 
 def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "here", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(engine, "in_this_process", lambda *a: pytest.fail("work was begun"))
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         study(["fedavg"], out=tmp_path / "file" / "out")
@@ -138,11 +138,11 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_the_store_in_order(capsys, monkeypatch):
     study(["fedavg", "ensemble"], seeds=2, **QUICK)
-    assert {entry.kind for entry in housekeeping.entries()} == {"runs", "clients"}
+    assert {entry.kind for entry in store.entries()} == {"runs", "clients"}
     assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
     assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
     assert main(["store", "verify"]) == 0 and "6 of 6 entries are not damaged" in capsys.readouterr().out
-    body = housekeeping.entries()[0].path / "arrays.npz"
+    body = store.entries()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
     assert main(["store", "verify"]) == 1 and "5 of 6 entries are not damaged" in capsys.readouterr().out
     assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
@@ -152,23 +152,23 @@ def test_the_store_in_order(capsys, monkeypatch):
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
-    head = housekeeping.entries()[0].path / "entry.json"
+    head = store.entries()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
     assert main(["store", "prune", "--version"]) == 0 and "1 entries" in capsys.readouterr().out
-    assert main(["store", "prune", "--size", "0"]) == 0 and housekeeping.entries() == []
+    assert main(["store", "prune", "--size", "0"]) == 0 and store.entries() == []
 
 
 def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
     study(["fedavg"], seeds=3, **QUICK)
-    here = housekeeping.entries()
+    here = store.entries()
     for age, entry in enumerate(reversed(here)):  # the last one is the newest
         os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
         os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
     total = sum(entry.bytes for entry in here)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
-    monkeypatch.setattr(housekeeping, "_calls", iter([0]))
-    housekeeping.bound()
-    left = housekeeping.entries()
+    monkeypatch.setattr(store, "_calls", iter([0]))
+    store.bound()
+    left = store.entries()
     assert sum(entry.bytes for entry in left) <= 0.9 * total
     assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
 

@@ -5,7 +5,7 @@ import pytest
 
 from fedlab_nb.errors import RunError
 from fedlab_nb.study import Store, compare, experiment, job, run
-from fedlab_nb.study.seed_batching import Party
+from fedlab_nb.study.clients import SeedTraining
 from fedlab_nb.study.settings import Settings, plans_for
 
 QUICK = {"clients": 4, "epochs": 3, "alpha": 0.5}
@@ -15,13 +15,13 @@ QUICK = {"clients": 4, "epochs": 3, "alpha": 0.5}
 def trainings(monkeypatch):
     """How many seeds each local training of the test had."""
     counts = []
-    real = experiment.train_parties
+    real = experiment.train_together
 
     def counted(parties):
         counts.append(len(parties))
         return real(parties)
 
-    monkeypatch.setattr(experiment, "train_parties", counted)
+    monkeypatch.setattr(experiment, "train_together", counted)
     return counts
 
 
@@ -69,7 +69,7 @@ def test_no_more_than_eight_at_a_time(trainings):
 
 
 def test_what_diverged_in_company_is_told_by_its_own_run(monkeypatch, trainings):
-    monkeypatch.setattr(Party, "finite", property(lambda self: self.context.seed != 1))
+    monkeypatch.setattr(SeedTraining, "finite", property(lambda self: self.context.seed != 1))
     outs = compare(["local"], seeds=3, cache=False, **QUICK)
     assert trainings == [3, 1] and [o.settings.seed for o in outs] == [0, 1, 2]
     with pytest.raises(RunError, match="diverged with lr=100"):

@@ -21,7 +21,7 @@ from ...plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ...plots.words import apart, band_words, data_size, listed, mean_percent, seeds_of, tabled
 from ...study import Outcome
 from ...study.statistics import band
-from ...study.validation import WORDS
+from ...study.outcome import WORDS
 from ..runs import Steps, moved, tries
 from .cost import HUES, bytes_by_part
 

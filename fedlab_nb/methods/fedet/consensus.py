@@ -19,7 +19,7 @@ outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be
 Findings, not promises (digits, ten clients, alpha = 0.1): on the mean of eight seeds the consensus is best with these
 weights, then with raw logits' variance, then as raw logits weighted and summed, and no worse than with equal weights
 (tests/methods/fedet/test_claims.py). Students with λ_div = 0, 0.05 and 0.5 are within the noise of each other
-(notebooks/studies/04_fed_et.toml): no inverted U.
+(course/fedet/figures.toml): no inverted U.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -37,7 +37,7 @@ phase 2 without its model and samples. proxy="server" is the labelled set at the
 goes down. It stands for data that the server has anyway; here the held-out parts are sent for it (phase "labelled
 set"). Downsized clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
 
-Findings (digits, M = 10, alpha = 0.1, seeds 0-9, percent; `notebooks/studies/03_fens.toml`): held-out samples 88, as
+Findings (digits, M = 10, alpha = 0.1, seeds 0-9, percent; `course/fens/figures.toml`): held-out samples 88, as
 many training samples used again 89; FedAdam with 20 rounds 95; class counts 51. At alpha = 1 class counts have 93,
 per-class weights 92.
 With M = 50 the network's units die on most seeds at the classroom's rates (17 ± 8 %). T = 500 and η_s = 0.001

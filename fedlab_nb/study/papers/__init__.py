@@ -4,13 +4,12 @@
     fl.reproduce("fens:1", stored=True)                       the results that came with the package
     fl.reproduce("coboosting:1", scale="paper", dataset="cifar10")
 
-published   the tables as data: a TOML file each     orderings      every pair within a column, and its verdict
-cells       what is run for each number              measures       which number is read off a run
-stored      what came with the package               reproduction   a table beside its runs; words: as text and HTML
+published      the tables as data: a TOML file each     orderings   every pair within a column, and its verdict
+cells          what is run for each number              words       a table beside its runs as text and HTML
+reproduction   `reproduce` and what it gives
 """
 
+from .cells import stored_points
 from .orderings import VERDICTS, Ordering
 from .published import TABLES, PaperTable, paper_table
-from .reproducing import reproduce
-from .reproduction import Reproduction
-from .summary import PaperTables, paper_tables
+from .reproduction import PaperTables, Reproduction, paper_tables, reproduce

@@ -1,4 +1,4 @@
-"""What is run for the numbers of a table, at a scale.
+"""What is run for the numbers of a table, at a scale, and which number is read off a run.
 
 classroom   the table's numbers of clients and skews, with the classroom's networks, recipe and knobs, on one data set
             that stands for all of the table's, or for its own columns
@@ -7,55 +7,77 @@ paper       the paper's set-up on the paper's data sets; a number between 0 and 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ...data import DATASETS
 from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
-from ..grid import SHARED, Cell
+from ..grid import SHARED
 from ..outcome import Outcome
+from ..rows import Point
 from ..settings import Settings, plans_for, setting_names
-from .measures import MEASURES
-from .published import Column, PaperTable, here
+from .published import TABLES, PaperTable, paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
-OUTSIDE = ("seed", "device", "backend")  # of a setting, what a cell's name leaves out
+SEEDS = 10  # at classroom scale
+OUTSIDE = ("seed", "device", "backend")  # of a setting, what a point's name leaves out
 FREE = ("target",)  # of a column, what is no setting
+SHARED_OUT = "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
 
 
+# -------------------------------------------------------------------------------------------------- what is read off
+def accuracy(outcome: Outcome, target: float) -> float:
+    """Of the model at the end, on the test images."""
+    return outcome.accuracy
+
+
+def best(outcome: Outcome, target: float) -> float:
+    """The best of the curve, as Fed-ET reports it: the round is chosen on test images, so it flatters all methods."""
+    return max(point["accuracy"] for point in outcome.history if point["phase"] != SHARED_OUT)
+
+
+def ensemble(outcome: Outcome, target: float) -> float:
+    """Of Co-Boosting's weighted ensemble, at the end."""
+    return outcome.report.ensemble_curve[-1]  # type: ignore[attr-defined]
+
+
+def numbers_to_target(outcome: Outcome, target: float) -> float:
+    """Numbers (4 bytes each) that were sent until the curve first reached the column's target, in per cent; where it
+    never did, all that the run sent, which is too few."""
+    reached = [p["bytes"] for p in outcome.history if p["accuracy"] >= target / 100 and p["phase"] != SHARED_OUT]
+    return min(reached, default=outcome.bytes_up + outcome.bytes_down) / 4
+
+
+MEASURES: Mapping[str, Callable[[Outcome, float], float]] = {
+    "accuracy": accuracy,
+    "best": best,
+    "ensemble": ensemble,
+    "numbers to target": numbers_to_target,
+}
+
+
+# -------------------------------------------------------------------------------------------------- what is run
 @dataclass(frozen=True)
 class Wanted:
-    """A number of a table that can be run: one cell a seed."""
+    """A number of a table that can be run. `place`: of its column;   `label`: of what is read off a run of `point`."""
 
     row: str
-    place: int  # of the column
-    cells: tuple[Cell, ...]
-    reading: str  # one of MEASURES
-    column: Column
-
-    @property
-    def name(self) -> str:
-        return cell_name(self.cells[0])
+    place: int
+    label: str
+    point: Point
 
     @property
     def dataset(self) -> str:
-        return self.cells[0].plan.settings.dataset
+        return self.point.settings.dataset
 
-    @property
-    def federation(self) -> str:
-        """The same for runs whose clients hold the same samples at every seed."""
-        settings = self.cells[0].plan.settings
-        return repr((settings.dataset, settings.preset, {**settings.federation_options(), "seed": 0}))
 
-    @property
-    def label(self) -> str:
-        """Of what is read off a run: the measure, with the column's target if it has one."""
-        return " ".join([self.reading, *(f"{value:g}" for name, value in self.column.values if name in FREE)])
-
-    def measure(self, outcome: Outcome) -> float:
-        return MEASURES[self.reading](outcome, dict(self.column.values))
+def read_off(measure: str, target: float, outcome: Outcome) -> float:
+    """One of MEASURES."""
+    return MEASURES[measure](outcome, target)
 
 
 def scale_of(scale: object) -> str | float:
@@ -74,7 +96,7 @@ def standing(table: PaperTable, dataset: str, scale: str | float) -> dict[int, s
     """
     dataset = dataset or (STANDARD if scale == "classroom" else "")
     if not dataset:
-        return {place: column.dataset for place, column in enumerate(table.columns) if here(column.dataset)}
+        return {place: column.dataset for place, column in enumerate(table.columns) if column.dataset in DATASETS}
     own = dataset in table.datasets
     return {place: dataset for place, column in enumerate(table.columns) if not own or column.dataset == dataset}
 
@@ -87,56 +109,47 @@ def wanted(
     overrides: settings, recipe or method fields for all runs. UsageError for a wrong one.
     """
     runs, why, stands = [], {}, standing(table, dataset, scale)
+    paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
     for place, column in enumerate(table.columns):
+        values = dict(column.values)
+        own = {name: value for name, value in values.items() if name not in FREE}
+        own |= {"partition": "classes"} if "classes_per_client" in own else {}
         for name in column.numbers:
             row = table.rows[name]
             if not row.method:
                 why[name, place] = row.why
+            elif place not in stands and column.dataset not in DATASETS:
+                why[name, place] = f"the package has no data set {column.dataset}"
             elif place not in stands:
-                why[name, place] = missing(column, dataset)
-            elif reason := misfit(column, scale):
-                why[name, place] = reason
+                why[name, place] = f"{dataset} alone was asked for"
+            elif "alpha" not in values and "classes_per_client" not in values:
+                why[name, place] = f"{column.dataset} comes with clients of its own, which no other data set has"
             else:
-                made = dict(row.settings)
-                made |= {**table.classroom, **row.classroom} if scale == "classroom" else paper(table, scale)
-                made |= {**table.settings, **column_settings(column), "dataset": stands[place], **overrides}
-                made_by = tuple(cells(row.method, made, seeds))
-                runs.append(Wanted(name, place, made_by, table.measured(name), column))
+                at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
+                settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": stands[place], **overrides}
+                measure = table.measured(name)
+                label = " ".join([measure, *(f"{values[name]:g}" for name in FREE if name in values)])
+                read = {
+                    "accuracy": lambda outcome: outcome.accuracy,
+                    "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
+                    label: partial(read_off, measure, values.get("target", 0)),
+                }
+                runs.append(Wanted(name, place, label, point(row.method, settings, seeds, read)))
     return runs, why
 
 
-def missing(column: Column, dataset: str) -> str:
-    """Why a column has no data set to run on."""
-    if not here(column.dataset):
-        return f"the package has no data set {column.dataset}"
-    return f"{dataset} alone was asked for"
-
-
-def misfit(column: Column, scale: str | float) -> str:
-    """Why another data set cannot stand for the column's; "" where it can."""
-    natural = not any(name in ("alpha", "classes_per_client") for name, _ in column.values)
-    return f"{column.dataset} comes with clients of its own, which no other data set has" if natural else ""
-
-
-def paper(table: PaperTable, scale: str | float) -> dict[str, Any]:
-    """What the paper's set-up sets, on its share of the samples."""
-    return {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
-
-
-def column_settings(column: Column) -> dict[str, Any]:
-    """The settings that a column stands for."""
-    values = {name: value for name, value in column.values if name not in FREE}
-    return values | ({"partition": "classes"} if "classes_per_client" in values else {})
-
-
-def cells(method: str, made: Mapping[str, Any], seeds: Sequence[int]) -> list[Cell]:
-    """A cell a seed. A value "recipe" stands for the epochs of local training."""
-    own = {name: value for name, value in made.items() if fits(method, name)}
+def point(method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]) -> Point:
+    """A run a seed. A value "recipe" stands for the epochs of local training. The point is named by all that was set
+    for it, seed and device left out, so that it is the same for the same runs of two tables."""
+    own = {name: value for name, value in settings.items() if fits(method, name)}
     for name in [name for name, value in own.items() if value == "recipe"]:
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
         own[name] = plans_for(plain, [method])[0].recipe.epochs
-    settings = Settings.make(**own)
-    return [Cell(plans_for(dataclasses.replace(settings, seed=seed), [method])[0], own) for seed in seeds]
+    asked, usual = Settings.make(**own), Settings()
+    at = {"dataset": asked.dataset, "alpha": asked.alpha, "clients": asked.clients}
+    names = sorted(setting_names() - set(OUTSIDE))
+    at |= {name: getattr(asked, name) for name in names if getattr(asked, name) != getattr(usual, name)}
+    return Point("tables", method, {**at, **dict(asked.overrides)}, asked, seeds, columns)
 
 
 def fits(method: str, name: str) -> bool:
@@ -155,12 +168,17 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
             choose("setting of this table", name, sorted([*(SHARED - fixed), *known]))
 
 
-def cell_name(cell: Cell) -> str:
-    """The method and all that was set for it, seed and device left out; the same for the same cell of two tables."""
-    settings = cell.plan.settings
-    usual = Settings()
-    names = sorted(setting_names() - set(OUTSIDE))
-    set_here = {name: getattr(settings, name) for name in names if getattr(settings, name) != getattr(usual, name)}
-    set_here = {"dataset": settings.dataset, "alpha": settings.alpha, "clients": settings.clients} | set_here
-    words = [f"{name}={value}" for name, value in [*set_here.items(), *settings.overrides]]
-    return " ".join([cell.plan.name, *words])
+# -------------------------------------------------------------------------------------------------- what is stored
+def stored_runs(table: PaperTable, seeds: Sequence[int] = (0,)) -> tuple[list[Wanted], dict[tuple[str, int], str]]:
+    """What is stored for a table, and why no more is; see `wanted`."""
+    return wanted(table, "classroom", "", seeds, {"device": "cpu"})
+
+
+def stored_points() -> Iterator[Point]:
+    """All points that are stored, each once, with all that is read off it."""
+    points: dict[str, Point] = {}
+    for name in TABLES:
+        for run in stored_runs(paper_table(name), tuple(range(SEEDS)))[0]:
+            known = points.get(run.point.key, run.point)
+            points[run.point.key] = dataclasses.replace(known, columns={**known.columns, **run.point.columns})
+    yield from points.values()

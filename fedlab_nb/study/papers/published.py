@@ -10,10 +10,8 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ...data import DATASETS
 from ...declared import declared
 from ...errors import choose, parsed
 
@@ -116,13 +114,3 @@ def paper_table(name: str) -> PaperTable:
             values = tuple((key, parsed(value)) for key, value in pairs)
             columns.append(Column(dataset, values, {k: n for k, n in numbers.items() if n is not None}))
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
-
-
-def here(dataset: str) -> bool:
-    """Whether the package has that data set of a paper."""
-    return dataset in DATASETS
-
-
-def place(name: str) -> Path:
-    """The TOML file of a table."""
-    return Path(__file__).parent / f"{name.replace(':', '-')}.toml"

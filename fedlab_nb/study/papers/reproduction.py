@@ -1,18 +1,30 @@
-"""A table of a paper beside the same runs made here."""
+"""A table of a paper beside the same runs made here: `reproduce` runs it, or shows its stored results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..results import Results, write
+from ...data import load
+from ...errors import RunError, parsed, whole
+from ..engine import bar, carried_out, row_of, writable
+from ..experiment import Event
+from ..grid import seeds_of
+from ..results import Results, aligned, html_table, write
+from ..rows import grouped, key_of, read
 from ..statistics import Band, band
-from .measures import COUNTS
-from .orderings import Ordering, counts, orderings
-from .published import PaperTable
+from . import words
+from .cells import SEEDS, Wanted, checked, scale_of, stored_runs, wanted
+from .orderings import TRIED, VERDICTS, Ordering, counts, orderings
+from .published import TABLES, PaperTable, paper_table
+
+FILE = Path(__file__).parents[1] / "declared" / "tables.json"
+COUNTS = ("numbers to target",)  # measures that are no shares
+Values = dict[tuple[str, int], dict[int, float]]
+Reasons = dict[tuple[str, int], str]
 
 
 @dataclass(frozen=True)
@@ -67,9 +79,7 @@ class Reproduction:
 
     def listing(self) -> str:
         """Every ordering with its verdict, a line each."""
-        from .words import listing
-
-        return listing(self)
+        return words.listing(self)
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
@@ -78,11 +88,140 @@ class Reproduction:
         return fedlab_nb.plot_orderings(self)
 
     def __repr__(self) -> str:
-        from .words import text
-
-        return text(self)
+        return words.text(self)
 
     def _repr_html_(self) -> str:
-        from .words import html
+        return words.html(self)
 
-        return html(self)
+
+def reproduce(
+    name: str,
+    *,
+    dataset: str | Path = "",
+    scale: str | float = "classroom",
+    seeds: int | Sequence[int] | None = None,
+    stored: bool = False,
+    workers: int = 1,
+    out: str | Path | None = None,
+    cache: bool = True,
+    progress: bool | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
+    **overrides: Any,
+) -> Reproduction:
+    """Run a table of a paper, and show its published numbers beside ours.
+
+    name:    "fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2" or "fedlpa:1"
+    dataset: one of the table's data sets, for its own columns. Any other name or file is used for all columns. At
+             classroom scale the default is the digits, for all columns
+    scale:   "classroom"; "paper" takes the paper's set-up and data sets (this needs a GPU and days); a number below 1
+             takes that set-up on this share of the training samples
+    seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
+    stored:  show the results that came with the package; nothing is run
+    workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
+    overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
+
+    Finished runs are stored, so a call that was stopped goes on later. Raises UsageError for wrong input, and
+    RunError for a data set that cannot be loaded.
+    """
+    table = paper_table(name)
+    if stored:
+        return stored_reproduction(table)
+    scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
+    checked(table, overrides)
+    usual = SEEDS if scale == "classroom" else max(table.runs, 1)
+    chosen = seeds_of(usual if seeds is None else seeds, 0)
+    runs, why = wanted(table, scale, dataset, chosen, overrides)
+    if out is not None:
+        writable(Path(out))
+    values, failed, rows = carry_out(runs, workers=count, cache=cache, progress=progress, watch=watch)
+    if not values and failed:
+        raise RunError(next(iter(failed.values())))
+    on = list(dict.fromkeys(run.dataset for run in runs))
+    result = Reproduction(table, scale, on[0] if len(on) == 1 else "", chosen, values, {**why, **failed}, rows)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def carry_out(
+    runs: Sequence[Wanted], *, workers: int, cache: bool, progress: bool | None, watch: Callable[[Event], None]
+) -> tuple[Values, Reasons, list[dict[str, Any]]]:
+    """Every run once, also where several numbers are read off it: what is read off, why some gave nothing, and the runs
+    as rows. RunError, before any, where a data set cannot be had."""
+    for dataset in dict.fromkeys(run.dataset for run in runs):
+        load(dataset)
+    points = {run.point.key: run.point for run in runs}
+    key_at = {id(cell): key for key, point in points.items() for cell in point.cells}
+    values: Values = {}
+    failed: Reasons = {}
+    rows = []
+    groups = grouped(points.values())
+    with bar(len(key_at), progress) as shown:
+        for cell, outcome, error in carried_out(groups, workers=workers, cache=cache, watch=watch):
+            rows.append(row_of(cell, outcome, error))
+            for run in (run for run in runs if run.point.key == key_at[id(cell)]):
+                if outcome is None:
+                    failed[run.row, run.place] = error
+                else:
+                    value = run.point.columns[run.label](outcome)
+                    values.setdefault((run.row, run.place), {})[cell.seed] = value
+            shown.update()
+    return values, failed, rows
+
+
+def stored_reproduction(table: PaperTable, file: Path = FILE) -> Reproduction:
+    """A table beside the results that came with the package."""
+    about, stored = read(file)
+    rows = {key_of(row): row for row in stored}
+    seeds = stored[0]["seeds"] if stored else [0]
+    runs, why = stored_runs(table)
+    values: Values = {}
+    for run in runs:
+        row = rows.get(run.point.key, {})
+        if run.label in row and "failed" not in row:
+            values[run.row, run.place] = dict(zip(row["seeds"], row[run.label], strict=True))
+        else:
+            why[run.row, run.place] = row.get("failed", "the stored results lack it")
+    label = f"stored results of {about['date']}, version {about['version']}"
+    return Reproduction(table, "classroom", "digits", tuple(seeds), values, why, (), label)
+
+
+@dataclass(frozen=True)
+class PaperTables:
+    """The stored reproductions of all tables."""
+
+    tables: Sequence[Reproduction]
+
+    @property
+    def grid(self) -> list[list[str]]:
+        """A row a table: how many orderings it has, and how many of each verdict; of the clear ones the same."""
+        rows = [["table", "paper", "orderings", *VERDICTS, "clear in the paper", "of these agree", "disagree"]]
+        for r in self.tables:
+            clear = [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
+            own = ["not known", "", ""]
+            if any(o.clear_there is not None for o in r.orderings):
+                own = [str(len(clear)), str(clear.count("agrees")), str(clear.count("disagrees"))]
+            title = f"{r.table.paper}, Table {r.table.table}"
+            rows.append([r.table.name, title, *map(str, [len(r.orderings), *r.counts.values()]), *own])
+        return rows
+
+    @property
+    def sentence(self) -> str:
+        tried = [o for r in self.tables for o in r.orderings if o.verdict in TRIED]
+        clear = [o for o in tried if o.clear_there]
+        every = sum(len(r.orderings) for r in self.tables)
+        return (
+            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {words.tally(tried)}. "
+            f"{len(clear)} of these are clear by the paper's own spread: {words.tally(clear)}."
+        )
+
+    def __repr__(self) -> str:
+        return f"{aligned(self.grid)}\n\n{self.sentence}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table(self.grid)}<p>{self.sentence}</p>"
+
+
+def paper_tables() -> PaperTables:
+    """Show all tables with the results that came with the package. Nothing is run."""
+    return PaperTables([reproduce(name, stored=True) for name in TABLES])

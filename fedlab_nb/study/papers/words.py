@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..results import accuracy_words, aligned
+from ..results import accuracy_words, aligned, html_table
 from ..statistics import Band
 from .orderings import TRIED, Ordering
 
@@ -30,9 +30,9 @@ def text(r: Reproduction) -> str:
 def html(r: Reproduction) -> str:
     """The same, and the list of orderings folded under it."""
     parts = [f"<p>{escape(heading(r))}</p>"]
-    parts += [f"<p><b>{escape(setting)}</b></p>{table(grid)}" for setting, grid in blocks(r)]
+    parts += [f"<p><b>{escape(setting)}</b></p>{html_table(grid)}" for setting, grid in blocks(r)]
     parts += [f"<p>{escape(line)}</p>" for line in [*not_run(r), *sentences(r)]]
-    lists = "".join(f"<p><b>{escape(setting)}</b></p>{table(grid)}" for setting, grid in pairs(r))
+    lists = "".join(f"<p><b>{escape(setting)}</b></p>{html_table(grid)}" for setting, grid in pairs(r))
     legend = (
         "Published difference in the table's unit (* clear by the paper's spread), and the verdict; here in points."
     )
@@ -200,10 +200,3 @@ def gap_words(r: Reproduction, of: Band | None, sign: int = 1) -> str:
         sign = -sign
     wide = "" if math.isnan(of.half_width) else f" ± {scale * of.half_width:.1f}"
     return f"{scale * sign * of.mean + 0.0:+.1f}{wide}"
-
-
-def table(grid: Grid) -> str:
-    """Cells as HTML, the first row as its head."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in grid[0])
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in grid[1:])
-    return f"<table><tr>{head}</tr>{body}</table>"

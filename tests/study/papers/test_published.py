@@ -3,11 +3,11 @@
 import math
 
 import pytest
+from fedlab_nb.study.papers.measures import MEASURES
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study.papers.measures import MEASURES
-from fedlab_nb.study.papers.published import TABLES, Number, paper_table, place
+from fedlab_nb.study.papers.published import TABLES, Number, paper_table
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
 SAMPLE = [
@@ -58,7 +58,6 @@ def test_the_tables_are_whole():
 @pytest.mark.parametrize("name", TABLES)
 def test_a_row_names_a_method_or_says_why_not(name):
     table = paper_table(name)
-    assert place(name).is_file()
     for row in table.rows.values():
         assert row.method in METHODS if row.method else row.why
         assert table.measured(row.name) in MEASURES

@@ -1,25 +1,17 @@
 """A table run end to end on a tiny scale, the stored results, and wrong use in one sentence."""
 
-import json
-
 import pytest
 
 import fedlab_nb as fl
 from fedlab_nb.cli import main
-from fedlab_nb.errors import FedlabError, RunError
+from fedlab_nb.errors import RunError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study.papers import TABLES, paper_table, paper_tables, stored
-from fedlab_nb.study.papers.cells import cell_name, wanted
-from fedlab_nb.study.papers.reproducing import reproduce
-from fedlab_nb.study.papers.runs import carry_out
+from fedlab_nb.study.papers import TABLES, paper_table, paper_tables, reproduce
+from fedlab_nb.study.papers.cells import stored_points, wanted
+from fedlab_nb.study.papers.reproduction import FILE, carry_out
+from fedlab_nb.study.rows import key_of, read
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
-TOLERANCE = 7 / 360  # see tests/study/test_stored.py
-
-
-@pytest.fixture
-def classroom():
-    return stored.load()
 
 
 # ------------------------------------------------------------------------------------------------ end to end
@@ -45,16 +37,17 @@ def test_what_a_network_cannot_do_is_not_run(capsys):
     table = paper_table("fusefl:2")
     runs, _ = wanted(table, "classroom", "", (0,), {"epochs": 1})
     some = [run for run in runs if run.row.startswith("FuseFL") and run.column.setting == "alpha = 0.5"]
-    made = carry_out(some, workers=1, cache=True, progress=False, watch=lambda event: None)
-    assert [outcome is not None for _, outcome, _ in made.values()] == [True, False, False]
-    assert "mlp has 2 layers" in list(made.values())[-1][2]
+    values, failed, rows = carry_out(some, workers=1, cache=True, progress=False, watch=lambda event: None)
+    assert len(rows) == 3 and {row for row, _ in values} == {"FuseFL K=2"}
+    assert {row for row, _ in failed} == {"FuseFL K=4", "FuseFL K=8"}
+    assert all("mlp has 2 layers" in reason for reason in failed.values())
 
 
 def test_which_runs_each_scale_asks_for():
     table = paper_table("fens:1")
     everywhere, why = wanted(table, "classroom", "", (0,), {})
     assert {run.dataset for run in everywhere} == {"digits"} and not why and len(everywhere) == 63
-    assert len({run.name for run in everywhere}) == 21  # one run stands for three data sets
+    assert len({run.point.key for run in everywhere}) == 21  # one run stands for three data sets
     own, why = wanted(table, "classroom", "svhn", (0,), {})
     assert {run.column.dataset for run in own} == {run.dataset for run in own} == {"svhn"} and len(own) == 21
     assert set(why.values()) == {"svhn alone was asked for"}
@@ -63,9 +56,9 @@ def test_which_runs_each_scale_asks_for():
     assert any("one shot only" in reason for reason in why.values())
     assert any("no data set sent140" in reason or "sent140 comes with" in reason for reason in why.values())
     once = [r for r in wanted(paper_table("fedlpa:1"), "classroom", "", (3,), {})[0] if r.row == "FedProx"]
-    method = once[0].cells[0].plan.method
-    assert (method.rounds, method.local_epochs) == (1, once[0].cells[0].plan.recipe.epochs)
-    assert once[-1].cells[0].plan.settings.partition == "classes" and once[-1].cells[0].seed == 3
+    method = once[0].point.cells[0].plan.method
+    assert (method.rounds, method.local_epochs) == (1, once[0].point.cells[0].plan.recipe.epochs)
+    assert once[-1].point.cells[0].plan.settings.partition == "classes" and once[-1].point.cells[0].seed == 3
 
 
 WRONG = [
@@ -82,36 +75,20 @@ def test_wrong_use_is_one_sentence(words, code, capsys, monkeypatch):
     def offline(name):
         raise RunError(f"{name} could not be had.")
 
-    monkeypatch.setattr("fedlab_nb.study.papers.runs.load", offline)
+    monkeypatch.setattr("fedlab_nb.study.papers.reproduction.load", offline)
     assert main(["reproduce", *words]) == code
     out, err = capsys.readouterr()
     assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith(".")
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
-def test_the_stored_results_are_whole_and_of_the_present_settings(classroom):
-    """Cells whose method has changed since need `python -m fedlab_nb.study.papers`."""
-    names = set()
-    for name in TABLES:
-        for run in stored.runs_of(paper_table(name), (0,))[0]:
-            cell = classroom["cells"][run.name]
-            assert "failed" in cell or len(cell[run.label]) == len(classroom["seeds"]) == len(cell["bytes"])
-            names.add(run.name)
-    assert set(classroom["cells"]) == names and classroom["about"]["recipe"] == stored.recipe()
-    for method, then in classroom["about"]["methods"].items():
-        assert stored.is_now(method, then), f"make it again: {stored.COMMAND}"
-    assert {cell["method"] for cell in classroom["cells"].values()} <= set(METHODS)
-    assert stored.FILE.stat().st_size < 80_000
-
-
-@pytest.mark.parametrize(("table", "row", "place"), [("fedlpa:1", "FedNova", 3), ("fedlpa:1", "FedLPA", 7),
-                                                     ("fens:1", "FENS", 1), ("fusefl:2", "FuseFL K=2", 0)])  # fmt: skip
-def test_a_sample_comes_out_again(classroom, table, row, place):
-    (run,) = [r for r in stored.runs_of(paper_table(table), (1,))[0] if (r.row, r.place) == (row, place)]
-    (done,) = carry_out([run], workers=1, cache=False, progress=False, watch=lambda event: None).values()
-    at, cell = classroom["seeds"].index(1), classroom["cells"][cell_name(run.cells[0])]
-    assert run.measure(done[1]) == pytest.approx(cell[run.label][at], abs=TOLERANCE)
-    assert done[1].bytes_up + done[1].bytes_down == cell["bytes"][at]
+def test_the_stored_results_are_whole():
+    rows = {key_of(row): row for row in read(FILE)[1]}
+    points = {point.key: point for point in stored_points()}
+    assert set(rows) == set(points) and {row["method"] for row in rows.values()} <= set(METHODS)
+    for key, row in rows.items():
+        assert "failed" in row or all(len(row[name]) == len(row["seeds"]) for name in points[key].columns)
+    assert FILE.stat().st_size < 80_000
 
 
 def test_stored_results_show_without_a_run():
@@ -129,30 +106,3 @@ def test_the_picture_has_a_dot_for_each_ordering(coarse):
     tried = sum(result.counts[verdict] for verdict in ("agrees", "disagrees", "within the noise"))
     assert len(picture.table) == tried == sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3])
     assert str(result.counts["agrees"]) in picture.sentence
-
-
-def test_making_the_file_resumes(tmp_path, monkeypatch):
-    monkeypatch.setitem(stored.SETTINGS, "epochs", 1)
-    for name in ("coboosting.epochs", "coboosting.generator_steps"):
-        monkeypatch.setitem(stored.SETTINGS, name, 1)
-    path, seen = tmp_path / "tables.json", []
-
-    def watch(event):
-        if event.outcome is not None:
-            seen.append(event.method)
-
-    assert stored.make(path, seeds=(0,), tables=["coboosting:2"], watch=watch) == {}
-    assert stored.make(path, seeds=(0,), tables=["coboosting:2"], watch=watch) == {} and len(seen) == 6
-    assert stored.make(path, seeds=(0,), tables=["coboosting:2"], anew=["ensemble"], watch=watch) == {}
-    assert seen[6:] == ["ensemble"] * 3
-    content = json.loads(path.read_text())
-    assert len(content["cells"]) == 6 and content["seeds"] == [0]
-    result = stored.reproduction(paper_table("coboosting:2"), content)
-    assert result.counts["not run"] == 6  # one seed decides nothing
-
-
-def test_what_cannot_be_read_is_one_sentence(tmp_path):
-    (tmp_path / "other.json").write_text("{}")
-    for name in ("none.json", "other.json"):
-        with pytest.raises(FedlabError, match=f"The stored tables in {name} cannot be read"):
-            stored.read(tmp_path / name)

@@ -1,0 +1,94 @@
+"""What the declared studies of the texts measure beyond a run's own numbers.
+
+A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A function of plain
+numbers is a constant of a figure: `bits = "= shared_bits(3.3)"`.
+"""
+
+from functools import cache
+from statistics import fmean, median
+
+
+def probes(outcome) -> dict[str, float]:
+    """FuseFL: linear probes on the top features, trained on all training samples: of one client (mean over them), of
+    the mean over the clients, and the gain of the mean; `first`: of one client's first layer or block."""
+    from ..labs.fusefl.probes import blocks_of, layers_of, probe
+
+    data, network = outcome.settings.data(), outcome.model.module
+    outputs = blocks_of if outcome.options["blocks"] > 1 else layers_of
+    points = [*probe(outputs(network, data.x_train), data.y_train, outputs(network, data.x_test), data.y_test)]
+    (first, _), (each, of_mean) = points[0], points[-1]
+    return {"each": fmean(each), "mean": of_mean, "first": fmean(first)}
+
+
+def trusted(outcome) -> dict[str, float]:
+    """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
+    weight, or with the largest weight x logit, holds most samples."""
+    from ..labs.fens.trust import likeness
+
+    report, counts = outcome.report, outcome.label_counts
+    by_weight = likeness(counts, report.weights)
+    return {
+        "lowest": float(report.weights.min()),
+        "highest": float(report.weights.max()),
+        "below": by_weight.negative,
+        "owners": by_weight.owners,
+        "owners_by_product": likeness(counts, report.contribution).owners,
+    }
+
+
+def outvoted(outcome) -> dict[str, float]:
+    """FENS: the test images that it gets right and the average of predictions wrong. `images`: how many; of these on
+    average: `wrong` clients, the logit of the `loudest` wrong one for its own answer; the share where a client that is
+    right is `louder` still."""
+    data = outcome.settings.data()
+    x, y = data.x_test, data.y_test
+    z = outcome.model.experts(x)  # [N, M, C]
+    rows = (outcome.model.logits(x).argmax(1) == y) & (z.mean(1).argmax(1) != y)
+    z, y = z[rows], y[rows]
+    top, answer = z.max(2)  # [N, M]
+    right = answer == y[:, None]
+    loudest = top.masked_fill(right, -float("inf")).amax(1)
+    louder = top.masked_fill(~right, -float("inf")).amax(1) > loudest
+    return {
+        "images": len(y),
+        "wrong": float((~right).sum(1).double().mean()),
+        "loudest": float(loudest.double().mean()),
+        "louder": float(louder.double().mean()),
+    }
+
+
+@cache
+def tables_where_large_gaps_agree_more(among: str) -> float:
+    """Of the papers' tables (`among`: "tables" gives their number): in how many the half of the orderings with the
+    larger published gaps agrees more often than the other half."""
+    from ..study.papers import TABLES, reproduce
+    from ..study.papers.orderings import TRIED
+
+    more, tried = 0, 0
+    for name in TABLES:
+        pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
+        if not pairs:
+            continue
+        border = median(pair.gap for pair in pairs)
+        halves = ([p.verdict == "agrees" for p in pairs if (p.gap > border) is large] for large in (True, False))
+        large, small = (fmean(half) for half in halves)
+        tried, more = tried + 1, more + (large > small)
+    return {"tables": tried, "more": more}[among]
+
+
+def shared_cue_bits(seed: int, spurious: str = "0,1") -> float:
+    """Bits that the cue of lesson 06 tells about the label over all five clients of one federation."""
+    return _cue_over_clients(seed, spurious)[0]
+
+
+def label_bits(seed: int) -> float:
+    """Entropy of the label in the same federation."""
+    return _cue_over_clients(seed, "0,1")[1]
+
+
+def _cue_over_clients(seed: int, spurious: str) -> tuple[float, float]:
+    from ..data import federate
+    from ..labs.fusefl.two_cues import cue_over_clients
+
+    counts = federate("digits", alpha=0.5, clients=5, seed=seed).label_counts
+    return cue_over_clients(counts, [int(k) for k in spurious.split(",")])
