@@ -4,12 +4,11 @@ import dataclasses
 
 import pytest
 import torch
-from fedlab_nb.study.tuning.tries import given, grid
 
 from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import METHODS
 from fedlab_nb.study.settings import Settings, plans_for
-from fedlab_nb.study.tuning import Tried, choice, load, parts, validation_set
+from fedlab_nb.study.tuning import Tried, choice, given, grid, load, parts, validation_set
 
 TABLE, PARTS = load(), parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from fedlab_nb.study.papers.measures import MEASURES
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
+from fedlab_nb.study.papers.cells import MEASURES
 from fedlab_nb.study.papers.published import TABLES, Number, paper_table
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
