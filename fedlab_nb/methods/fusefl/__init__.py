@@ -26,7 +26,7 @@ as adaptors without batch norm diverge at that of local training. The set-up `fu
 two, and calibrates at the clients' rate, whatever that is, as the code does (`client_rate`).
 
 Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 5, alpha = 0.1,
-seeds 0-9 (`notebooks/studies/06_fusefl.toml`): calibrated 91 %, without fusing 93 %; the averaged classifier 35 %; the
+seeds 0-9 (`course/fusefl/figures.toml`): calibrated 91 %, without fusing 93 %; the averaged classifier 35 %; the
 ensemble of wide clients 65 %. Shortcuts are not unlearnt (`tests/methods/fusefl/test_claims.py`).
 """
 
