@@ -294,7 +294,7 @@ class Plan:
         method = {"name": self.name, **dataclasses.asdict(self.method)}
         method |= foreign_code({name: f for name, f in vars(type(self.method)).items() if callable(f)})
         parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
-        return content_key({**parts, "code": run_code(type(self.method))})
+        return content_key({**parts, "code": run_code(type(self.method))})  # type: ignore[arg-type]
 
 
 def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
