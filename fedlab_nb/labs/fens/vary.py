@@ -20,8 +20,8 @@ from ...plots.kit import blank, stacked, told
 from ...plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ...plots.words import apart, band_words, data_size, listed, mean_percent, seeds_of, tabled
 from ...study import Outcome
-from ...study.statistics import band
 from ...study.outcome import WORDS
+from ...study.statistics import band
 from ..runs import Steps, moved, tries
 from .cost import HUES, bytes_by_part
 
