@@ -8,7 +8,7 @@ the files of its method, and of the methods that these import.
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = __name__.partition(".")[0] + "."
 HERE = Path(__file__).parent.name
-FOR_CLIENTS = ("methods/context.py", "methods/private.py", "methods/poison.py", f"{HERE}/clients.py")
-CORE = ("data", "models", "training", "comm", "rng.py", "errors.py", *FOR_CLIENTS)
+CORE = ("data", "models", "training", "comm", "rng.py", "errors.py", f"{HERE}/clients.py")
 EVALUATION = (f"{HERE}/experiment.py", f"{HERE}/outcome.py")
 NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
@@ -31,26 +30,29 @@ def torch_version() -> str:
 @functools.cache
 def core_code(root: Path = ROOT) -> str:
     """Digest of what trained clients depend on."""
-    return digest(root, CORE)
+    return digest(root, [*CORE, *methods_from(["context"], root)])
 
 
 @functools.cache
 def run_code(method: Any, root: Path = ROOT) -> str:
     """Digest of what a run of `method` depends on beside its clients. A class from outside the package may call
     anything in `methods`, so it depends on all of that."""
-    here = root / "methods"
-    parts = {path.stem: path.relative_to(root).as_posix() for path in here.iterdir() if path.stem != "__init__"}
-    first = [
-        base.__module__.split(".")[2] for base in method.__mro__ if base.__module__.startswith(PACKAGE + "methods.")
-    ]
-    waiting = first if method.__module__.startswith(PACKAGE) else list(parts)
-    taken: set[str] = set()
+    own = [base.__module__ for base in method.__mro__ if base.__module__.startswith(PACKAGE + "methods.")]
+    first = [name.split(".")[2] for name in own] if method.__module__.startswith(PACKAGE) else None
+    return digest(root, [*methods_from(first, root), *EVALUATION])
+
+
+def methods_from(names: Sequence[str] | None, root: Path) -> list[str]:
+    """The files and folders of `methods` with these names (None: all), and those that they import."""
+    places = {path.stem: path for path in (root / "methods").iterdir() if path.stem != "__init__"}
+    waiting = list(places if names is None else names)
+    taken: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name in parts and name not in taken:
-            taken.add(name)
-            waiting += [n for path in files(root, parts[name]) for n in NEIGHBOUR.findall(path.read_text("utf-8"))]
-    return digest(root, [*(parts[name] for name in taken), *EVALUATION])
+        if name in places and name not in taken:
+            taken[name] = places[name].relative_to(root).as_posix()
+            waiting += [n for path in files(root, taken[name]) for n in NEIGHBOUR.findall(path.read_text("utf-8"))]
+    return list(taken.values())
 
 
 def files(root: Path, place: str) -> list[Path]:

@@ -151,7 +151,7 @@ def test_methods_are_a_name_or_names(run, methods, words):
     ],
 )  # fmt: skip
 def test_wrong_settings_are_one_sentence_before_any_work(wrong, sentence, monkeypatch):
-    monkeypatch.setattr(experiment, "one", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(experiment, "plan_events", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     assert sentence in str(caught.value) and "\n" not in str(caught.value) and str(caught.value).endswith(".")

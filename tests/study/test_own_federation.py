@@ -154,7 +154,7 @@ def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
     assert main([*words, "--partition", "natural"]) == 0 and capsys.readouterr().err == ""
     assert main([*words, "--alpha", "1"]) == 2
     assert (
-        "which of its 4 clients holds which sample; leave that out, or set partition='dirichlet'"
+        "has 4 clients of its own, and says who holds which sample; leave that out, or set partition='dirichlet'"
         in capsys.readouterr().err
     )
     assert main([*words, "--alpha", "1", "--partition", "dirichlet", "--clients", "3"]) == 0

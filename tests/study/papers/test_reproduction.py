@@ -36,7 +36,7 @@ def test_what_a_network_cannot_do_is_not_run(capsys):
     """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
     table = paper_table("fusefl:2")
     runs, _ = wanted(table, "classroom", "", (0,), {"epochs": 1})
-    some = [run for run in runs if run.row.startswith("FuseFL") and run.column.setting == "alpha = 0.5"]
+    some = [run for run in runs if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"]
     values, failed, rows = carry_out(some, workers=1, cache=True, progress=False, watch=lambda event: None)
     assert len(rows) == 3 and {row for row, _ in values} == {"FuseFL K=2"}
     assert {row for row, _ in failed} == {"FuseFL K=4", "FuseFL K=8"}
@@ -49,7 +49,9 @@ def test_which_runs_each_scale_asks_for():
     assert {run.dataset for run in everywhere} == {"digits"} and not why and len(everywhere) == 63
     assert len({run.point.key for run in everywhere}) == 21  # one run stands for three data sets
     own, why = wanted(table, "classroom", "svhn", (0,), {})
-    assert {run.column.dataset for run in own} == {run.dataset for run in own} == {"svhn"} and len(own) == 21
+    assert {table.columns[run.place].dataset for run in own} == {run.dataset for run in own} == {"svhn"} and len(
+        own
+    ) == 21
     assert set(why.values()) == {"svhn alone was asked for"}
     et, why = wanted(paper_table("fedet:2"), "classroom", "", (0,), {})
     assert {run.row for run in et} == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "DS-FL", "Fed-ET"}
