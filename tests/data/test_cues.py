@@ -30,7 +30,7 @@ def test_no_two_figures_are_alike(size, width):
 
 
 def test_areas_of_figures():
-    area = {name: sum(map(sum, mask(name, 40, 120))) / 1600 for name in SHAPES}
+    area = {name: sum(map(sum, mask(name, 60, 200))) / 3600 for name in SHAPES}
     known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
              "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
     assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
