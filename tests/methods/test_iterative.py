@@ -135,12 +135,6 @@ def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
             torch.testing.assert_close(change[name], parameter.grad, rtol=1e-3, atol=1e-6)
 
 
-def test_effective_steps_by_hand():
-    """Three steps at ρ = 0.5 have velocities 1, 1.5, 1.75."""
-    assert effective_steps(3, Recipe(epochs=1, batch_size=1, momentum=0.5)) == 4.25
-    assert effective_steps(65, dataclasses.replace(PLAIN, epochs=4)) == 12  # three batches an epoch, no momentum
-
-
 @pytest.mark.parametrize("rho", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("tau", [1, 7, 40])
 def test_effective_steps_by_the_closed_formula(rho, tau):
@@ -254,13 +248,6 @@ def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method
     if method is Scaffold:  # control variates belong to parameters only
         each += formulas.iterative_bytes(parameters, 2)
     assert all(up + down == each for up, down in ctx.link.ledger.by_client().values())
-
-
-def test_scaffolds_bytes_without_batch_norm():
-    ctx = context(dtype=torch.float32)
-    d = sum(t.numel() for t in finish(Scaffold(rounds=3, local_epochs=1), ctx).values())
-    assert ctx.link.ledger.by_client()[0] == (2 * 4 * d * 3, 2 * 4 * d * 3)
-    assert formulas.iterative_bytes(d, 3, per_direction=2) == 4 * formulas.state_bytes(d) * 3
 
 
 @pytest.mark.parametrize("compression", ["half", "ternary"])

@@ -79,18 +79,6 @@ def test_task_arithmetic_with_scale_1_is_the_average_and_with_0_the_start(weight
     close(nothing, model_state(ctx.initial_model()))
 
 
-def test_one_client_that_keeps_all_is_itself():
-    merged, states, _ = result(Ties(keep=1.0), clients=1)
-    close(merged, states[0])
-
-
-def test_scale_is_linear_in_the_merged_change():
-    one, _, ctx = result(Ties(scale=1.0))
-    two, _, _ = result(Ties(scale=2.0))
-    start = model_state(ctx.initial_model())
-    close({n: two[n] - start[n] for n in start}, {n: 2 * (one[n] - start[n]) for n in start})
-
-
 def test_the_expectation_of_dare_is_the_change():
     ctx, change = context(), torch.linspace(-2, 3, 40, dtype=EXACT)
     method, mean = Ties(drop=0.75), torch.zeros_like(change)

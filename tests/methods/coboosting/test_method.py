@@ -174,11 +174,6 @@ def test_dhs_touches_the_student_only():
     assert np.array_equal(a.synthetic_images, b.synthetic_images) and np.array_equal(a.weights, b.weights)
 
 
-def test_epsilon_0_is_dhs_off():
-    one, two = run(epsilon=0.0)[0], run(dhs=False)[0]
-    assert torch.equal(one.logits(x_test()), two.logits(x_test()))
-
-
 def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
     monkeypatch.setattr(boosting, "perturb", lambda x, *rest, **options: x)  # the teacher is asked again each time

@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 
-from fedlab_nb.methods.parts.gaussian_heads import HEADS, ClassSums, class_sums, scores
+from fedlab_nb.methods.parts.gaussian_heads import HEADS, class_sums, scores
 
 from .test_class_statistics import EXACT, samples
 
@@ -42,26 +42,6 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
     density = torch.distributions.MultivariateNormal(sums.means, sums.covariances())
     log = density.log_prob(new[:, None]) + sums.log_priors
     torch.testing.assert_close(head("qda", x, y)(new).softmax(1), log.softmax(1), rtol=0, atol=1e-9)
-
-
-def test_nb_is_qda_with_diagonal_covariances():
-    """With shrinkage too."""
-    (x, y), (new, _) = samples(200), samples(50, seed=1)
-    own = class_sums(x, y, 4, "diagonal")
-    second = torch.diag_embed(own.variances()) + own.means[:, :, None] * own.means[:, None]
-    diagonal = ClassSums("full", own.counts, own.sums, second * own.counts[:, None, None])
-    for s in (0.0, 0.3, 1.0):
-        torch.testing.assert_close(scores(own, "nb", s)(new), scores(diagonal, "qda", s)(new), rtol=1e-9, atol=1e-8)
-
-
-def test_full_shrinkage_is_the_nearest_mean_up_to_priors():
-    (x, y), (new, _) = samples(200), samples(50, seed=1)
-    distances = torch.cdist(new, class_sums(x, y, 4, "none").means).square()
-    for name, covariance in (("lda", "within"), ("fedcgs", "total")):
-        sums = class_sums(x, y, 4, "pooled")
-        variance = getattr(sums, covariance)().diagonal().mean()
-        expected = sums.log_priors - distances / (2 * variance)
-        torch.testing.assert_close(head(name, x, y, 1.0)(new).log_softmax(1), expected.log_softmax(1))
 
 
 def test_shrinkage_is_that_of_the_covariance():

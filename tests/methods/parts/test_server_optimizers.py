@@ -41,19 +41,6 @@ def test_adaptive_steps_number_by_number(name):
         assert math.isclose(end[j].item(), expected, rel_tol=0, abs_tol=1e-14)
 
 
-def test_first_step_of_fedadam_has_no_bias_correction():
-    moved, state = server.step("fedadam", torch.zeros(1), torch.ones(1), server.initial_state(torch.zeros(1)), lr=1.0)
-    assert math.isclose(moved.item(), 0.1 / (0.1 + 0.001), rel_tol=1e-6)  # corrected it would be 1 / (1 + tau)
-    assert math.isclose(state.m.item(), 0.1, rel_tol=1e-6) and math.isclose(state.v.item(), 0.01, rel_tol=1e-6)
-
-
-def test_fedyogi_and_fedadam_agree_on_the_first_step_only():
-    first, second = (torch.tensor(d, dtype=torch.float64) for d in DELTAS[:2])
-    start = torch.zeros(2, dtype=torch.float64)
-    torch.testing.assert_close(run("fedadam", start, [first]), run("fedyogi", start, [first]))
-    assert not torch.allclose(run("fedadam", start, [first, second]), run("fedyogi", start, [first, second]))
-
-
 def test_fedavg_is_the_weighted_mean_of_what_came_back():
     now = torch.tensor([1.0, 2.0])
     received = [torch.tensor([3.0, 2.0]), torch.tensor([1.0, -2.0])]
