@@ -7,11 +7,26 @@ import method_runs
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestCentroid
 
 from fedlab_nb import run
+from fedlab_nb.comm import serialise, size
 from fedlab_nb.data import federate
 from fedlab_nb.methods.gauss import Gauss
-from fedlab_nb.methods.parts.gaussian_heads import HEADS, class_sums, scores
+from fedlab_nb.methods.parts.gaussian_heads import (
+    BY_CLASS,
+    HEADS,
+    MOMENTS,
+    by_class,
+    class_sums,
+    message,
+    received,
+    scores,
+)
 from fedlab_nb.study.experiment import finished
 from fedlab_nb.training import Recipe
 
@@ -106,3 +121,158 @@ def test_a_finer_picture_of_a_class_is_better_and_all_are_far_above_the_ensemble
     assert accuracies == sorted(accuracies) and len(set(accuracies)) == 4
     ahead = 0.15 if seed == 103 else 0.20  # the docstring says so
     assert accuracies[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead
+
+
+# ------------------------------------------------------------------------------------------------ test class statistics
+# Class statistics: sums over clients are the pooled ones, whoever holds what; their way over the link; moments.
+
+
+def samples(n=60, d=5, classes=4, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randint(classes, (n,), generator=g)
+    return torch.randn(n, d, generator=g, dtype=EXACT) * (1 + y[:, None]) + y[:, None], y
+
+
+def close(one, other, atol=1e-9):
+    assert one.kind == other.kind
+    for name in ("counts", "sums", "second"):
+        torch.testing.assert_close(getattr(one, name), getattr(other, name), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", MOMENTS)
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 7), st.integers(0, 10**6))
+def test_the_sum_over_clients_is_the_pooled_one_for_any_partition(kind, clients, seed):
+    """Also over the link, for clients without a class, without a sample, with one."""
+    x, y = samples()
+    owner = torch.randint(clients, (len(y),), generator=torch.Generator().manual_seed(seed))
+    sent = [message(class_sums(x[owner == k], y[owner == k], 4, kind), EXACT) for k in range(clients)]
+    whole, *others = [received(one, kind) for one in sent]
+    for other in others:
+        whole = whole + other
+    close(whole, class_sums(x, y, 4, kind))
+
+
+def test_moments_are_numpys():
+    x, y = samples(200)
+    full, pooled, diagonal = (class_sums(x, y, 4, kind) for kind in ("full", "pooled", "diagonal"))
+    for c in range(4):
+        rows = x[y == c].numpy()
+        np.testing.assert_allclose(full.means[c], rows.mean(0), atol=1e-12)
+        np.testing.assert_allclose(full.covariances()[c], np.cov(rows.T, ddof=0), atol=1e-11)
+        np.testing.assert_allclose(diagonal.variances()[c], rows.var(0), atol=1e-11)
+        assert float(full.log_priors[c]) == pytest.approx(np.log(len(rows) / 200))
+    centred = (x - pooled.means[y]).numpy()
+    np.testing.assert_allclose(pooled.within(), centred.T @ centred / (200 - 4), atol=1e-11)
+    np.testing.assert_allclose(pooled.total(), np.cov(x.numpy().T), atol=1e-11)
+
+
+def test_a_class_of_nobody_and_a_class_of_one():
+    x, y = torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 4.0]], dtype=EXACT), torch.tensor([0, 2, 2])
+    for kind in MOMENTS:
+        sums = class_sums(x, y, 4, kind)
+        assert sums.counts.tolist() == [1, 0, 2, 0] and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
+        assert sums.means.tolist() == [[1, 2], [0, 0], [3.5, 4.5], [0, 0]]
+    assert class_sums(x, y, 4, "full").covariances()[[0, 1]].abs().max() < 1e-12
+    # Two classes exist: N - C is 3 - 2.
+    expected = torch.tensor([[0.5, -0.5], [-0.5, 0.5]], dtype=EXACT)
+    torch.testing.assert_close(class_sums(x, y, 4, "pooled").within(), expected)
+    assert class_sums(x[:1], y[:1], 4, "pooled").within().isfinite().all()
+
+
+@pytest.mark.parametrize("kind", MOMENTS)
+def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
+    x, y = samples(30)
+    y = torch.where(y == 2, 0, y)
+    own = class_sums(x, y, 4, kind)
+    sent = message(own, torch.float32)
+    numbers = {"none": 0, "diagonal": 3 * 5, "pooled": 15, "full": 3 * 15}[kind]
+    assert size(sent) == len(serialise(sent)) == 4 * (4 + 3 * 5 + numbers)
+    close(received(sent, kind), own, atol=1e-3)
+    again = received(message(own, EXACT), kind)
+    close(again, own, atol=0 if kind in BY_CLASS else 1e-12)
+
+
+def test_rows_by_class_keep_their_order():
+    x = torch.arange(6.0)[:, None]
+    groups = by_class(x, torch.tensor([3, 0, 3, 0, 3, 5]))
+    assert {c: rows[:, 0].tolist() for c, rows in groups.items()} == {0: [1, 3], 3: [0, 2, 4], 5: [5]}
+
+
+# -------------------------------------------------------------------------------------------------- test gaussian heads
+# Gaussian heads against scikit-learn's, against densities, and at their limits.
+
+
+def head(name, x, y, shrinkage=0.0, classes=4):
+    return scores(class_sums(x, y, classes, HEADS[name]), name, shrinkage)
+
+
+def test_ldas_direction_is_scikit_learns():
+    x, y = samples(200)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(x.numpy(), y.numpy())
+    ours = head("lda", x, y)
+    # Theirs divides by N, ours by N - C.
+    torch.testing.assert_close(ours.slopes * 200 / (200 - 4), torch.tensor(theirs.coef_.T), rtol=1e-8, atol=1e-9)
+    new = samples(500, seed=1)[0]
+    scaled = (new @ ours.slopes + ours.constants - class_sums(x, y, 4, "pooled").log_priors) * 200 / (200 - 4)
+    np.testing.assert_allclose(
+        scaled.numpy() + np.log(theirs.priors_), theirs.decision_function(new.numpy()), atol=1e-7
+    )
+
+
+def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
+    (x, y), (new, _) = samples(200), samples(500, seed=1)
+    nb = GaussianNB(var_smoothing=0).fit(x.numpy(), y.numpy())
+    np.testing.assert_allclose(head("nb", x, y)(new).softmax(1), nb.predict_proba(new.numpy()), atol=1e-9)
+    nearest = NearestCentroid().fit(x.numpy(), y.numpy())
+    np.testing.assert_array_equal(head("means", x, y)(new).argmax(1), nearest.predict(new.numpy()))
+    qda = QuadraticDiscriminantAnalysis(store_covariance=True).fit(x.numpy(), y.numpy())
+    sums = class_sums(x, y, 4, "full")
+    for ours, theirs in zip(sums.covariances(), qda.covariance_, strict=True):  # theirs may divide by n_c - 1
+        np.testing.assert_allclose(ours / ours.trace(), theirs / theirs.trace(), atol=1e-10)
+    density = torch.distributions.MultivariateNormal(sums.means, sums.covariances())
+    log = density.log_prob(new[:, None]) + sums.log_priors
+    torch.testing.assert_close(head("qda", x, y)(new).softmax(1), log.softmax(1), rtol=0, atol=1e-9)
+
+
+def test_shrinkage_is_that_of_the_covariance():
+    x, y = samples(200)
+    sums, s = class_sums(x, y, 4, "pooled"), 0.3
+    within = sums.within()
+    mixed = (1 - s) * within + s * within.diagonal().mean() * torch.eye(5, dtype=EXACT)
+    slopes = torch.linalg.solve(mixed, sums.means.T)
+    torch.testing.assert_close(head("lda", x, y, s).slopes, slopes, rtol=1e-9, atol=1e-10)
+
+
+def test_two_classes_lda_points_where_least_squares_does():
+    """Balanced or not (Fisher 1936): up to scale, with an intercept."""
+    for n in (100, 140):
+        g = torch.Generator().manual_seed(n)
+        y = (torch.arange(200) >= n).long()
+        x = torch.randn(200, 6, generator=g, dtype=EXACT) @ torch.randn(6, 6, generator=g, dtype=EXACT)
+        x = x + y[:, None] * torch.rand(6, generator=g, dtype=EXACT)
+        slopes = head("lda", x, y, classes=2).slopes
+        augmented = torch.cat([x, torch.ones(200, 1, dtype=EXACT)], 1)
+        squares = torch.linalg.lstsq(augmented, torch.nn.functional.one_hot(y).double()).solution[:-1]
+        ours, theirs = slopes[:, 1] - slopes[:, 0], squares[:, 1] - squares[:, 0]
+        assert float(torch.cosine_similarity(ours, theirs, dim=0)) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_class_of_nobody_is_never_named_and_nothing_is_nan(name):
+    x, y = samples(60)
+    for labels in (torch.where(y == 2, 0, y), torch.zeros(60, dtype=torch.long), torch.arange(60).clamp(max=3)):
+        scored = head(name, x, labels, 0.1)(x)
+        gone = torch.bincount(labels, minlength=4) == 0
+        assert (scored[:, gone] == -torch.inf).all() and scored[:, ~gone].isfinite().all()
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_features_that_never_change_do_no_harm(name):
+    """Some are constant in a class, some everywhere, and there are more of them than samples."""
+    x, y = samples(60)
+    wide = torch.cat([x, torch.full((60, 70), 0.5, dtype=EXACT), (y == 1).double()[:, None]], 1)
+    for s in (0.0, 0.1):
+        scored = head(name, wide, y, s)(wide)
+        assert scored.isfinite().all()
+    assert head(name, torch.ones(60, 3), y)(torch.ones(5, 3)).isfinite().all()

@@ -4,10 +4,14 @@ import math
 
 import pytest
 import torch
-from fens_runs import C, M, context, run
+from fens_runs import C, M, context, run, x_test
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import Federation, federate
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fens.model import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
+from fedlab_nb.models import build
+from fedlab_nb.models.state import copied
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +124,70 @@ def test_different_architectures_have_no_formula(federation):
     ctx._recall, ctx._remember = lambda: None, lambda clients: None
     fens, _ = run(ctx, rounds=3)
     assert fens.report.bytes["formula"] is None and fens.report.bytes["measured"] > 0
+
+
+# ----------------------------------------------------------------------------------------------------- test activations
+# Quantised activations: the rounding against PyTorch's, the ranges against a loop, and whose samples they are of.
+
+
+def images(n=6):
+    return torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("bits", [2, 5, 8])
+@pytest.mark.parametrize("ends", [(-1.5, 2.0), (0.0, 3.0), (-0.2, 0.0)])
+def test_rounding_is_pytorchs(bits, ends):
+    x = torch.linspace(-3, 3, 1001)
+    low, high = torch.tensor(ends)
+    scale = (ends[1] - ends[0]) / (2**bits - 1)
+    theirs = torch.fake_quantize_per_tensor_affine(x, scale, round(-ends[0] / scale), 0, 2**bits - 1)
+    assert ((rounded(x, low, high, bits) - theirs).abs() < 1e-5).double().mean() > 0.995  # but for ties
+    inside = x[(x >= low) & (x <= high)]
+    assert (rounded(inside, low, high, bits) - inside).abs().max() <= scale * 1.001  # half a step, and the zero's half
+    assert rounded(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn", "resnet8:4"])
+def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
+    name, _, width = model.partition(":")
+    module = build(name, (1, 8, 8), 10, width=int(width) if width else None).eval()
+    seen = []
+    for layer in quantised_layers(module):
+        layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].detach()))
+    ranges = input_ranges(module, images())
+    assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
+    fine, coarse = (with_rounded_inputs(copied(module), ranges, bits)(images()) for bits in (8, 2))
+    exact = module(images())
+    assert 0 < (fine - exact).abs().max() < (coarse - exact).abs().max()
+
+
+def test_a_perceptron_by_hand():
+    module = build("mlp", (1, 8, 8), 10).eval()
+    ranges = input_ranges(module, images())
+    layers, x = quantised_layers(module), images().flatten(1)
+    for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
+        x = layer(rounded(x, low, high, 4))
+        x = x.relu() if at + 1 < len(layers) else x
+    torch.testing.assert_close(with_rounded_inputs(copied(module), ranges, 4)(images()), x)
+
+
+def test_clients_measure_their_own_models_on_what_they_held_out(federation):
+    ctx, plain = context(federation), context(federation)
+    fens, _ = run(ctx, rounds=3, activation_bits=8)
+    other, _ = run(plain, rounds=3)
+    layers = len(quantised_layers(fens.experts.clients.module(0)))
+    assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
+    more = [ctx.link.ledger.by_phase()["ensemble"][1] - plain.link.ledger.by_phase()["ensemble"][1]]
+    assert more == [M * M * 8 * layers]
+    trained = [plain.initial_model(k) for k in range(M)]
+    for k, (model, state) in enumerate(zip(trained, ctx._recall(), strict=True)):
+        model.load_state_dict(state)
+        ranges = input_ranges(model.eval(), ctx.private.held_out(k)[0])
+        model.load_state_dict(other.experts.clients.state(k))  # the quantised weights
+        mine = with_rounded_inputs(model, ranges, 8)(x_test(federation))
+        torch.testing.assert_close(mine, fens.experts(x_test(federation))[:, k])
+
+
+def test_bits_between_8_and_32_are_refused(federation):
+    with pytest.raises(UsageError, match="fens.activation_bits is 16"):
+        run(context(federation), activation_bits=16)
