@@ -16,7 +16,7 @@ def logits(*rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-context = functools.partial(method_runs.context, clients=M, recipe=Recipe(batch_size=64))
+context = functools.partial(method_runs.context, clients=M, share=0.3, recipe=Recipe(batch_size=64))
 
 
 def finish(method, ctx):

@@ -22,7 +22,7 @@ HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3
 
 
 def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=EXACT, partition="dirichlet", **more):
-    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition)
+    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition, share=0.3)
     architecture = (model, federation.dataset.input_shape, federation.classes, width)
     ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
     ctx.messages = []  # every message to the server, in order

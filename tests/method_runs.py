@@ -9,12 +9,12 @@ from fedlab_nb.training import Recipe
 
 
 def context(
-    federation=None, *, data="digits", clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(), epochs=2,
+    federation=None, *, data="digits", share=1.0, clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(), epochs=2,
     recipe=Recipe(), remembered=None, **options,  # noqa: B008  (frozen)
 ):  # fmt: skip
     """A run on the `federation`, or on `data` shared out. `models`, as "mlp:8", are dealt out in turn, in place of
     `model` and `width`. A list `remembered` keeps the first local training for all runs with it."""
-    federation = federation or federate(data, alpha=alpha, clients=clients, seed=seed)
+    federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
     shape, classes = federation.dataset.input_shape, federation.classes
     kinds = [architecture_of(name, shape, classes) for name in models] or [(model, shape, classes, width)]
     if remembered is not None:

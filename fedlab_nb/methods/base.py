@@ -86,13 +86,6 @@ def knob(default: Any, label: str, help: str = "", *, options: Iterable[str] = (
     return field(default=default, metadata={"label": label, "options": tuple(options), **given, **more})
 
 
-def knobs_of(method: type) -> list[Knob]:
-    """The hyper-parameters of a method, in the order of its dataclass."""
-    tables = declared("methods/knobs.toml")
-    helps = ChainMap(*(tables.get(base.__name__, {}) for base in method.__mro__))
-    return [Knob(f.name, f.default, **{"help": helps.get(f.name, ""), **f.metadata}) for f in fields(method)]
-
-
 def server_model_knob() -> Any:
     """The field `server_model` of the methods whose server distils a network of its own."""
     return knob("auto", "Server's model", model=True)
@@ -160,6 +153,7 @@ class Method:
 
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
+        ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses one that these samples do not fit
         missing = [NEEDS[need] for need in sorted(self.info.needs) if not ctx.has(need)]
         needs = " and ".join(missing)
         demand(
@@ -198,8 +192,10 @@ class Method:
 
     @classmethod
     def fields(cls) -> list[Knob]:
-        """The hyper-parameters, in the order of the dataclass."""
-        return knobs_of(cls)
+        """The hyper-parameters, in the order of the dataclass; helps that are not beside them are in `knobs.toml`."""
+        tables = declared("methods/knobs.toml")
+        helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
+        return [Knob(f.name, f.default, **{"help": helps.get(f.name, ""), **f.metadata}) for f in fields(cls)]
 
     @classmethod
     def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:

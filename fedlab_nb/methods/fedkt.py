@@ -128,7 +128,6 @@ class FedKT(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        ctx.server_architecture(self.server_model)
         demand(
             self.students * ctx.clients_count <= 10_000,
             f"fedkt.students is {self.students}, which makes over 10,000 students in all; take fewer.",

@@ -19,7 +19,7 @@ from fedlab_nb.training import Recipe
 EXACT = torch.float64
 
 
-context = functools.partial(method_runs.context, dtype=EXACT, recipe=Recipe(lr=0.01))
+context = functools.partial(method_runs.context, share=0.3, dtype=EXACT, recipe=Recipe(lr=0.01))
 
 
 def samples(n=9, shape=(1, 8, 8)):

@@ -20,7 +20,7 @@ MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 def context(poison="none", model="mlp", **options):
     width = 4 if model == "resnet8" else None
-    return method_runs.context(clients=4, poison=poison, model=model, width=width, **options)
+    return method_runs.context(share=0.3, clients=4, poison=poison, model=model, width=width, **options)
 
 
 # ------------------------------------------------------------------------------------------------ the setting

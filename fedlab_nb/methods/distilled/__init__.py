@@ -132,7 +132,6 @@ class Distilled(Method):
             self.images != "crops" or ctx.has("images"),
             "images=crops needs images, but the samples are feature rows; choose random, kmeans or kip.",
         )
-        ctx.server_architecture(self.server_model)
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples

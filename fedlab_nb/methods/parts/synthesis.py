@@ -133,10 +133,6 @@ class ServerKnobs(Method):
     # DENSE stayed at chance there, and 0.02 was above 0.05 for both and for Co-Boosting.
     convolutional = {"server_lr": 0.02}
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
-        ctx.server_architecture(self.server_model)
-
     def learner(self, student: Network) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
         recipe = student_recipe(self.epochs, self.batch, self.server_lr)
