@@ -9,8 +9,8 @@ from fedlab_nb.training import Recipe
 
 
 def context(
-    federation=None, *, data="digits", share=1.0, clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(), epochs=2,
-    recipe=Recipe(), remembered=None, **options,  # noqa: B008  (frozen)
+    federation=None, *, data="digits", share=1.0, clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(),
+    epochs=2, recipe=Recipe(), remembered=None, **options,  # noqa: B008  (frozen)
 ):  # fmt: skip
     """A run on the `federation`, or on `data` shared out. `models`, as "mlp:8", are dealt out in turn, in place of
     `model` and `width`. A list `remembered` keeps the first local training for all runs with it."""
