@@ -1,11 +1,11 @@
 """Fed-ET's lab: its views before, during and after a run, at the ends of the controls, client and class chosen."""
 
 import pytest
+from lab_views import look_at, picture_of
 
 from fedlab_nb.labs import lab
 from fedlab_nb.plots import png
 
-PNG = b"\x89PNG"
 SYSTEM = "fedet"
 SHORT = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
 VIEWS = ("expert", "temperature", "dissent", "target", "rounds", "public", "traffic")
@@ -31,12 +31,8 @@ def looped():
 
 def fresh(panel, name, *words):
     """The view's picture, drawn anew; it says where it was made, and `words`."""
-    picture = panel.show(name)
-    assert not panel.error and picture is not None, (name, panel.error)
-    assert panel.views[name].frame.value.startswith("<svg")
-    assert "3 clients" in picture.alt and "nan" not in picture.sentence.lower()
-    for word in words:
-        assert word in picture.sentence, picture.sentence
+    picture = picture_of(panel, name, "digits, α = 0.1, 3 clients")
+    assert all(word in picture.sentence for word in words), picture.sentence
     return picture
 
 
@@ -52,43 +48,35 @@ def test_before_a_run_it_says_what_to_do(make):
     assert "model='mlp:16,mlp:32,mlp:64'" in panel.code()
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_every_view_after_several_rounds(looped, name):
-    assert looped.status == "done" and not looped.error
-    fresh(looped, name)
-
-
 def test_every_control_at_both_ends(ran, looped):
     for panel, names in ((ran, set(VIEWS) - {"rounds"}), (looped, {"rounds"})):
         for name in names:
             panel.views.choose(name)
             for widget in own(panel, name).controls:
-                if not hasattr(widget, "value"):
-                    continue
-                assert widget.description and widget.tooltip, (name, widget)
-                start = widget.value
-                if hasattr(widget, "options"):
-                    values = [o[1] if isinstance(o, tuple) else o for o in widget.options]
-                elif hasattr(widget, "base"):
-                    values = [widget.base**widget.min, widget.base**widget.max]
-                else:
-                    values = [widget.min, widget.max]
-                for value in values:
-                    widget.value = value
-                    fresh(panel, name)
-                widget.value = start
+                if hasattr(widget, "value"):
+                    start = widget.value
+                    for value in ends(widget):
+                        widget.value = value
+                        fresh(panel, name)
+                    widget.value = start
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_client_and_class_are_marked(ran, looped, name):
-    panel = looped if name == "rounds" else ran
-    panel.views.choose("partition")
-    panel.views.client.value, panel.views.klass.value = 2, 9
-    picture = fresh(panel, name)
-    assert name != "expert" or "Client 2" in picture.sentence
-    assert name != "dissent" or "test samples of class 9" in picture.sentence
-    panel.views.choose("partition")
-    panel.views.client.value = panel.views.klass.value = -1
+def ends(widget):
+    """All choices of a menu, both ends of a slider."""
+    if hasattr(widget, "options"):
+        return [o[1] if isinstance(o, tuple) else o for o in widget.options]
+    return [widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)]
+
+
+def test_client_and_class_are_marked_after_one_round_and_after_several(ran, looped):
+    for panel in (ran, looped):
+        panel.views.choose("partition")
+        look_at(panel, client=2, klass=9)
+        said = {name: fresh(panel, name).sentence for name in VIEWS}
+        assert "Client 2" in said["expert"] or panel is looped  # which has two of the clients
+        assert "test samples of class 9" in said["dissent"]
+        panel.views.choose("partition")
+        look_at(panel)
 
 
 def test_expert_follows_its_controls(ran):
@@ -144,7 +132,7 @@ def test_what_is_shown_while_it_runs(make):
     panel._heard = spy
     panel.run(wait=True)
     assert panel.status == "done" and not panel.error
-    assert all(png(picture).startswith(PNG) for picture in seen.values())
+    assert all(png(picture).startswith(b"\x89PNG") for picture in seen.values())
     assert "Public sample 0: the consensus is" in seen["expert"].sentence
     assert "Round 3 of 3" in seen["rounds"].sentence
 
