@@ -141,7 +141,7 @@ def course_source() -> Path:
 def course_parts(source: Path) -> list[Path]:
     """What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from."""
     parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
-    return [p for p in parts if p.parts[0] != "source" and not any(name.startswith(".") for name in p.parts)]
+    return [p for p in parts if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)]
 
 
 def free_port(first: int = 8888) -> int:

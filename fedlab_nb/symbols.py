@@ -1,4 +1,4 @@
-"""The course's one table of symbols, `course/kit/notation.md`, row by row: what a symbol is called, and what it means.
+"""The course's one table of symbols, `notation.md` beside the notebooks, row by row: what a symbol is called and means.
 
 find("λ_damp")                    # [Symbol(…)]; also find("lambda"), find("damping")
 of_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
@@ -7,11 +7,10 @@ of_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhance
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from .errors import UsageError
+from .jupyter import course_source
 
-TABLE = Path(__file__).parent / "course" / "kit" / "notation.md"
 NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
 GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
@@ -80,10 +79,15 @@ class Symbol:
         return re.split(r"; |\. ", plain(self.meaning))[0].rstrip(".")
 
 
+def table() -> str:
+    """The text of the table."""
+    return (course_source() / "notation.md").read_text(encoding="utf-8")
+
+
 @cache
 def symbols() -> tuple[Symbol, ...]:
     """All rows, in the order of the table."""
-    lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("|")][2:]
+    lines = [line for line in table().splitlines() if line.startswith("|")][2:]
     rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     return tuple(
         Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line)

@@ -1,18 +1,26 @@
-"""Make the course's notebooks from notebooks/source/*.md, and run them so that their outputs are saved with them.
+"""Make the course's notebooks from their sources, fedlab_nb/course/NAME/lesson.md, and run them, so that their outputs
+are saved with them.
 
     python notebooks/make.py             # make and run all of them
     python notebooks/make.py 01          # only those whose name starts with 01
+    python notebooks/make.py --text      # run nothing: cells whose code has not changed keep their outputs
     python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source
 
 A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown between fences is one cell, two blank
 lines start a new one, and tags stand behind the fence (```python tags=["raises-exception"]). With Jupytext installed,
 JupyterLab opens a source as a notebook (right click, Open With, Notebook). Exercises and solutions are not written out
-here: notebooks ask for both, which are made from one definition.
+there: notebooks ask for both, which are made from one definition.
+
+The first use of each symbol gets a link to its row in notation.md, with its meaning under the pointer:
+`[$\\alpha$](notation.md#alpha "concentration of …")`. A symbol counts where a formula is that symbol alone, or where a
+Greek letter stands in the text. Headings, code, tables, lists of references and long formulas are left as they are.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +28,72 @@ from pathlib import Path
 import jupytext
 import nbformat
 
+from fedlab_nb.course import COURSE
+from fedlab_nb.symbols import Symbol, letters, meaning_of, symbols
+
 FOLDER = Path(__file__).parent
+LESSONS = FOLDER.parent / "fedlab_nb" / "course"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+# the method that a letter speaks of in a lesson, where it means something to several
+METHODS = {
+    "02": "DENSE", "03": "FENS", "04": "Fed-ET", "05": "Co-Boosting", "06": "FuseFL", "07": "FedLPA", "10": "AFL",
+    "11": "Neuron matching", "12": "Distilled data",
+}  # fmt: skip
+FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
+# what is no place for a link: headings, rows of tables, references; links, code, comments; a paper's own letter
+NO_PLACE = re.compile(
+    r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|\((?:its|[Tt]he paper)[^)]*\)",
+    re.MULTILINE,
+)
+SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
+
+
+# ------------------------------------------------------------------------------------------------------------- links
+def rows_of(lesson: str) -> dict[str, Symbol]:
+    """{plain name: row} of the symbols that mean the same in this lesson, such as "03", as in the table."""
+    rows: dict[str, Symbol] = {}
+    for row in symbols():
+        known = not row.owner or row.first == lesson or re.search(r"_\w\w", row.base)
+        if known and (row.base not in rows or row.first == lesson):
+            rows[row.base] = row
+    return rows
+
+
+def linked(text: str, lesson: str) -> str:
+    """The text of a lesson with its links to notation.md."""
+    rows, done = rows_of(lesson), set()
+
+    def put(match: re.Match) -> str:
+        name = re.sub(r"\(.*\)$", "", letters(match[1] or match[2]))
+        if name not in rows or name in done or "=" in match[0]:
+            return match[0]
+        done.add(name)
+        known = meaning_of(rows[name], name, METHODS.get(lesson, ""))
+        meaning = (known[1] if known else rows[name].short).replace('"', "”")
+        return f'[{match[0]}](notation.md#{rows[name].anchor} "{meaning}")'
+
+    def between(text: str) -> str:
+        parts, end = [], 0
+        for skip in NO_PLACE.finditer(text):
+            parts += [SYMBOL.sub(put, text[end : skip.start()]), skip[0]]
+            end = skip.end()
+        return "".join([*parts, SYMBOL.sub(put, text[end:])])
+
+    pieces = FENCE.split(text)
+    return "".join(piece if i % 2 else between(piece) for i, piece in enumerate(pieces))
+
+
+# --------------------------------------------------------------------------------------------------------- notebooks
+def source_of(name: str) -> Path:
+    """The source of a notebook, such as "03_fens"."""
+    return LESSONS / COURSE[name] / "lesson.md"
+
+
+def text_of(name: str) -> str:
+    """A notebook's source with its links; pages without a number have none."""
+    text = source_of(name).read_text(encoding="utf-8")
+    return linked(text, name[:2]) if name[:2].isdigit() else text
 
 
 def cells(source: str) -> list[nbformat.NotebookNode]:
@@ -34,8 +107,7 @@ def cells(source: str) -> list[nbformat.NotebookNode]:
 def notebook(source: str) -> nbformat.NotebookNode:
     """A notebook without outputs."""
     made = nbformat.v4.new_notebook(cells=cells(source))
-    made.metadata["kernelspec"] = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    made.metadata["language_info"] = {"name": "python"}
+    made.metadata["kernelspec"], made.metadata["language_info"] = KERNEL, {"name": "python"}
     return made
 
 
@@ -58,33 +130,54 @@ def execute(made: nbformat.NotebookNode) -> None:
     made.metadata["language_info"] = {"name": "python"}  # without the exact version, which differs between machines
 
 
-def in_step(source: Path) -> bool:
-    """Whether the notebook beside the sources has exactly the cells of its source."""
-    path = FOLDER / f"{source.stem}.ipynb"
+def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:
+    """Give each code cell the outputs that a cell with the same code has in the `old` notebook."""
+    stored: dict[str, list[nbformat.NotebookNode]] = {}
+    for cell in old.cells:
+        stored.setdefault(cell.source, []).append(cell)
+    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    for number, cell in enumerate(code, 1):
+        cell.execution_count = number
+        if stored.get(cell.source):
+            cell.outputs = stored[cell.source].pop(0).outputs
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = number
+
+
+def in_step(name: str) -> bool:
+    """Whether a notebook has exactly the cells of its source."""
+    path = FOLDER / f"{name}.ipynb"
     if not path.exists():
         return False
 
     def plain(cell: nbformat.NotebookNode) -> tuple:
         return cell.cell_type, cell.source, cell.metadata.get("tags", [])
 
-    return [plain(c) for c in nbformat.read(path, 4).cells] == [plain(c) for c in cells(source.read_text())]
+    return [plain(c) for c in nbformat.read(path, 4).cells] == [plain(c) for c in cells(text_of(name))]
 
 
-def main(arguments: list[str]) -> int:
-    check = "--check" in arguments
-    names = [a for a in arguments if a != "--check"] or [""]
-    sources = [s for s in sorted((FOLDER / "source").glob("*.md")) if s.name.startswith(tuple(names))]
-    if check:
-        stale = [s.name for s in sources if not in_step(s)]
-        print(f"Not in step with notebooks/source: {', '.join(stale)}." if stale else "In step.")
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=[""], help="how names of notebooks start, such as 03; default: all")
+    parser.add_argument("--text", action="store_true", help="run nothing, keep the outputs")
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    asked = parser.parse_args()
+    names = [name for name in COURSE if name.startswith(tuple(asked.names))]
+    if asked.check:
+        stale = [name for name in names if not in_step(name)]
+        print(f"Not in step with their sources: {', '.join(stale)}." if stale else "In step.")
         return 1 if stale else 0
-    for source in sources:
-        made = notebook(source.read_text())
-        execute(made)
-        nbformat.write(made, FOLDER / f"{source.stem}.ipynb")
-        print(f"made {source.stem}.ipynb")
+    for name in names:
+        made, path = notebook(text_of(name)), FOLDER / f"{name}.ipynb"
+        if asked.text:
+            keep_outputs(made, nbformat.read(path, 4))
+        else:
+            execute(made)
+        nbformat.write(made, path)
+        print(f"made {name}.ipynb")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -3,11 +3,8 @@
 `make` and `ran` open the lab of a file's `SYSTEM`, with `SHORT` in place of what takes long.
 """
 
-import itertools
-
 import pytest
 
-from fedlab_nb.course.kit.build import alike, tried
 from fedlab_nb.labs import lab
 
 
@@ -43,17 +40,3 @@ def ran(request):
     panel.run(wait=True)
     yield panel
     panel.close()
-
-
-@pytest.fixture
-def told_apart():
-    """Each wrong function of a build exercise goes wrong somewhere, and no two always return the same."""
-
-    def judge(build):
-        inputs = build.inputs()
-        given = {name: [tried(wrong, each) for each in inputs] for name, wrong in build.slips.items()}
-        given["right"] = [build.right(*each) for each in inputs]
-        for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
-            assert not all(map(alike, ours, theirs)), (one, other)
-
-    return judge

@@ -1,20 +1,16 @@
 """The page for teachers says what is so: lessons, minutes, plans, commands, and the files of the answer key."""
 
-import importlib
 import re
 import shlex
-from pathlib import Path
 
 import pytest
+from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
 from fedlab_nb.cli import parser
-from fedlab_nb.course.kit.build import BuildProblem
+from fedlab_nb.course.kit.problem import BuildProblem
 from fedlab_nb.declared import declared
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = ROOT / "notebooks"
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
-SOURCES = sorted((NOTEBOOKS / "source").glob("*.md"))
 ROW = re.compile(r"^\| \[[^\]]+\]\((\w+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE)
 
 
@@ -23,35 +19,31 @@ def minutes():
 
 
 def test_every_lesson_has_a_row_with_its_own_page():
-    assert list(minutes()) == [source.stem for source in SOURCES]
+    assert list(minutes()) == list(SOURCES)
     assert all(name == page for name, _, page in ROW.findall(COURSE))
 
 
-@pytest.mark.parametrize("source", SOURCES[1:], ids=lambda source: source.stem)
-def test_minutes_are_those_of_the_lesson_and_of_the_readme(source):
-    stated = int(re.search(r"\*\*Minutes:\*\* (\d+)", source.read_text(encoding="utf-8"))[1])
-    readme = re.search(
-        rf"^\| \[{source.stem}\]\([^)]+\) \| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert minutes()[source.stem] == stated == int(readme[1])
+@pytest.mark.parametrize("name", list(SOURCES)[1:])
+def test_minutes_are_those_of_the_lesson_and_of_the_readme(name):
+    stated = int(re.search(r"\*\*Minutes:\*\* (\d+)", SOURCES[name])[1])
+    text = (NOTEBOOKS.parent / "README.md").read_text(encoding="utf-8")
+    readme = re.search(rf"^\| \[{name}\]\([^)]+\) \| (\d+) \|", text, re.MULTILINE)
+    assert minutes()[name] == stated == int(readme[1])
 
 
 def test_each_answer_key_is_there_and_none_is_missing():
     rows = dict(re.findall(r"^\| (\d\d) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
-    assert list(rows) == [source.stem[:2] for source in SOURCES if source.stem[:2].isdigit()][1:]
+    assert list(rows) == [name[:2] for name in LESSONS]
     assert all("q1" in declared(file) for file in rows.values())
 
 
 def test_an_exercise_in_python_is_announced_in_the_table():
-    for source in SOURCES[1:-1]:
-        text = source.read_text(encoding="utf-8")
-        room, name = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", text).groups()
-        lesson = importlib.import_module(f"{room}.{name}")
-        views = {q: getattr(lesson, q) for q in set(re.findall(r"lesson\.(q\d)\.form", text))}
+    for name, text in LESSONS.items():
+        views = {q: getattr(lesson_of(name), q) for q in set(re.findall(r"lesson\.(q\d)\.form", text))}
         built = sorted(q[1] for q, view in views.items() if isinstance(view.problem, BuildProblem))
-        row = re.search(rf"^\| \[[^\]]+\]\({source.stem}\.ipynb\).*$", COURSE, re.MULTILINE)[0]
-        if built and "09" not in source.stem:
-            assert f"some Python for exercise {built[0]}" in row, source.stem
+        row = re.search(rf"^\| \[[^\]]+\]\({name}\.ipynb\).*$", COURSE, re.MULTILINE)[0]
+        if built and "09" not in name:
+            assert f"some Python for exercise {built[0]}" in row, name
 
 
 @pytest.mark.parametrize("page", sorted((NOTEBOOKS / "instructor").glob("*.md")), ids=lambda page: page.stem)

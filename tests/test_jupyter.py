@@ -30,7 +30,7 @@ def test_copying_never_overwrites(tmp_path):
     folder = jupyter.course_folder(tmp_path / "course")
     names = {p.name for p in folder.iterdir()}
     assert {jupyter.FIRST, "01_heterogeneity.ipynb", "images"} <= names
-    assert not {"make.py", "source"} & names
+    assert not {"make.py", "studies"} & names
     (folder / jupyter.FIRST).write_text("mine")
     (folder / "01_heterogeneity.ipynb").unlink()
     jupyter.course_folder(folder)
@@ -41,7 +41,7 @@ def test_copying_never_overwrites(tmp_path):
 def test_the_whole_course_is_copied_with_its_pictures_and_instructors_pages(tmp_path, monkeypatch):
     course = tmp_path / "site/fedlab_nb/_course"
     wanted = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
-    for name in (*wanted, "source/02_new.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
+    for name in (*wanted, "studies/README.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
         (course / name).parent.mkdir(parents=True, exist_ok=True)
         (course / name).write_text("{}")
     monkeypatch.setattr(jupyter, "__file__", str(course.parent / "launch.py"))

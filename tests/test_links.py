@@ -2,25 +2,28 @@
 
 import re
 
-import links
+import make
 import pytest
+from lessons import SOURCES
 
 from fedlab_nb.symbols import find, symbols
 
-SOURCES = {path.name[:2]: path for path in sorted(links.FOLDER.glob("*.md")) if path.name[:2].isdigit()}
+NUMBERED = {name: make.text_of(name) for name in SOURCES if name[:2].isdigit()}
 LINK = re.compile(r'\[[^\]\[]+\]\(notation\.md#([\w-]+) "([^"]+)"\)')
 
 
-def test_every_first_use_has_its_link():
-    assert not links.changes(), "run python notebooks/links.py"
+def test_sources_have_no_links_of_their_own():
+    assert not [name for name, text in SOURCES.items() if LINK.search(text)], (
+        "make.py adds links when it makes a notebook"
+    )
 
 
-@pytest.mark.parametrize("lesson", SOURCES)
+@pytest.mark.parametrize("lesson", NUMBERED)
 def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
-    entries = LINK.findall(SOURCES[lesson].read_text(encoding="utf-8"))
+    entries = LINK.findall(NUMBERED[lesson])
     anchors = [anchor for anchor, _ in entries]
     assert set(anchors) <= {row.anchor for row in symbols()} and len(set(anchors)) == len(anchors)
-    assert entries or lesson == "13"
+    assert entries or lesson.startswith("13")
 
 
 def test_each_row_has_the_place_to_which_links_lead():
@@ -30,29 +33,28 @@ def test_each_row_has_the_place_to_which_links_lead():
 
 def test_the_first_use_and_no_other_is_linked():
     text = "# α\n\n`α` and $\\alpha$, then α and $\\tau$, $\\tau$.\n\n```python\nα\n```\n\n$$\\rho$$\n\n| α |\n"
-    made = links.linked(text, "02")
+    made = make.linked(text, "02")
     assert made.startswith('# α\n\n`α` and [$\\alpha$](notation.md#alpha "concentration of the Dirichlet')
     assert made.count("](notation.md#alpha ") == 1 and made.count("](notation.md#tau ") == 1
     assert made.endswith("```python\nα\n```\n\n$$\\rho$$\n\n| α |\n")
-    assert links.linked(made, "02") == made
 
 
 def test_another_letter_of_a_paper_and_an_equation_are_left():
     for text in ("(its $M$)", "(The paper writes α.)", "$M=10$", "β-predictive", "[α](x.md)", "a $M_k$"):
-        assert links.linked(text, "01") == text
+        assert make.linked(text, "01") == text
 
 
 def test_a_letter_means_what_it_means_in_that_lesson():
-    assert '"the ridge that each client adds"' in links.linked("γ", "10")
-    assert '"exponent of the counts in lesson 09\'s own method"' in links.linked("ζ", "09")
-    assert '#omega_div "dissent' in links.linked("ω_div", "04") and '#rho "the ridge' in links.linked(r"$\rho$", "10")
-    assert links.linked("λ", "07") == "λ" and find("λ")
+    assert '"the ridge that each client adds"' in make.linked("γ", "10")
+    assert '"exponent of the counts in lesson 09\'s own method"' in make.linked("ζ", "09")
+    assert '#omega_div "dissent' in make.linked("ω_div", "04") and '#rho "the ridge' in make.linked(r"$\rho$", "10")
+    assert make.linked("λ", "07") == "λ" and find("λ")
 
 
 def test_a_symbol_means_the_same_in_all_lessons():
     meanings: dict[str, set[str]] = {}
-    for source in SOURCES.values():
-        for anchor, words in LINK.findall(source.read_text(encoding="utf-8")):
+    for text in NUMBERED.values():
+        for anchor, words in LINK.findall(text):
             of = re.sub(r"^[A-Z][\w-]*: ", "", words)  # whose symbol it is, where another lesson speaks of it
             meanings.setdefault(anchor, set()).add(of.split(",")[0])
     assert not {anchor: words for anchor, words in meanings.items() if len(words) > 1} and len(meanings) > 50

@@ -3,17 +3,14 @@
 That a new run gives the same outputs is nbval's part (`pytest --nbval`, see tests/everything.txt).
 """
 
-import importlib.util
 import re
-from pathlib import Path
 
+import make
 import nbformat
 import pytest
+from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of, teachers_page
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
-SOURCES = sorted((FOLDER / "source").glob("*.md"))
-LESSONS = [source for source in SOURCES if source.name[:2].isdigit()]  # the others are pages without exercises
-LESSON = (
+PARTS = (
     "After",
     "Minutes",
     "You need",
@@ -25,24 +22,17 @@ LESSON = (
 )
 
 
-def make():
-    spec = importlib.util.spec_from_file_location("make", FOLDER / "make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def read(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4)
 
 
-def read(source: Path) -> nbformat.NotebookNode:
-    return nbformat.read(FOLDER / f"{source.stem}.ipynb", 4)
-
-
-def outputs(source: Path):
-    return [output for cell in read(source).cells if cell.cell_type == "code" for output in cell.outputs]
+def outputs(name: str):
+    return [output for cell in read(name).cells if cell.cell_type == "code" for output in cell.outputs]
 
 
 def test_cells_of_a_source():
     source = '# A\n\ntext\n\n\nmore\n\n```python tags=["raises-exception"]\nx = 1\n```\n'
-    cells = make().cells(source)
+    cells = make.cells(source)
     assert [(c.cell_type, c.source) for c in cells] == [
         ("markdown", "# A\n\ntext"),
         ("markdown", "more"),
@@ -54,56 +44,61 @@ def test_cells_of_a_source():
 
 def test_the_course_is_whole():
     """Each notebook of the README's table has a source, a notebook and a teacher's page, and there is no other."""
-    readme = (FOLDER.parent / "README.md").read_text()
+    readme = (NOTEBOOKS.parent / "README.md").read_text()
     lessons = re.findall(r"^\| \[(\w+)\]\([^)]+\) \| \d+ \|", readme, re.MULTILINE)
     assert len(lessons) >= 10
-    assert [source.stem for source in SOURCES] == lessons
-    assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == lessons
-    assert [path.stem for path in sorted((FOLDER / "instructor").glob("*.md"))] == lessons
+    assert list(SOURCES) == lessons
+    assert [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))] == lessons
+    assert [path.stem for path in sorted((NOTEBOOKS / "instructor").glob("*.md"))] == lessons
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
-def test_in_step_with_the_source(source):
-    assert make().in_step(source), f"run: python notebooks/make.py {source.stem}"
+@pytest.mark.parametrize("name", SOURCES)
+def test_in_step_with_the_source(name):
+    assert make.in_step(name), f"run: python notebooks/make.py {name}"
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
-def test_was_run_from_top_to_bottom_without_errors(source):
-    code = [cell for cell in read(source).cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("name", SOURCES)
+def test_was_run_from_top_to_bottom_without_errors(name):
+    code = [cell for cell in read(name).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-    assert not [output for output in outputs(source) if output.output_type in ("error", "stream")]
+    assert not [output for output in outputs(name) if output.output_type in ("error", "stream")]
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
-def test_every_output_can_be_read_without_a_kernel(source):
-    for output in outputs(source):
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_output_can_be_read_without_a_kernel(name):
+    for output in outputs(name):
         assert output.data.get("text/plain", "").strip(), output
-    assert any("image/png" in output.data for output in outputs(source))
+    assert any("image/png" in output.data for output in outputs(name))
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
-def test_no_machine_and_no_widget_state_is_saved(source):
-    notebook = read(source)
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_machine_and_no_widget_state_is_saved(name):
+    notebook = read(name)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    text = "\n".join(data for output in outputs(source) for mime, data in output.data.items() if mime == "text/plain")
+    text = "\n".join(data for output in outputs(name) for mime, data in output.data.items() if mime == "text/plain")
     assert not re.search(r"/home/|/root/|/tmp/|/Users/|0x[0-9a-f]{6}", text)
+
+
+def test_outputs_are_kept_where_the_code_is_the_same():
+    old, new = (make.notebook(f"# A\n\n```python\nx\n```\n\n{text}\n\n```python\n{code}\n```\n")
+                for text, code in (("one", "y"), ("two", "z")))  # fmt: skip
+    shown = nbformat.v4.new_output("execute_result", {"text/plain": "3"}, execution_count=1)
+    old.cells[1].outputs, old.cells[3].outputs = [shown], [shown]
+    make.keep_outputs(new, old)
+    assert new.cells[1].outputs == [shown] and new.cells[3].outputs == [] and new.cells[2].source == "two"
+    assert [new.cells[i].execution_count for i in (1, 3)] == [1, 2]
 
 
 def test_a_lesson_has_every_part():
     assert len(LESSONS) >= 10
-    for source in LESSONS:
-        if not source.name.startswith("00"):
-            text = source.read_text()
-            assert [part for part in LESSON if part not in text] == []
-            goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
-            recap = re.findall(r"^\d\. ", text.split("What you have learned")[1], re.MULTILINE)
-            assert goals == recap  # the recap mirrors the goals
+    for text in LESSONS.values():
+        assert [part for part in PARTS if part not in text] == []
+        goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
+        recap = re.findall(r"^\d\. ", text.split("What you have learned")[1], re.MULTILINE)
+        assert goals == recap  # the recap mirrors the goals
 
 
-@pytest.mark.parametrize("source", LESSONS[1:], ids=lambda source: source.stem)
-def test_a_lesson_has_every_name_that_its_pages_use(source):
-    text = source.read_text() + (FOLDER / "instructor" / source.name).read_text()
-    room, name = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", text).groups()
-    lesson = importlib.import_module(f"{room}.{name}")
-    used = set(re.findall(r"\blesson\.(\w+)", text))
-    assert len(used) >= 5 and [name for name in used if not hasattr(lesson, name)] == []
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_has_every_name_that_its_pages_use(name):
+    used = set(re.findall(r"\blesson\.(\w+)", SOURCES[name] + teachers_page(name))) - {"md"}
+    assert len(used) >= 5 and [each for each in used if not hasattr(lesson_of(name), each)] == []

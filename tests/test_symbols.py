@@ -58,7 +58,7 @@ def test_notation_shows_the_rows_that_are_asked_for():
 
 @pytest.mark.parametrize("title, knob", KNOBS, ids=lambda value: getattr(value, "symbol", value))
 def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
-    assert of_label(knob.symbol, title), f"give {knob.symbol} of {title} a row in fedlab_nb/course/kit/notation.md"
+    assert of_label(knob.symbol, title), f"give {knob.symbol} of {title} a row in notebooks/notation.md"
 
 
 def test_a_letter_means_what_it_means_to_this_method():

@@ -7,15 +7,34 @@
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
     score()                                       # how near the guesses were, how many exercises are right
 
-`problem.py` decides (`build.py` where the answer is a function), `view.py` shows, `prediction.py` records a guess,
-`score.py` adds up. Each lesson has a file with its worked numbers and what judges its exercises; their texts stand
-beside it in a TOML file, which `exercises.py` reads. Left out: accounts, saved scores and anything that leaves the
-machine.
+`kit/problem.py` decides, `kit/view.py` shows, records guesses and adds up the score. Each lesson has a folder: its
+source `lesson.md`, from which its notebook is made, its worked numbers and what judges its exercises (`lesson.py`), and
+the exercises' texts (`exercises.toml`), which `kit/exercises.py` reads. Left out: accounts, saved scores and anything
+that leaves the machine.
 """
 
-from .kit.prediction import Prediction, predict
 from .kit.problem import NumberProblem, Problem, RecordProblem, Verdict
-from .kit.score import Score as score
-from .kit.view import Snapshot
+from .kit.view import Prediction, Snapshot
+from .kit.view import Prediction as predict
+from .kit.view import Score as score
 
-__all__ = ["NumberProblem", "Prediction", "Problem", "RecordProblem", "Snapshot", "Verdict", "predict", "score"]
+# {notebook: folder of its source, here}
+COURSE = {
+    "00_start_here": "start", "01_heterogeneity": "heterogeneity", "02_averaging_ensembling_distilling": "averaging",
+    "03_fens": "fens", "04_fed_et": "fedet", "05_co_boosting": "coboosting", "06_fusefl": "fusefl",
+    "07_fedlpa": "fedlpa", "08_all_together": "all_together", "09_your_own": "your_own", "10_closed_form": "afl",
+    "11_names_of_neurons": "matching", "12_send_data": "distilled", "13_capstone": "capstone",
+    "paper_tables": "paper_tables",
+}  # fmt: skip
+
+__all__ = [
+    "COURSE",
+    "NumberProblem",
+    "Prediction",
+    "Problem",
+    "RecordProblem",
+    "Snapshot",
+    "Verdict",
+    "predict",
+    "score",
+]

@@ -296,7 +296,7 @@ def test_guess_exercise_hint_and_solution(page, lab, course):
 
 def test_build_exercise(page, lab, course):
     """The stub as it stands in lesson 01 is no answer; a wrong function is told its mistake, a right one is right."""
-    source = (Path(__file__).parents[2] / "notebooks/source/01_heterogeneity.md").read_text()
+    source = (Path(__file__).parents[2] / "fedlab_nb/course/heterogeneity/lesson.md").read_text()
     stub = re.search(r"^def fedavg.*?(?=^```)", source, re.MULTILINE | re.DOTALL).group()
     code = ("from fedlab_nb.course.heterogeneity import lesson", stub, "lesson.q3.form()")
     open_notebook(page, lab, notebook(course, "build", *code))

@@ -3,14 +3,13 @@
 import ipywidgets as widgets
 import numpy as np
 import pytest
-import torch
 
-from fedlab_nb.course.kit.build import Build, BuildProblem, close
 from fedlab_nb.course.kit.exercises import problem
+from fedlab_nb.course.kit.problem import Build
 from fedlab_nb.course.kit.view import ProblemView
 
 
-def weighted_mean(values, weights):
+def mean(values, weights):
     return (values * weights[:, None]).sum(0) / weights.sum()
 
 
@@ -27,12 +26,12 @@ def inputs():
     return [(stream.normal(size=(m, 4)), stream.uniform(1, 3, m)) for m in (1, 2, 5)]
 
 
-BUILD = Build("mean", weighted_mean, inputs, {"plain": plain, "sum": not_divided})
+BUILD = Build(mean, inputs, (plain, not_divided))
 TABLE = {
     "question": "Complete mean.",
     "hints": ["Divide."],
     "explanation": "For example:",
-    "slips": {"plain": "Each client counts the same.", "sum": "Divide by the sum of the weights."},
+    "slips": {"plain": "Each client counts the same.", "not_divided": "Divide by the sum of the weights."},
 }
 
 
@@ -49,19 +48,12 @@ def by_loop(values, weights):
     return out
 
 
-def test_two_right_answers_and_the_solutions_own_are_right(made):
-    assert isinstance(made, BuildProblem) and made.title == "Exercise 4"
-    tensors = lambda v, w: torch.as_tensor(w / w.sum()) @ torch.as_tensor(v)  # noqa: E731
-    for answer in (weighted_mean, by_loop, tensors):
-        assert made.check(answer).state == "right"
-
-
 @pytest.mark.parametrize(("wrong", "text"), [
     (plain, "Each client counts the same."),
     (not_divided, "Divide by the sum of the weights."),
     (lambda v, w: np.average(v, axis=0), "Each client counts the same."),  # another way to write it
-    (lambda v, w: weighted_mean(v, w)[:2], "mean returns the shape (2,), but (4,) is wanted."),
-    (lambda v, w: weighted_mean(v, w) + 1, "mean has the right shape, but for a hidden input other"),
+    (lambda v, w: mean(v, w)[:2], "mean returns the shape (2,), but (4,) is wanted."),
+    (lambda v, w: mean(v, w) + 1, "mean has the right shape, but for a hidden input other"),
     (lambda v, w: "text", "mean returns str; return numbers."),
     (lambda v, w: v @ w, "mean stopped with ValueError"),
     (lambda v: v, "mean stopped with TypeError"),
@@ -94,32 +86,32 @@ def test_a_mistake_that_shows_on_some_inputs_only_is_named(made):
 def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
     """The weights meet the columns: that runs where rows and columns are as many, and stops elsewhere."""
     square = lambda: [(np.random.default_rng(1).normal(size=(4, 4)), np.arange(1.0, 5)), *inputs()]  # noqa: E731
-    columns = lambda values, weights: (values * weights).sum(0) / weights.sum()  # noqa: E731
+
+    def columns(values, weights):
+        return (values * weights).sum(0) / weights.sum()
+
     words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
-    judged = Build("mean", weighted_mean, square, {**BUILD.slips, "columns": columns})
+    judged = Build(mean, square, (*BUILD.slips, columns))
     made = problem("q4", TABLE | {"slips": words}, "mine.toml", judged)
     assert made.check(lambda v, w: np.einsum("ij,j->j", v, w) / w.sum()).message == "The weights belong to the rows."
     assert made.check(lambda v, w: v @ u).message.startswith("mean stopped with NameError")  # noqa: F821
-    assert made.check(weighted_mean).state == "right"
+    assert made.check(mean).state == "right"
 
 
 def test_dicts_of_arrays_are_judged_entry_by_entry():
-    both = lambda values, weights: {"sum": values.sum(0), "mean": weighted_mean(values, weights)}  # noqa: E731
-    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build("both", both, inputs))
+    def both(values, weights):
+        return {"sum": values.sum(0), "mean": mean(values, weights)}
+
+    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, inputs))
     assert made.check(both).state == "right"
     assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
     whole = "both does not return a dict with the keys 'sum', 'mean'."
     lost = made.check(lambda v, w: {"mean": v.sum(0)}).message
     assert lost == f"{whole} It lacks 'sum': is return inside a loop?"
     assert made.check(lambda v, w: {"total": v.sum(0)}).message == whole
-    assert made.check(weighted_mean).message == "both does not return a dict with the keys 'sum', 'mean'."
+    assert made.check(mean).message == "both does not return a dict with the keys 'sum', 'mean'."
     wrong = lambda v, w: {"sum": v.sum(0), "mean": v.mean(0)[:2]}  # noqa: E731
     assert "both, in the entry 'mean', returns the shape (2,)" in made.check(wrong).message
-
-
-def test_the_solution_shows_a_function_of_the_exercises_name(made):
-    text = made.solution()
-    assert text.startswith("For example:\ndef mean(values, weights):") and "weights.sum()" in text
 
 
 def test_the_form_takes_the_notebooks_function(made, monkeypatch):
@@ -129,12 +121,7 @@ def test_the_form_takes_the_notebooks_function(made, monkeypatch):
     row, message = form.children
     check = row.children[0]
     assert isinstance(check, widgets.Button) and check.description == "Check"
-    for function, label in ((None, "Your turn"), (plain, "Not yet"), (weighted_mean, "Right")):
+    for function, label in ((None, "Your turn"), (plain, "Not yet"), (mean, "Right")):
         names["mean"] = function
         check.click()
         assert label in message.value
-
-
-def test_numbers_of_every_kind_are_compared():
-    assert close([1, 2], np.array([1.0, 2.0])) and close(torch.tensor([1.0]), (1,))
-    assert not close([1, 2], [1, 3]) and not close([[1, 2]], [1, 2]) and not close(object(), [1])

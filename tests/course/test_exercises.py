@@ -1,24 +1,22 @@
 """Exercises beside the code: every file of the package is read, its texts filled in; a wrong one is one sentence."""
 
 import importlib
+import inspect
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fedlab_nb
 from fedlab_nb import declared
-from fedlab_nb.course.kit.build import BuildProblem
+from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.exercises import exercises
-from fedlab_nb.course.kit.problem import Verdict
+from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, RecordProblem, Verdict, alike, tried
 from fedlab_nb.errors import UsageError
 
 ROOT = Path(fedlab_nb.__file__).parent
-FILES = sorted(
-    path.relative_to(ROOT)
-    for room in ("course",)
-    for path in (ROOT / room).rglob("*.toml")
-    if path.name not in ("lab.toml", "words.toml", "styles.toml", "reveals.toml")
-)
+LESSONS = sorted(path.parent.name for path in (ROOT / "course").glob("*/exercises.toml"))
 GOOD = """
 [q1]
 question = "What is a half?"
@@ -49,8 +47,8 @@ def read(tmp_path, monkeypatch):
     folder.mkdir()
 
     def read(text):
-        (folder / "mine.toml").write_text(text, "utf-8")
-        return exercises(f"fedlab_nb.{folder.name}.mine", q2=(claim, list))
+        (folder / "exercises.toml").write_text(text, "utf-8")
+        return exercises(f"fedlab_nb.{folder.name}.lesson", q2=(claim, list))
 
     return read
 
@@ -60,31 +58,72 @@ def claim(outcomes, **words):
 
 
 # ------------------------------------------------------------------------------------------------------ the package's
-def test_every_system_and_every_lesson_of_none_has_texts():
-    assert len(FILES) >= 9
+def lesson_of(name):
+    module = "capstone" if name == "capstone" else f"{name}.lesson"
+    return importlib.import_module(f"fedlab_nb.course.{module}")
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_every_file_is_read(path):
-    module = importlib.import_module(f"fedlab_nb.{'.'.join(path.with_suffix('').parts)}")
-    for name, table in declared.declared(path.as_posix()).items():
-        problem = getattr(module, name).problem
-        assert problem.title == f"Exercise {name[1:]}" and problem.hint(2).startswith("Hint ")
-        if isinstance(problem, BuildProblem):
-            assert problem.check(problem.right_answer).state == "right"
-            for wrong, text in problem.slips:
-                verdict = problem.check(wrong)
-                assert (verdict.state, verdict.message) == ("wrong", text)
-            continue
-        if callable(problem.right_answer):
-            assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
-            if "claim" in table:
-                filled = table["claim"]["right"].format(clear="<here>", other="<there>")
-                assert "<here>" in filled and "<there>" in filled
-            continue
-        assert problem.check(problem.right_answer).state == "right"
-        assert str(problem.right_answer) in problem.solution().replace(",", "")
-        assert all(words in problem.check(value).message for value, words in problem.slips)
+def problems(kind):
+    """The problems of one kind in all lessons."""
+    questions = [(name, f"q{n}") for name in LESSONS for n in range(1, 6) if hasattr(lesson_of(name), f"q{n}")]
+    made = [(name, of, getattr(lesson_of(name), of).problem) for name, of in questions]
+    return [pytest.param(each, id=f"{name} {of}") for name, of, each in made if isinstance(each, kind)]
+
+
+def test_every_lesson_has_exercises():
+    assert len(LESSONS) == 13 and len(problems(BuildProblem)) == 12
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_file_is_read(name):
+    tables = declared.declared(f"course/{name}/exercises.toml")
+    for place, table in ((q, table) for q, table in tables.items() if q != "words"):
+        problem = getattr(lesson_of(name), place).problem
+        assert problem.title == f"Exercise {place[1:]}" and problem.hint(2).startswith("Hint ")
+        for nothing in (None, ..., "", " "):
+            assert problem.check(nothing).state == "unattempted"
+        if "claim" in table:
+            filled = table["claim"]["right"].format(clear="<here>", other="<there>")
+            assert "<here>" in filled and "<there>" in filled
+
+
+@pytest.mark.parametrize("problem", problems(NumberProblem))
+def test_numbers_right_wrong_and_none(problem):
+    assert problem.check(problem.right_answer).state == "right"
+    assert str(problem.right_answer) in problem.solution().replace(",", "")
+    assert all(words in problem.check(value).message for value, words in problem.slips) and problem.slips
+    assert "a number" in problem.check("many").message
+
+
+@pytest.mark.parametrize("problem", problems(RecordProblem))
+def test_a_record_s_explanation_has_place_for_the_verdict(problem):
+    assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
+
+
+@pytest.mark.parametrize("problem", problems(BuildProblem))
+def test_functions_right_wrong_and_untouched(problem):
+    assert problem.check(problem.right_answer).state == "right"
+    for wrong in problem.build.slips:
+        verdict = problem.check(wrong)
+        assert (verdict.state, verdict.message) == ("wrong", problem.slips[wrong.__name__])
+    assert len(set(problem.slips.values())) == len(problem.build.slips) <= 5
+    arguments = len(inspect.signature(problem.right_answer).parameters)
+    assert problem.check(lambda *given: ...).state == "unattempted"
+    assert "stopped with" in problem.check(lambda *given: given[arguments]).message
+    assert f"is the function {problem.name}" in problem.check(3).message
+    source = problem.solution().split("\n", 1)[1].replace("\N{NO-BREAK SPACE}", " ")
+    space = {"np": np, "kernel": kernel}
+    exec(source, space)
+    assert problem.check(space[problem.name]).state == "right"  # the solution can be run as it is shown
+
+
+@pytest.mark.parametrize("problem", problems(BuildProblem))
+def test_hidden_inputs_tell_the_mistakes_apart(problem):
+    inputs = problem.build.inputs()
+    functions = (problem.right_answer, *problem.build.slips)
+    given = {function.__name__: [tried(function, each) for each in inputs] for function in functions}
+    for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
+        assert not all(map(alike, ours, theirs)), (one, other)
 
 
 # ------------------------------------------------------------------------------------------------------ the reader
@@ -103,8 +142,8 @@ def test_a_line_break_counts_as_a_space(read):
 @pytest.mark.parametrize(
     ("good", "wrong", "sentence"),
     [
-        ("[q1]", "[q1", "lessons_.*/mine.toml is not valid TOML"),
-        ("tolerance = 0.01", "", "[q1] of lessons_.*/mine.toml has no tolerance: add it, a number"),
+        ("[q1]", "[q1", "lessons_.*/exercises.toml is not valid TOML"),
+        ("tolerance = 0.01", "", "[q1] of lessons_.*/exercises.toml has no tolerance: add it, a number"),
         ("hints", "hint", "'hint': did you mean 'hints'"),
         ("tolerance = 0.01", "tolerance = 0.01\ntolerence = 1", "'tolerence': did you mean 'tolerance'"),
         ("answer = 0.5", "answer = true", "answer in .* is True: write a number"),

@@ -2,24 +2,23 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import get_ipython
+from lessons import LESSONS, SOURCES
 
-from fedlab_nb.course import Snapshot, predict
+from fedlab_nb.course import Snapshot, predict, score
 from fedlab_nb.course.heterogeneity import lesson as heterogeneity
-from fedlab_nb.course.kit import prediction, score, view
+from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.view import Card
 from fedlab_nb.declared import declared
+from fedlab_nb.panels import playground
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.kit import BARS, Bars
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.style import drawing
 
-SOURCES = sorted((Path(__file__).parents[2] / "notebooks" / "source").glob("*.md"))
-LESSONS = [source for source in SOURCES[1:] if source.name[:2].isdigit()]  # the others are pages without guesses
 FENCE = re.compile(r"^```python.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -68,24 +67,8 @@ def test_a_card_is_folded_until_the_guess_is_skipped(guess):
     assert guess.guess is None and repr(snapshot) == "With numbers: FENS 85 %"
 
 
-def test_a_picture_without_a_figure_is_folded_as_its_sentence(guess):
-    snapshot = Snapshot(Picture(None, "", "4 < 8 methods."), after=guess)
-    assert "</summary>4 &lt; 8 methods.</details>" in html_of(snapshot)
-    table = Snapshot(Picture(None, "", "4 < 8 methods.", [{"method": "A & B", "needs": 2}]), after=guess)
-    assert '<td style="text-align:left">A &amp; B</td>' in html_of(table) and "4 &lt; 8 methods." in html_of(table)
-
-
-def test_a_panel_is_shown_as_its_picture(bars, guess):
-    class Panel:
-        def still(self):
-            return bars
-
-    assert "<details>" in html_of(Snapshot(Panel(), after=guess))
-    assert html_of(Snapshot(Panel())).startswith("<img alt=") and "<p " in html_of(Snapshot(Panel()))
-
-
-def test_a_panel_covers_its_results_until_the_guess_or_run(make, guess):
-    panel, other = make(), predict("Which?", ["a", "b"])
+def test_a_panel_covers_its_results_until_the_guess_or_run(closing, guess):
+    panel, other = closing(playground(methods=["fedavg"])), predict("Which?", ["a", "b"])
     Snapshot(panel, after=[guess, other])
     assert "fl-covered" in panel._dom_classes
     guess.commit(40)
@@ -99,15 +82,6 @@ def test_a_panel_covers_its_results_until_the_guess_or_run(make, guess):
     assert "fl-covered" in panel._dom_classes
     panel.controls.run.click()
     assert "fl-covered" not in panel._dom_classes
-
-
-def test_several_guesses_open_together(guess):
-    other = predict("Which?", ["a", "b"])
-    snapshot = Snapshot(Card("worked", "85 %"), after=[guess, other])
-    guess.commit(40)
-    assert "<details>" in html_of(snapshot)
-    other.skip()
-    assert "<details>" not in html_of(snapshot)
 
 
 def test_an_answer_may_be_skipped_and_guessed_later(guess):
@@ -165,24 +139,11 @@ def test_the_guess_is_drawn_beside_the_answer(bars, guess):
     assert ax.get_xlabel() == BARS and ax.get_title(loc="left") == "Test accuracy (dashed: your guess)"
 
 
-def test_only_a_guess_in_per_cent_is_drawn(bars):
-    digits, choice = predict("How many?", high=10, unit="digits"), predict("Which?", ["a", "b"])
-    digits.commit(3), choice.commit("a")
-    Snapshot(bars, after=[digits, choice])._repr_mimebundle_()
-    assert dashed(bars) == []
-
-
 # ------------------------------------------------------------------------------------------------------ the score
 @pytest.fixture
 def fresh(monkeypatch):
-    monkeypatch.setattr(prediction, "ASKED", {})
+    monkeypatch.setattr(view, "ASKED", {})
     monkeypatch.setattr(view, "TRIED", {})
-
-
-def test_score_before_anything_was_answered(fresh):
-    predict("How many?"), predict("How accurate?")
-    heterogeneity.q1.form()
-    assert repr(score()) == "0 of 2 guesses made. 0 of 1 exercise right."
 
 
 def test_score_half_way(fresh):
@@ -220,7 +181,7 @@ def test_a_notebook_does_not_keep_the_score(fresh, page):
 def steps(source):
     """("predict" | "reveal" | "snapshot" | "panel", names of the predictions, or "stored" where a panel hides stored
     results) in the order of a lesson's code."""
-    for code in FENCE.findall(source.read_text()):
+    for code in FENCE.findall(source):
         for statement in ast.parse(code).body:
             for node in ast.walk(statement):
                 name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
@@ -236,7 +197,7 @@ def steps(source):
                     yield "snapshot", {part.id for of in after for part in ast.walk(of) if isinstance(part, ast.Name)}
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
     open_guesses, asked = set(), set()
     for step, names in steps(source):
@@ -256,7 +217,7 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
 
 def turnings(source):
     """(panel, predictions that gate the view that it is turned to, whether the panel itself is covered till then)."""
-    for code in FENCE.findall(source.read_text()):
+    for code in FENCE.findall(source):
         for statement in ast.parse(code).body:
             call, after = getattr(statement, "value", None), set()
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Snapshot":
@@ -270,10 +231,10 @@ def turnings(source):
                     yield panel.id, after, False
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_no_panel_stays_turned_to_what_a_guess_asks(source):
     """After “Run All” a panel shows the view that it was turned to last: free to see, or the panel is covered."""
-    shown = {code.strip().splitlines()[-1] for code in FENCE.findall(source.read_text())}  # panels that are displayed
+    shown = {code.strip().splitlines()[-1] for code in FENCE.findall(source)}  # panels that are displayed
     turned, covered = {}, {}
     for panel, after, covers in turnings(source):
         (covered if covers else turned)[panel] = after
@@ -282,29 +243,29 @@ def test_no_panel_stays_turned_to_what_a_guess_asks(source):
 
 
 def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
-    panels = [hidden for step, hidden in steps(SOURCES[0]) if step == "panel"]
+    panels = [hidden for step, hidden in steps(SOURCES["00_start_here"]) if step == "panel"]
     assert panels and all("stored" in hidden for hidden in panels)
-    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", SOURCES[0].read_text())
+    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", SOURCES["00_start_here"])
     assert not {"fens", "fedlpa", "fedet", "coboosting", "fusefl", "feddf", "afl"} & set(
         ast.literal_eval(f"[{methods}]")
     )
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_code_does_not_give_the_answer_away(source):
-    for code in FENCE.findall(source.read_text()):
+    for code in FENCE.findall(source):
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reveal":
                 assert isinstance(node.args[0], ast.Call), "the answer is computed"
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_a_lesson_ends_with_the_score(source):
-    lesson, _ = source.read_text().split("## References")  # an appendix may follow
+    lesson, _ = source.split("## References")  # an appendix may follow
     assert FENCE.findall(lesson)[-1] == "score()\n"
 
 
 def test_each_named_sentence_is_used():
-    text = "".join(source.read_text() for source in SOURCES)
+    text = "".join(SOURCES.values())
     assert [name for name in declared("course/kit/reveals.toml") if f'"{name}")' not in text] == []
     assert set(re.findall(r', "(\d\d \w+)"\)', text)) == set(declared("course/kit/reveals.toml"))

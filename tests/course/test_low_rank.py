@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.comm import size
-from fedlab_nb.course.kit.low_rank import LowRank, averaged, bytes_of, fitted, low_rank, missing, stacked
+from fedlab_nb.course.fedlpa.low_rank import LowRank, averaged, bytes_of, fitted, low_rank, missing, stacked
 
 
 def clients(count=5, o=6, i=9, rank=3, common=False, dtype=torch.float64):

@@ -1,15 +1,13 @@
 """The table of symbols: shown by `fl.notation()`, the same beside the notebooks, one row a symbol, none missing."""
 
 import re
-from pathlib import Path
 
 import pytest
 from IPython.display import Markdown
+from lessons import LESSONS, NOTEBOOKS
 
 import fedlab_nb as fl
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
-LESSONS = sorted(path for path in (FOLDER / "source").glob("*.md") if path.name > "01")
 MATHS = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
 WORDS = re.compile(r"\\(?:text|mathrm)\{[^{}]*\}")  # words in a formula: no symbols
 # \mathcal P is another symbol than P; of the others, Greek letters and capitals that stand alone
@@ -40,7 +38,7 @@ def test_symbols_of_a_text():
 def test_it_is_shown_in_a_notebook_and_stands_beside_the_lessons():
     shown = fl.notation()
     assert isinstance(shown, Markdown)
-    assert shown.data == (FOLDER / "notation.md").read_text(encoding="utf-8")
+    assert shown.data == (NOTEBOOKS / "notation.md").read_text(encoding="utf-8")
 
 
 def test_each_symbol_has_one_row():
@@ -48,11 +46,11 @@ def test_each_symbol_has_one_row():
     assert all(len(row) == 5 for row in table)
     names = [row[0] for row in table]
     assert len(set(names)) == len(names) > 50
-    assert {row[3] for row in table} <= {path.name[:2] for path in FOLDER.glob("*.ipynb")} | {"panels"}
+    assert {row[3] for row in table} <= {path.name[:2] for path in NOTEBOOKS.glob("*.ipynb")} | {"panels"}
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_each_symbol_of_a_lesson_is_in_the_table(lesson):
     explained = symbols("\n".join(" ".join(row[:2]) for row in rows()))
-    missing = symbols(lesson.read_text(encoding="utf-8")) - explained
-    assert not missing, f"{lesson.name} uses {sorted(missing)}: give each a row in fedlab_nb/course/kit/notation.md"
+    missing = symbols(LESSONS[lesson]) - explained
+    assert not missing, f"{lesson} uses {sorted(missing)}: give each a row in notebooks/notation.md"

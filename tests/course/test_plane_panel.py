@@ -1,16 +1,13 @@
 """The toy's panel without a kernel: its controls, what it says, how it is saved; and the picture's geometry."""
 
-import re
-
 import numpy as np
 import pytest
 
 from fedlab_nb.course import Snapshot, plane, predict
-from fedlab_nb.course.plane.squares import EDGE, GRID, VIEWS, grid
+from fedlab_nb.course.plane.squares import EDGE, GRID, grid
 from fedlab_nb.course.plane.toy import CLASSES
 from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import plane as picture
-from fedlab_nb.plots.vector import drawn
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +82,6 @@ def test_a_saved_panel_is_a_picture_and_a_sentence(panel):
     assert folded["text/html"].startswith("<details>")
 
 
-def test_an_svg_is_small():
-    for alpha in (0.01, 1, 100):
-        assert len(drawn(plane.picture(plane.toy_at(alpha), tuple(VIEWS)).figure).svg) < 150_000
-
-
 # ------------------------------------------------------------------------------------------------------ the geometry
 def test_painted_regions_are_the_largest_scores():
     toy = plane.toy_at(0.3, 1)
@@ -115,10 +107,3 @@ def test_squares_lie_within_the_frame_and_beside_each_other(count, width):
         assert 0 <= x and x + size <= width + 1e-9
         assert picture.LEGEND <= y - picture.FOOT + 1e-9 and y + size + picture.TITLE <= height + 1e-9
         assert all(abs(x - u) >= size or abs(y - v) >= size for u, v in corners[:i])
-
-
-def test_marks_say_what_is_under_the_pointer():
-    made = drawn(plane.picture(plane.toy_at(0.3, 1), tuple(VIEWS)).figure)
-    (mark,) = made.marks.values()
-    assert len(mark["says"]) == 8 and re.match(r"Client 0\n\d+ % right of the test points\nhas \d+ ", mark["says"][0])
-    assert mark["client"] == [0, 1, 2, None, None, None, None, None]

@@ -101,10 +101,3 @@ def test_form_checks_hints_and_solves_with_the_buttons():
     assert "2 of 2" in message.value
     solution.click()
     assert "1/2 = 0.5" in message.value
-
-
-def test_the_question_is_an_output_that_needs_no_kernel(capsys):
-    form = ProblemView(HALF).form()
-    assert repr(form) == "Halves: What is 1/2?"
-    form._ipython_display_()
-    assert "Halves: What is 1/2?" in capsys.readouterr().out

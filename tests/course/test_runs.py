@@ -4,8 +4,7 @@ import pytest
 from toy_outcomes import toy
 
 from fedlab_nb.course.kit import claims
-from fedlab_nb.course.kit.claims import Gap, two_kinds
-from fedlab_nb.course.kit.runs import versus
+from fedlab_nb.course.kit.claims import Gap, two_kinds, versus
 from fedlab_nb.plots.words import apart
 from fedlab_nb.study.lesson_runs import accuracies, alike, by_seed, percent, runs, title
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from ...data import title_of
 from ...plots.study import pareto
 from ...plots.words import data_size, listed, number, seeds_of
@@ -16,12 +18,10 @@ from ...study import Outcome, Outcomes, stored
 from ...study.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
 from ...study.statistics import band
 from ...study.tuning import choice, load, parts
-from ..kit.claims import CLEAR, ENOUGH, SHORT, Gap
+from ..kit.claims import CLEAR, ENOUGH, SHORT, Gap, versus
 from ..kit.exercises import exercises
-from ..kit.problem import Verdict
-from ..kit.runs import versus
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
-from .comparison_build import BAND
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
 RULES: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ MANY_ROUNDS = ("fedavg_multi", "fedadam")
 OTHERS = ("afl", "gauss", "regmean", "fedcvae", *MANY_ROUNDS, "centralized")  # not what lesson 12 asks for
 
 
-# ------------------------------------------------------------------------------------------------------ worked numbers
+# ---------------------------------------------------------------------------------- worked numbers
 def by_method(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
     """{method: (mean accuracy, mean bytes of all clients, both ways)}."""
     groups = {o.method: [each for each in outcomes if each.method == o.method] for o in outcomes}
@@ -110,19 +110,6 @@ def equal_work() -> Card:
     return worked(*lines, f"Validation images, α = 0.1 and 1, ten clients, seeds {seeds[0]}-{seeds[-1]}.")
 
 
-def fens_bytes(clients: int, rounds: int = 50) -> Card:
-    """FENS' bytes of one client, term by term, at the digits' network and per-class weights."""
-    model, rule = 26280, 4 * clients * 10
-    terms = {
-        "initial model down and own model up": 2 * model,
-        f"{clients} models of 8 bits down, about": clients * model // 4,
-        f"{rounds} rounds of the rule, both ways": 2 * rule * rounds,
-    }
-    total = sum(terms.values())
-    lines = [f"{words}: {data_size(size)} ({100 * size / total:.0f} %)" for words, size in terms.items()]
-    return worked(f"M = {clients}.", *lines, f"Together {data_size(total)} for each client.")
-
-
 def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:
     """In which round (from 1) a run first passes an accuracy, and the bytes spent by then; None if it never does."""
     points = [p for p in outcome.history if p["phase"] == "rounds"]
@@ -147,29 +134,6 @@ def rounds_needed(target: str = "fedlpa") -> Card:
     return worked(*lines, f"α = {ALPHA:g}, seed 0.")
 
 
-def reality() -> Card:
-    """One-shot against many rounds, gaps with their bands."""
-    outcomes = runs(("fens", "fedlpa", "fedadam"), seeds=MANY)
-    points = by_method(outcomes)
-    lines = [
-        f"FedAdam − {title(method)}: {versus(outcomes, 'fedadam', method, clear='more than the noise')}; it costs "
-        f"{points['fedadam'][1] / points[method][1]:.0f} times the bytes"
-        for method in ("fens", "fedlpa")
-    ]
-    return worked(*lines, f"α = {ALPHA:g}, means of {MANY} seeds, FedAdam with its 20 rounds.")
-
-
-def leak(seed: int = 0) -> Card:
-    """What FedLPA's upload tells of the clients' classes, by a probe that sees the upload alone."""
-    (outcome,) = runs("fedlpa", seeds=1, seed=seed)
-    probes = outcome.report.label_leak
-    values = ", ".join(f"{key.replace('_', ' ')} {v:.2f}" for key, v in probes.items() if isinstance(v, float))
-    return worked(
-        f"FedLPA, α = {ALPHA:g}, seed {seed}. A reader of the last layer's factor B, who is told how many classes "
-        f"each client has: {values}."
-    )
-
-
 def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
     """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
     return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
@@ -188,7 +152,7 @@ def sure() -> Card:
     return worked(*lines, f"α = {ALPHA:g}, means of {SEEDS} seeds.")
 
 
-# ------------------------------------------------------------------------------------------------------ exercises
+# ---------------------------------------------------------------------------------- exercises
 def worth_their_bytes(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: in one setting three methods are each clearly more accurate than every method of the
     record that costs no more bytes. Clear: the 95 % band of the differences, seed by seed, lies above zero."""
@@ -222,6 +186,64 @@ def worth_their_bytes(outcomes: Sequence[Outcome]) -> Verdict:
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
     return runs(("ensemble", "fedlpa", "fens", "fedadam"), seeds=MANY)
+
+
+# ---------------------------------------------------------------------------------- the function to build
+
+
+def paired_band(a, b):
+    """Mean of the differences a - b, seed by seed, and half the width of its 95 % band."""
+    from scipy import stats
+
+    gaps = a - b
+    error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+    return gaps.mean(), stats.t.ppf(0.975, len(gaps) - 1) * error
+
+
+def student(degrees, upper=0.975):
+    """The point of Student's t below which the share `upper` lies."""
+    from scipy import stats
+
+    return stats.t.ppf(upper, degrees)
+
+
+def variant(gaps, ddof=1, factor=None, root=0.5):
+    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t, the `root` of n."""
+    n = len(gaps)
+    return gaps.mean(), (student(n - 1) if factor is None else factor) * gaps.std(ddof=ddof) / n**root
+
+
+def ddof_0(a, b):
+    return variant(a - b, ddof=0)
+
+
+def normal(a, b):
+    return variant(a - b, factor=1.959963984540054)
+
+
+def n_degrees(a, b):
+    return variant(a - b, factor=student(len(a)))
+
+
+def no_root(a, b):
+    return variant(a - b, root=0)
+
+
+def unpaired(a, b):
+    error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
+    return np.mean(a) - np.mean(b), student(2 * len(a) - 2) * error
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Accuracies of two methods on 3 to 10 seeds, in per cent: a seed is easy or hard for both, as in a federation."""
+    stream, made = np.random.default_rng(8), []
+    for n in (3, 5, 10, 4):
+        seed = stream.normal(60, 12, size=n)
+        made.append((seed + stream.normal(0, 4, size=n), seed + stream.normal(1, 4, size=n)))
+    return made
+
+
+BAND = Build(paired_band, hidden_inputs, (ddof_0, normal, n_degrees, no_root, unpaired))
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(worth_their_bytes, solution_runs), q4=BAND)

@@ -7,6 +7,7 @@ ten clients, the classroom preset); nothing is written into the text by hand.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...data import load
@@ -17,17 +18,15 @@ from ...study import Outcome, Outcomes, run
 from ...study.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
 from ...study.statistics import difference
 from ...training.distill import kl_each
-from ..kit.claims import CLEAR, SHORT, Gap, still
+from ..kit.claims import CLEAR, SHORT, Gap, over_alpha, still
 from ..kit.exercises import exercises
-from ..kit.problem import Verdict
-from ..kit.runs import over_alpha, versus
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
-from .soft_labels import SOFT
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
 
 
-# ------------------------------------------------------------------------------------------------------ worked numbers
+# ---------------------------------------------------------------------------------- worked numbers
 def three_ways(alpha: float = 0.3) -> Card:
     """Accuracy, upload and what must be kept for predicting, of the three ways to use ten uploaded networks."""
     ways, lines = {"fedavg": "average weights", "ensemble": "average predictions", "feddf": "distil"}, []
@@ -82,16 +81,7 @@ def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
     return over_alpha({method: title(method) for method in ("ensemble", "feddf", "fedavg")}, alphas, **LOGITS)
 
 
-def reality(alpha: float = 0.1) -> Card:
-    """Are the data-free methods told apart here? Gaps to DENSE with their bands."""
-    names = {method: title(method) for method in ("ensemble", *STUDENTS)}
-    outcomes = runs(tuple(names), alpha, **LOGITS)
-    gaps = {m: versus(outcomes, "dense", m, clear="more than the noise") for m in ("fadi", "fdafl")}
-    lines = [percents(outcomes, names), *(f"DENSE − {names[m]}: {gap}" for m, gap in gaps.items())]
-    return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
-
-
-# ------------------------------------------------------------------------------------------------------ exercises
+# ---------------------------------------------------------------------------------- exercises
 def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
     """The claim of exercise 3: at two α or more, no student is clearly above its teacher (band of Student's t)."""
     seen, above, short, alphas = [], [], [], set()
@@ -116,6 +106,53 @@ def no_student_above(outcomes: Sequence[Outcome]) -> Verdict:
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
     return Outcomes(o for alpha in (0.1, 1) for o in runs(("ensemble", "feddf"), alpha, **LOGITS))
+
+
+# ---------------------------------------------------------------------------------- the function to build
+SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))  # M, N, C; the first lets a wrong axis run, the others stop it
+
+
+def soft_labels(logits, temperature):
+    teacher = logits.mean(axis=0) / temperature
+    powers = np.exp(teacher)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, float]]:
+    """Logits as large as those of real networks, each with another temperature."""
+    made = []
+    for seed, size in enumerate(SIZES):
+        stream = np.random.default_rng(seed)
+        made.append((3 * stream.normal(size=size), round(stream.uniform(1.5, 6), 1)))
+    return made
+
+
+def softmax(z: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.ndarray:
+    return np.exp(z) / np.exp(z).sum(axis, keepdims=True)
+
+
+def over_images(logits, temperature):
+    return softmax(logits.mean(0) / temperature, axis=0)
+
+
+def softmax_first(logits, temperature):
+    return softmax(logits / temperature).mean(0)
+
+
+def no_temperature(logits, temperature):
+    return softmax(logits.mean(0))
+
+
+def of_the_loss(logits, temperature):
+    """τ² stands in the loss alone."""
+    return temperature**2 * soft_labels(logits, temperature)
+
+
+def no_softmax(logits, temperature):
+    return logits.mean(0) / temperature
+
+
+SOFT = Build(soft_labels, hidden_inputs, (over_images, softmax_first, no_temperature, of_the_loss, no_softmax))
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(no_student_above, solution_runs), q4=SOFT)

@@ -1,8 +1,12 @@
-"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every refusal is one line."""
+"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every refusal is one line.
+
+Below it the lesson's worked numbers and its two exercises.
+"""
 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,8 +15,9 @@ import ipywidgets as widgets
 from ...errors import FedlabError, UsageError, reason
 from ...methods import METHODS
 from ...plots.words import data_size, number
-from ..kit.view import Card, Form
-from .knobs import explained, knobs_of
+from ...rng import numpy_rng
+from ..kit.exercises import exercises
+from ..kit.view import Card, Form, worked
 
 if TYPE_CHECKING:
     from .desk import Case
@@ -53,7 +58,7 @@ class CaseForm(Form):
 
     def _explain(self) -> None:
         """What can be set for the chosen method."""
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in explained(self.method.value))
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self.case.explained(self.method.value))
         self.help.value = f"<details><summary>What can be set</summary><ul>{lines}</ul></details>"
 
     def _do(self, action: Callable[[], Card]) -> None:
@@ -105,3 +110,42 @@ class CaseForm(Form):
         head = f"<summary>Tries so far: {len(lines)}</summary>"
         listed = f"<details{opened}>{head}<ol>{''.join(lines)}</ol></details>"
         self.tries.value = listed if lines else "<p>No try yet.</p>"
+
+
+def knobs_of(text: str) -> dict[str, str]:
+    """'rounds=20, lr=0.1' as {"rounds": "20", "lr": "0.1"}; UsageError for a part without a value."""
+    made = {}
+    for part in filter(None, map(str.strip, text.replace(";", ",").split(","))):
+        name, equals, value = part.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise UsageError(
+                f"{part!r} is not a setting; write NAME=VALUE, such as rounds=20, with commas between them."
+            )
+        made[name.strip()] = value.strip()
+    return made
+
+
+# ------------------------------------------------------------------------------------- worked numbers, exercises
+FIRST = ("fedavg", "ensemble", "afl")  # the lesson's own tries
+TITLES = [METHODS[name].info.title for name in FIRST]
+
+
+def best(case: Case) -> str:
+    """Title of that one of the lesson's own tries that is best on validation images."""
+    own = [t for t in case.record.tries if t.method in FIRST and not t.knobs]
+    return max(own, key=lambda t: t.band.mean).title
+
+
+def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
+    """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
+    right = numpy_rng(0, "luck").binomial(images, share, (2000, tries))
+    gain = round(100 * (right.max(1).mean() / images - share), 1) + 0.0  # no "-0.0"
+    spread = 100 * math.sqrt(share * (1 - share) / images)
+    return worked(
+        f"{tries} methods, each of them right for {100 * share:.0f} % of all images, are tried on {images} images.",
+        f"The best of them looks {gain:.1f} points better than it is. "
+        f"One of them alone is off by about {spread:.1f} points.",
+    )
+
+
+q1, q2 = exercises(__name__)

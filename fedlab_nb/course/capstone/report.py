@@ -1,20 +1,33 @@
-"""The one-page report of a capstone, made of blocks that are written as Markdown or as HTML, and a line for a class."""
+"""What was done in a capstone: its record in a file, the one-page report, and a class's leaderboard.
+
+The record lies in the folder of the store, one JSON object a line, so that a new start of the notebook forgets none of
+the tries and submissions. A store that cannot be written to costs the memory over restarts alone. A report is Markdown,
+a page made of it, and a line for the leaderboard (`fedlab-nb leaderboard reports`). That has one table for each code
+word, since accuracies on different federations cannot be compared. First submissions alone have a rank. Two entries
+share a rank if their difference, paired by seed, is within the noise; of those the one with fewer bytes stands first.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import RunError
-from ...plots.words import listed, number, seeds_of
-from ...study.results import markdown, write
-from ...study.statistics import Band, band
-from .record import Try
+import mistune
+
+from ...data.dataset import digest_of
+from ...errors import RunError, UsageError, demand
+from ...methods import METHODS
+from ...plots.words import listed, number, plural, points, seeds_of
+from ...study.results import FORM, markdown, write
+from ...study.statistics import Band, band, difference
+from ...study.store import store_folder
 
 FORMAT = "fedlab_nb capstone 1"
 STYLE = (
@@ -23,9 +36,105 @@ STYLE = (
     "blockquote{border-left:4px solid #d5d9de;margin:0;padding:0 1em}"
 )
 ORDINALS = ("First", "Second", "Third")
-Block = tuple[str, Any]  # "h1", "h2", "p", "quote": a text; "list": texts; "table": rows, the first one its head
+HEAD = ("rank", "name", "method", "settings", "test accuracy, %", "bytes of a client", "of the budget", "tries")
+PAGE = """# Capstone {title}
+
+{standing}
+
+## The federation as the server saw it
+
+{facts}
+
+## All tries
+
+Judged on {images} validation images. No test image was used for them.
+
+{tries}
+
+## The choice
+
+Try {choice}: {chosen}.
+
+> {argument}
+
+## The result
+
+- Test accuracy: {accuracy} % (95 % band of Student's t, {seeds}, {test_images} test images).
+- Bytes of a client, up and down: {bytes} of {budget} ({share:.0f} % of the budget).
+- What leaks: {leaks}.
+
+Made with fedlab_nb {version}.
+"""
 
 
+# ---------------------------------------------------------------------------------------------------------- the record
+@dataclass(frozen=True)
+class Try:
+    """One method with its settings, judged on validation images. `knobs`: what was set, as text; `validation`: {seed:
+    accuracy 0–1}; `bytes`: up and down of the client that sends and receives most; `leaks`: what leaks."""
+
+    number: int
+    method: str
+    knobs: dict[str, str]
+    validation: dict[int, float]
+    bytes: int
+    leaks: str = ""
+
+    @property
+    def title(self) -> str:
+        return METHODS[self.method].info.title if self.method in METHODS else self.method
+
+    @property
+    def settings(self) -> str:
+        """'rounds = 20, epochs = 10', or 'as usual'."""
+        return ", ".join(f"{name} = {value}" for name, value in self.knobs.items()) or "as usual"
+
+    @property
+    def band(self) -> Band:
+        return band(self.validation)
+
+
+@dataclass
+class Record:
+    """The tries, and the test accuracies of all submissions, of one person and code word; `file`: where they are."""
+
+    file: Path
+    tries: list[Try] = field(default_factory=list)
+    submissions: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, code: str, name: str) -> Record:
+        """The record of a person, with what was done before."""
+        record = cls(store_folder() / "capstone" / f"{digest_of(code, name)}.jsonl")
+        with suppress(OSError):
+            for line in record.file.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError, KeyError, TypeError):
+                    record._read(json.loads(line))
+        return record
+
+    def _read(self, entry: dict[str, Any]) -> None:
+        if "submission" in entry:
+            self.submissions.append(entry)
+        else:
+            shares = {int(seed): float(share) for seed, share in entry.pop("validation").items()}
+            self.tries.append(Try(**{**entry, "validation": shares, "number": len(self.tries) + 1}))
+
+    def add(self, done: Try) -> None:
+        self.tries.append(done)
+        self._write(dataclasses.asdict(done))
+
+    def submitted(self, entry: dict[str, Any]) -> None:
+        self.submissions.append(entry)
+        self._write(entry)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        with suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.file, "a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+# ---------------------------------------------------------------------------------------------------------- the report
 @dataclass(frozen=True)
 class Report:
     """What one submission says. `number`: 1 for the first one; `earlier`: test accuracies of those before it, 0–1;
@@ -67,74 +176,36 @@ class Report:
         opened = f"the test images had been opened before, with {before}"
         return f"{named} submission: {opened}. Its test accuracy is not a fair measure."
 
-    # ----------------------------------------------------------------------------------------------------- the content
-    def blocks(self) -> Iterator[Block]:
-        """The page from top to bottom."""
-        yield "h1", f"Capstone {self.code}" + (f": {self.name}" if self.name else "")
-        yield "p", self.standing
-        yield "h2", "The federation as the server saw it"
-        yield "list", self.facts
-        yield "h2", "All tries"
-        yield "p", f"Judged on {self.validation_images} validation images. No test image was used for them."
-        yield "table", self.table()
-        yield "h2", "The choice"
-        yield "p", f"Try {self.choice}: {self.chosen.title} ({self.chosen.settings})."
-        yield "quote", self.argument
-        yield "h2", "The result"
-        yield (
-            "list",
-            (
-                f"Test accuracy: {number(self.band, 1)} % (95 % band of Student's t, {seeds_of(self.test)}, "
-                f"{self.test_images} test images).",
-                f"Bytes of a client, up and down: {self.bytes} of {self.budget} "
-                f"({100 * self.bytes / self.budget:.0f} % of the budget).",
-                f"What leaks: {self.leaks or 'nothing leaves a client'}.",
-            ),
-        )
-        yield "p", f"Made with fedlab_nb {self.version}."
-
     def table(self) -> list[list[str]]:
         """The tries, the first row the names of the columns."""
         head = ["try", "method", "settings", "validation accuracy, %", "bytes of a client", "within the budget"]
         rows = [
-            [
-                str(t.number),
-                t.title,
-                t.settings,
-                number(t.band, 1),
-                str(t.bytes),
-                "yes" if t.bytes <= self.budget else "no",
-            ]
-            for t in self.tries
+            [str(t.number), t.title, t.settings, number(t.band, 1), str(t.bytes), "yes" if within else "no"]
+            for t, within in ((t, t.bytes <= self.budget) for t in self.tries)
         ]
         return [head, *rows]
 
     def markdown(self) -> str:
         """The page as Markdown."""
-        forms = {"h1": "# {}", "h2": "## {}", "p": "{}", "quote": "> {}"}
-        parts = []
-        for kind, content in self.blocks():
-            if kind == "list":
-                parts.append("\n".join(f"- {text}" for text in content))
-            else:
-                parts.append(markdown(content) if kind == "table" else forms[kind].format(content))
-        return "\n\n".join(parts) + "\n"
+        return PAGE.format(
+            **{
+                **vars(self),
+                "title": self.code + (f": {self.name}" if self.name else ""),
+                "standing": self.standing,
+                "facts": "\n".join(f"- {fact}" for fact in self.facts),
+                "images": self.validation_images,
+                "tries": markdown(self.table()),
+                "chosen": f"{self.chosen.title} ({self.chosen.settings})",
+                "accuracy": number(self.band, 1),
+                "seeds": seeds_of(self.test),
+                "share": 100 * self.bytes / self.budget,
+                "leaks": self.leaks or "nothing leaves a client",
+            }
+        )
 
     def body(self) -> str:
-        """The page as HTML, without head and body."""
-        parts = []
-        for kind, content in self.blocks():
-            if kind == "list":
-                parts.append("<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in content) + "</ul>")
-            elif kind == "table":
-                first, *others = [[html.escape(cell) for cell in row] for row in content]
-                cells = ["".join(f"<th>{cell}</th>" for cell in first)]
-                cells += ["".join(f"<td>{cell}</td>" for cell in row) for row in others]
-                parts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>")
-            else:
-                tag = "blockquote" if kind == "quote" else kind
-                parts.append(f"<{tag}>{html.escape(content)}</{tag}>")
-        return "\n".join(parts)
+        """The page as HTML, without head and body; what was typed is text, never HTML."""
+        return mistune.create_markdown(escape=True, plugins=["table"])(self.markdown())
 
     def html(self) -> str:
         """The page as a file for any browser; it loads nothing."""
@@ -151,7 +222,6 @@ class Report:
             "budget": self.budget, "tries": len(self.tries), "version": self.version,
         }, ensure_ascii=False)  # fmt: skip
 
-    # ------------------------------------------------------------------------------------------------- shown and saved
     def save(self, folder: str | Path = ".") -> Path:
         """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the Markdown file. RunError
         where that is no place to write."""
@@ -173,3 +243,158 @@ class Report:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return {"text/html": self.body(), "text/plain": repr(self)}, {}
+
+
+# ----------------------------------------------------------------------------------------------------- the leaderboard
+@dataclass(frozen=True)
+class Entry:
+    """One report's line, checked. `test`: {seed: accuracy 0–1}."""
+
+    code: str
+    name: str
+    submission: int
+    title: str
+    knobs: dict[str, str]
+    test: dict[int, float]
+    bytes: int
+    budget: int
+    tries: int
+
+    @property
+    def band(self) -> Band:
+        return band(self.test)
+
+    @property
+    def who(self) -> str:
+        return self.name or "(no name)"
+
+
+def leaderboard(*paths: str | Path, form: str = "text") -> Board:
+    """The leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as `fl.study` tables.
+
+    UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
+    """
+    files = [file for path in paths for file in report_files(Path(path).expanduser())]
+    entries = list({entry.__repr__(): entry for file in files for entry in read(file)}.values())  # copies count once
+    demand(
+        entries,
+        f"There is no report in {listed([str(path) for path in paths]) or 'nothing'}; give .jsonl files that "
+        "reports saved, or folders that hold such files.",
+    )
+    return Board(entries, form)
+
+
+def report_files(path: Path) -> list[Path]:
+    """The file itself, or the report files of a folder and of the folders in it."""
+    return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+
+
+def read(file: Path) -> list[Entry]:
+    """The entries of a file, one a line."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{file} cannot be read: {why_not(error)}; give .jsonl files that reports saved, or folders that hold "
+            "such files."
+        ) from None
+    entries = []
+    for place, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                entries.append(entry(json.loads(line)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise UsageError(
+                    f"Line {place} of {file} is not from a report: {why_not(error)}; give the .jsonl files that "
+                    "the reports saved."
+                ) from None
+    return entries
+
+
+def why_not(error: Exception) -> object:
+    """Why a file or a line cannot be read, in words for a reader."""
+    if isinstance(error, json.JSONDecodeError):
+        return "it is not JSON"
+    return f"no {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
+
+
+def entry(row: Any) -> Entry:
+    """A line's entry; ValueError, KeyError or TypeError if it is none."""
+    if not isinstance(row, dict) or row.get("format") != FORMAT:
+        raise ValueError(f"it does not begin with the format {FORMAT!r}")
+    test = {int(seed): float(share) for seed, share in row["test"].items()}
+    made = Entry(
+        str(row["code"]), str(row["name"]), int(row["submission"]), str(row["title"]),
+        {str(name): str(value) for name, value in row["knobs"].items()}, test,
+        int(row["bytes"]), int(row["budget"]), int(row["tries"]),
+    )  # fmt: skip
+    if not test or not all(0 <= share <= 1 for share in test.values()):
+        raise ValueError("its test accuracies are not shares from 0 to 1")
+    if made.bytes > made.budget or made.submission < 1:
+        raise ValueError(f"{made.bytes} bytes of a budget of {made.budget}, submission {made.submission}")
+    return made
+
+
+def ranked(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """First submissions of one code word in groups that share a rank, the best one first.
+
+    The most accurate entry leads a group; all that follow it within the noise belong to it.
+    """
+    groups: list[list[Entry]] = []
+    for each in sorted(entries, key=lambda e: (-e.band.mean, e.bytes, e.who)):
+        if groups and difference(groups[-1][0].test, each.test).verdict != "clear":
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return groups
+
+
+class Board:
+    """The tables of a class; its text is what the command prints."""
+
+    def __init__(self, entries: Iterable[Entry], form: str = "text") -> None:
+        self.entries, self.form = list(entries), form
+
+    def codes(self) -> list[str]:
+        return sorted({e.code for e in self.entries})
+
+    def places(self, code: str) -> Iterator[tuple[int, list[Entry]]]:
+        """(rank, who share it) of a code word's first submissions."""
+        place = 1
+        for group in ranked([e for e in self.entries if e.code == code and e.submission == 1]):
+            yield place, group
+            place += len(group)
+
+    def rows(self, code: str) -> list[list[str]]:
+        """The rows of one code word: ranks first, then the later submissions without a rank."""
+        rows = []
+        for place, group in self.places(code):
+            rank = f"{place}=" if len(group) > 1 else str(place)
+            rows += [self._row(rank, e) for e in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who))]
+        later = [e for e in self.entries if e.code == code and e.submission > 1]
+        later.sort(key=lambda e: (e.submission, -e.band.mean, e.who))
+        return rows + [self._row(f"submission {e.submission}", e) for e in later]
+
+    def ties(self, code: str) -> list[str]:
+        """A sentence for each shared rank of a code word."""
+        lines = []
+        for place, (best, *others) in self.places(code):
+            if others:
+                gaps = listed([f"{e.who} {points(difference(e.test, best.test))}" for e in others])
+                lines.append(f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes come first.")
+        return lines
+
+    @staticmethod
+    def _row(rank: str, e: Entry) -> list[str]:
+        settings = ", ".join(f"{name} = {value}" for name, value in e.knobs.items()) or "as usual"
+        share = f"{100 * e.bytes / e.budget:.0f} %"
+        return [rank, e.who, e.title, settings, number(e.band, 1), str(e.bytes), share, str(e.tries)]
+
+    def __repr__(self) -> str:
+        parts = []
+        for code in self.codes():
+            own = [e for e in self.entries if e.code == code]
+            parts.append(f"{code}: {plural(len(own), 'report')}, budget {own[0].budget} bytes of a client.")
+            parts.append(FORM[self.form]([list(HEAD), *self.rows(code)]))
+            parts += self.ties(code)
+        return "\n\n".join(parts)

@@ -4,14 +4,13 @@ Every number that the lesson quotes is computed here when the reader runs the ce
 ten clients, the classroom preset) or from formulas with small numbers.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from statistics import mean
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...data import load
 from ...labs.coboosting.curves import against, curves
@@ -27,21 +26,19 @@ from ...labs.coboosting.votes import (
 )
 from ...labs.coboosting.weights import trajectories
 from ...labs.runs import where
-from ...methods.coboosting import boosting
-from ...methods.parts.frozen_ensemble import combine
 from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import setting_of
 from ...study import Outcomes
-from ...study.lesson_runs import LOGITS, MANY, accuracies, by_seed
+from ...study.lesson_runs import LOGITS, accuracies, alike, by_seed
 from ...study.lesson_runs import runs as lesson_runs
+from ..kit.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
+from ..kit.exercises import exercises
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
-from .exercises import q1, q2, q3, q4, solution_runs
-
-__all__ = ["q1", "q2", "q3", "q4", "solution_runs"]
 
 
-# ------------------------------------------------------------------------------------------------------ runs
+# ---------------------------------------------------------------------------------- runs
 def runs(alpha: float = 0.1, **settings: Any) -> Outcomes:
     """Co-Boosting, FedAvg and the ensemble with equal weights, over the lesson's seeds."""
     return lesson_runs(["coboosting", "fedavg", "ensemble"], alpha, **LOGITS, **settings)
@@ -67,7 +64,7 @@ def percent(values: Mapping[int, float]) -> float:
     return round(100 * mean(values.values()))
 
 
-# ------------------------------------------------------------------------------------------------------ the run, drawn
+# ---------------------------------------------------------------------------------- the run, drawn
 def weights(outcomes: Sequence[Any], seed: int = 0) -> Picture:
     """Weights by epoch of one seed."""
     o = by_seed(outcomes, "coboosting")[seed]
@@ -93,38 +90,7 @@ def teacher_and_student(outcomes: Sequence[Any]) -> Picture:
     )
 
 
-# ------------------------------------------------------------------------------------------------------ small numbers
-def one_step() -> Card:
-    """One step of EE on one image, three clients, two classes, as the method does it."""
-    logits = torch.tensor([[[3.0, 0.0]], [[-1.0, 2.0]], [[1.0, 0.0]]], dtype=torch.float64)  # [M, N, C]
-    label, w, mu = torch.tensor([0]), torch.full((3,), 1 / 3, dtype=torch.float64), 0.1
-    total = combine(logits, w)
-    p = total.softmax(1)[0]
-    gradient = boosting.weight_gradient(logits, label, w)
-    after = boosting.sign_step(w, gradient, mu)
-    components = ", ".join(f"{g:+.2f}" for g in gradient.tolist())
-    return worked(
-        "One image with label 0; the logits of three clients are (3, 0), (−1, 2) and (1, 0), w = (⅓, ⅓, ⅓).",
-        f"f̄_w = ({total[0, 0]:.2f}, {total[0, 1]:.2f}), softmax(f̄_w) = ({p[0]:.2f}, {p[1]:.2f}), loss "
-        f"−ln {p[0]:.2f} = {-math.log(p[0]):.2f}.",
-        f"Gradient: ({components}). Weighted with w it sums to {float(w @ gradient) + 0.0:.2f}. So one weight rises "
-        f"only if another falls.\nStep by η_w = {mu:g} against the sign: "
-        f"w = ({', '.join(f'{v:.2f}' for v in after.tolist())}), "
-        f"shares ({', '.join(f'{v:.2f}' for v in (after / after.sum()).tolist())}).",
-    )
-
-
-def two_images() -> Card:
-    """GHS: an easy and a hard image in the generator's loss."""
-    rows, plain, weighted = [], [], []
-    for name, p in (("easy", 0.95), ("hard", 0.2)):
-        plain.append(-math.log(p))
-        weighted.append((1 - p) * plain[-1])
-        rows.append(f"{name}: p = {p:g}, CE = {plain[-1]:.2f}, (1 − p) · CE = {weighted[-1]:.3g}")
-    times, times_ghs = (f"{hard / easy:.0f} times" for easy, hard in (plain, weighted))
-    return worked(
-        *rows, f"The hard image counts {times} as much as the easy one with plain cross-entropy, {times_ghs} with GHS."
-    )
+# ---------------------------------------------------------------------------------- small numbers
 
 
 def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int = 11) -> np.ndarray:
@@ -139,7 +105,7 @@ def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int =
     return w
 
 
-# ------------------------------------------------------------------------------------------------------ worked numbers
+# ---------------------------------------------------------------------------------- worked numbers
 def one_class(outcomes: Sequence[Any], seed: int = 0) -> Card:
     """The class that equal weights recognise worst: who holds it, and how the others drown them out."""
     o = by_seed(outcomes, "ensemble")[seed]
@@ -192,17 +158,109 @@ def headroom(alpha: float, outcomes: Sequence[Any] | None = None) -> Card:
     return worked(f"α = {alpha:g}", *lines)
 
 
-def reality() -> Card:
-    """What the paper's tables say and these runs do not: the server model against equal weights."""
-    skewed, mild = (scores(runs(alpha, seeds=MANY)) for alpha in (0.1, 10))
-    lines = [
-        f"α = {alpha}: server model {percent(s['server'])} %, ensemble with equal weights {percent(s['equal'])} % "
-        f"({against(s['server'], s['equal'])})"
-        for alpha, s in (("0.1", skewed), ("10", mild))
-    ]
-    gains = ", ".join(f"{100 * (a - skewed['equal'][seed]):+.0f}" for seed, a in sorted(skewed["ensemble"].items()))
-    lines.append(
-        f"What the weights alone give the ensemble at α = 0.1: {against(skewed['ensemble'], skewed['equal'])}; seed by "
-        f"seed {gains}"
-    )
-    return worked(*lines, f"(seeds 0–{MANY - 1}; paper, CIFAR-10, α = 0.1: 57 % against 50 %)")
+# ---------------------------------------------------------------------------------- the records of runs
+
+
+# ---------------------------------------------------------------------------------- exercise 3
+def gains(outcomes: Sequence[Any]) -> list[Gap]:
+    """For every setting: Co-Boosting's ensemble − equal weights, seed by seed."""
+    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule", "logits") == "logits"]
+    equal = {conditions: methods["ensemble"] for conditions, methods in alike(plain).items()}
+    boosted: dict[Any, dict[int, float]] = defaultdict(dict)
+    for o in outcomes:
+        if o.method == "coboosting":
+            boosted[o.conditions, tuple(sorted(o.options.items()))][o.settings.seed] = o.report.ensemble_curve[-1]
+    gaps = []
+    for (conditions, options), ensemble in boosted.items():
+        settings = conditions[0]
+        switched = [f"no {name.upper()}" for name in ("ghs", "dhs", "ee") if (name, False) in options]
+        name = ", ".join([f"α = {settings.alpha:g}", f"{settings.clients} clients", *switched])
+        gaps.append(Gap(name, ensemble, equal.get(conditions, {})))
+    return gaps
+
+
+LOW, HIGH = 0.1, 10.0  # the lesson prints what happens at these two α
+
+
+def two_settings(outcomes: Sequence[Any], **words: str) -> Verdict:
+    """The claim of exercise 3: somewhere re-weighting clearly helps, elsewhere it does not."""
+    # Without EE nothing is re-weighted: no answer to where re-weighting does not help.
+    between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
+    gaps = [gap for gap in gains(between) if gap.kind in (CLEAR, SHORT) or "no EE" not in gap.name]
+    return two_kinds(gaps, others=(NOISE, BELOW), **words)
+
+
+def solution_runs() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    methods = ["coboosting", "ensemble"]
+    return Outcomes(o for alpha in (0.3, 3) for o in lesson_runs(methods, alpha, seeds=5, **LOGITS))
+
+
+# ---------------------------------------------------------------------------------- the function to build
+Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
+
+
+def ee_step(logits, labels, w, eta):
+    ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
+    p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
+    p = p / p.sum(axis=1, keepdims=True)
+    error = (p - np.eye(p.shape[1])[labels]) / len(labels)  # the gradient of the loss in the ensemble's logits
+    gradient = np.einsum("nc,mnc->m", error, (logits - ensemble) / w.sum())
+    return np.clip(w - eta * np.sign(gradient), 0, 1)
+
+
+def softmax(z: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def slope(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, axis: int = 1) -> np.ndarray:
+    """The gradient `[M]` of the loss in w; `axis`: of the ensemble's softmax, right is 1 (the classes)."""
+    ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
+    error = softmax(ensemble, axis) - np.eye(logits.shape[2])[labels]
+    return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / w.sum()
+
+
+def moved(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
+    return np.clip(w - eta * np.sign(gradient), 0, 1)
+
+
+def uphill(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    return moved(w, -slope(logits, labels, w), eta)
+
+
+def no_sign(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    return np.clip(w - eta * slope(logits, labels, w), 0, 1)
+
+
+def not_clipped(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    return w - eta * np.sign(slope(logits, labels, w))
+
+
+def sum_of_logits(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    """The ensemble is not divided by the sum of the weights."""
+    error = softmax(np.einsum("m,mnc->nc", w, logits)) - np.eye(logits.shape[2])[labels]
+    return moved(w, np.einsum("nc,mnc->m", error, logits), eta)
+
+
+def equal_weights(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+    """The gradient at equal weights."""
+    return moved(w, slope(logits, labels, np.ones(len(w))), eta)
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient is near 0, so that
+    its sign can also be found by small changes of the weights."""
+    stream, made = np.random.default_rng(5), []
+    for m, n, c in ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5)) * 4:
+        logits, labels = 2 * stream.normal(size=(m, n, c)), stream.integers(0, c, n)
+        w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])
+        if np.abs(slope(logits, labels, w)).min() > 0.02:
+            made.append((logits, labels, w, 0.1))
+    return made
+
+
+STEP = Build(ee_step, hidden_inputs, (uphill, no_sign, not_clipped, sum_of_logits, equal_weights))
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=STEP)

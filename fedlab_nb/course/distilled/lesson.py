@@ -6,14 +6,13 @@ ten clients, α = 0.1, the classroom preset); nothing is written into the text b
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from statistics import mean
 
 import numpy as np
 import torch
 
 from ...data import load
-from ...declared import declared
 from ...labs.distilled.sent import attack
 from ...methods.distilled.images import BIASES, WEIGHTS, tangent_kernel
 from ...plots import Picture
@@ -22,19 +21,18 @@ from ...plots.words import percent as share_words
 from ...study import Outcome, Outcomes
 from ...study.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
 from ...study.statistics import band
+from ..kit.claims import chosen_gaps, two_kinds
+from ..kit.exercises import exercises, lesson_words
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
 from . import clusters
 from .clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances, two_grids
-from .exercises import kernel, q1, q2, q3, q4
 
-__all__ = ["kernel", "percent", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
-
-WORDS = declared("course/distilled/words.toml")
-SIZES, BEST, WHERE = (tuple(WORDS[name]) for name in ("sizes", "best", "where"))
-WAYS = WORDS["ways"]
+SIZES, BEST, WHERE = (lesson_words(__name__, name) for name in ("sizes", "best", "where"))
+WAYS = lesson_words(__name__, "ways")
 
 
-# ------------------------------------------------------------------------------------------------ bytes
+# ---------------------------------------------------------------------------------- bytes
 def size(outcomes: Sequence[Outcome]) -> str:
     """Which of SIZES the images of a client are, on average."""
     up = {name: mean(o.ledger.up for o in outcomes if o.method == name) for name in ("distilled", "fedavg")}
@@ -57,7 +55,7 @@ def bill(outcomes: Sequence[Outcome], seed: int = 0) -> Card:
     return worked(*lines, f"The network would be {data_size(network.ledger.up / CLIENTS)}. (seed {seed})")
 
 
-# ------------------------------------------------------------------------------------------------ which images
+# ---------------------------------------------------------------------------------- which images
 @functools.cache
 def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
     """Runs of one way of choosing images with each server."""
@@ -80,7 +78,7 @@ def best_for_a_network() -> str:
     return BEST[int(np.argmax(shares))]
 
 
-# ------------------------------------------------------------------------------------------------ the kernel
+# ---------------------------------------------------------------------------------- the kernel
 def wide(widths: Sequence[int] = (10, 100, 1000), draws: int = 20) -> Card:
     """The tangent kernel of two digits, and inner products of gradients in random networks with one hidden layer."""
     x = load(DATASET).x_train[:2].flatten(1).double()
@@ -103,7 +101,7 @@ def inner_product(x: torch.Tensor, width: int, stream: torch.Generator) -> float
     return float(sum((a * b).sum() for a, b in zip(one, other, strict=True)))
 
 
-# ------------------------------------------------------------------------------------------------ what it shows
+# ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
     """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
     return int(attack(runs("distilled", seeds=1, seed=seed)[0])[client].copies.sum())
@@ -123,7 +121,7 @@ def leaks() -> Card:
     return worked(*lines, f"(3 images per class, {SEEDS} seeds, all clients)")
 
 
-# ------------------------------------------------------------------------------------------------ centres
+# ---------------------------------------------------------------------------------- centres
 @functools.cache
 def grids(spacing: float = 10.0, seed: int = 0) -> dict[str, Grid]:
     """k-FED with two kinds of clients."""
@@ -201,14 +199,88 @@ def principal(r: int = 5, seed: int = 0, alpha: float = 0.1) -> Card:
     )
 
 
-# ------------------------------------------------------------------------------------------------ reality
-def reality(per_class: Sequence[int] = (3, 10)) -> Card:
-    """Letters in place of digits, with noise and other fonts: distilled data and the same kernel or network."""
-    lines = []
-    for m in per_class:
-        made = {
-            s: runs("distilled", dataset="glyphs:16g", seeds=1, per_class=m, server=s) for s in ("network", "kernel")
-        }
-        shares = ", ".join(f"{server} {percent(outcomes, 'distilled'):.0f} %" for server, outcomes in made.items())
-        lines.append(f"{plural(m, 'image')} per class: {shares}")
-    return worked(*lines, "(glyphs of 16 × 16 pixels, α = 0.1, seed 0)")
+# ---------------------------------------------------------------------------------- reality
+
+
+# ---------------------------------------------------------------------------------- the exercises
+DEPTH = 2  # of the kernel in the exercise
+
+
+# ---------------------------------------------------------------------------------- on the record
+def by_images(outcome: Outcome) -> tuple[Hashable, str] | None:
+    """Runs that differ in the way of choosing images alone: all the other options, and the way."""
+    if outcome.method != "distilled":
+        return None
+    others = tuple((name, value) for name, value in outcome.options.items() if name != "images")
+    return (outcome.conditions, others), outcome.options["images"]
+
+
+def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
+    """The claim of exercise 3: in one setting k-means is clearly better than random images, in another not. Both are
+    found on validation images; the test images are looked at for these two alone."""
+
+    def name(at: tuple) -> str:
+        return "{per_class} per class and the {server}".format(**dict(at[1]))
+
+    return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name), **words)
+
+
+def both_settings() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    settings = [{"per_class": 1, "server": "kernel"}, {"per_class": 10, "server": "network"}]
+    ways = [{"images": images, **setting} for setting in settings for images in ("random", "kmeans")]
+    return Outcomes(outcome for way in ways for outcome in runs("distilled", seeds=MANY, **way))
+
+
+# ---------------------------------------------------------------------------------- to build
+def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
+    return tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
+
+
+def scores(sent, labels, images, classes, ridge):
+    targets = np.eye(classes)[labels] - 1 / classes
+    among = kernel(sent, sent)
+    damping = ridge * np.diag(among).mean()
+    weights = np.linalg.solve(among + damping * np.eye(len(sent)), targets)
+    return kernel(images, sent) @ weights
+
+
+def not_centred(sent, labels, images, classes, ridge):
+    among = kernel(sent, sent)
+    damped = among + ridge * np.diag(among).mean() * np.eye(len(sent))
+    return kernel(images, sent) @ np.linalg.solve(damped, np.eye(classes)[labels])
+
+
+def no_ridge(sent, labels, images, classes, ridge):
+    return scores(sent, labels, images, classes, 0)
+
+
+def plain_ridge(sent, labels, images, classes, ridge):
+    return scores(sent, labels, images, classes, ridge / np.diag(kernel(sent, sent)).mean())
+
+
+def no_solve(sent, labels, images, classes, ridge):
+    return kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
+
+
+def inverse_order(sent, labels, images, classes, ridge):
+    among = kernel(sent, sent)
+    targets = np.eye(classes)[labels] - 1 / classes
+    return among @ np.linalg.solve(among + ridge * np.diag(among).mean() * np.eye(len(sent)), targets)
+
+
+def hidden_inputs() -> list[tuple]:
+    """Images of three sizes, one set with a class that nobody sent; as many new images as sent ones in one of them."""
+    made = []
+    for seed, (sent, new, pixels, classes) in enumerate([(9, 4, 6, 3), (7, 7, 5, 4), (12, 5, 16, 10)]):
+        draw = np.random.default_rng(seed)
+        labels = draw.integers(0, classes - (seed == 1), sent)
+        made.append((draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, 0.1))
+    return made
+
+
+SCORES = Build(scores, hidden_inputs, (not_centred, no_ridge, plain_ridge, no_solve, inverse_order))
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, both_settings), q4=SCORES)

@@ -1,34 +1,35 @@
 """Lesson 04, Fed-ET: its worked numbers, made from the reader's own panel or from runs of three seeds.
 
-The exercises (`lesson.q1` …) are in `exercises`, the terms of the theorem in `bound`.
+The terms of the theorem are in `bound`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 
-from ...declared import declared
 from ...labs.fedet import SIZES
 from ...labs.fedet.dissent import by_dissent
 from ...labs.fedet.dissent import thirds as thirds_of
 from ...labs.fedet.traffic import first_reached, traffic_lines
 from ...labs.fedet.votes import rule_of, share_right, votes, votes_on_test
-from ...methods.fedet.consensus import consensus
+from ...methods.fedet.consensus import consensus as fedet_consensus
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, percent
-from ...study.lesson_runs import MANY, SEEDS, accuracies, by_seed
+from ...study import Outcomes, lesson_runs
+from ...study.lesson_runs import MANY, SEEDS, accuracies, alike, by_seed
 from ...study.lesson_runs import percent as mean_accuracy
 from ...study.statistics import difference
+from ..kit.claims import CLEAR, SHORT, Gap, still
+from ..kit.exercises import exercises, lesson_words
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
 from .bound import brier, label_distance, theorem_1
-from .exercises import q1, q2, q3, q4, runs
 
-__all__ = ["SIZES", "q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
-
-LOUD, SAVINGS = (tuple(declared("course/fedet/words.toml")[name]) for name in ("loud", "savings"))
+LOUD, SAVINGS = (lesson_words(__name__, name) for name in ("loud", "savings"))
 
 
 def first(panel: Any) -> Any:
@@ -41,7 +42,7 @@ def accuracy(outcomes: Sequence[Any], method: str = "fedet") -> float:
     return mean_accuracy(outcomes, method)
 
 
-# ------------------------------------------------------------------------------------ sums that can be followed by hand
+# ---------------------------------------------------------------------------------- sums that can be followed by hand
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
     """σ² and ω of a few clients for one test sample, with the numbers filled in, at the run's temperature τ."""
     weighting, heat = rule_of(first(panel).options)
@@ -68,7 +69,7 @@ def loud() -> str:
     """Which of LOUD is true of a client that is 99 % sure: σ² knows nothing of what the client has seen."""
     sure = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)  # one client that knows, one that does not
     sure[0, 0, 3] = sure[1, 0, 7] = 0.99
-    knows, guesses = consensus(sure.log()).weights[:, 0].tolist()
+    knows, guesses = fedet_consensus(sure.log()).weights[:, 0].tolist()
     return LOUD[0] if abs(knows - guesses) < 1e-12 else LOUD[1]
 
 
@@ -114,7 +115,7 @@ def thirds(panel: Any) -> list[float]:
     return np.mean([100 * np.array(thirds_of(*by_dissent(outcome)[:2])) for outcome in outcomes], 0).tolist()
 
 
-# -------------------------------------------------------------------------------------------------- the panel's work
+# ---------------------------------------------------------------------------------- the panel's work
 def sources(panel: Any, vary: str = "source") -> Picture:
     """The panel's view “Public data”: one student for each source, or for each size."""
     panel.set("public", vary=vary)
@@ -136,7 +137,7 @@ def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
     return {name: first_reached(of, goal) for name, of in traffic_lines(panel.state("traffic")).items()}
 
 
-# ------------------------------------------------------------------------------------------------- theory and reality
+# ---------------------------------------------------------------------------------- theory and reality
 def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Card:
     """Terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses; one seed at
     each α."""
@@ -213,3 +214,97 @@ def reality(panel: Any) -> Card:
         f"the one-shot student is right for: {beside(students)}",
         f"(α = 0.1, differences seed by seed; one shot: seeds 0 to {MANY - 1}, rounds: seeds 0 to {SEEDS - 1})",
     )
+
+
+# ---------------------------------------------------------------------------------- the records of runs
+GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
+
+
+def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: Any) -> Outcomes:
+    """The lesson's own runs: digits, ten clients of three sizes, three seeds."""
+    return lesson_runs.runs(list(methods), alpha, **{"model": SIZES, **settings})
+
+
+def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
+    """The claim of exercise 3: with good clients, too, other public data cost clearly more than COST points."""
+    clear, others = [], []
+    good = (o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD)
+    for by_source in alike(good, _setting_and_source).values():
+        own = by_source.pop("held-out", {})
+        for source, shares in by_source.items():
+            gap = Gap(f"held-out − {source}", own, shares)
+            if gap.kind == SHORT:
+                others += [replace(gap, name=source).words("both")] * bool(gap.points)
+            else:
+                (clear if gap.kind == CLEAR and gap.band.low > COST else others).append(gap.words())
+    if clear:
+        return Verdict("right", f"Supported by your runs: {clear[0]}. The clients were the same; only P has changed.")
+    return still(
+        [f"a source that is worse by clearly more than {COST:g} points"],
+        others,
+        f"no setting with α = {GOOD:g} or more has Fed-ET with held-out and with another source",
+    )
+
+
+def _setting_and_source(outcome: Any) -> tuple[Any, str]:
+    """All that was set but the public data and the seed; and where the public data come from."""
+    options = {k: v for k, v in outcome.options.items() if k not in ("public", "public_size")}
+    return (outcome.conditions, *sorted(options.items())), outcome.options["public"]
+
+
+def solution_runs() -> list[Any]:
+    """Runs that support the claim of exercise 3."""
+    return [*runs(alpha=GOOD, seeds=MANY), *runs(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"})]
+
+
+# ---------------------------------------------------------------------------------- the function to build
+
+
+def consensus(s):
+    variances = s.var(axis=2)  # [M, N]: of each output, over its C probabilities
+    weights = variances / variances.sum(axis=0)  # [M, N]: shares of the clients, image by image
+    return (weights[:, :, None] * s).sum(axis=0)  # [N, C]
+
+
+def weighted(s: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The sum of outputs `[M, N, C]` whose weights are the clients' shares of `values [M, N]`."""
+    return np.einsum("mn,mnc->nc", values / values.sum(0), s)
+
+
+def equal(s: np.ndarray) -> np.ndarray:
+    return s.mean(0)
+
+
+def over_clients(s: np.ndarray) -> np.ndarray:
+    """The variance of the clients' answers, for each image and class."""
+    variances = s.var(0)
+    return (variances / variances.sum(0) * s).sum(0)
+
+
+def shares_of_images(s: np.ndarray) -> np.ndarray:
+    """Weights that add up to 1 over the images of one client."""
+    variances = s.var(2)
+    return np.einsum("mn,mnc->nc", variances / variances.sum(1, keepdims=True), s)
+
+
+def not_divided(s: np.ndarray) -> np.ndarray:
+    return np.einsum("mn,mnc->nc", s.var(2), s)
+
+
+def deviations(s: np.ndarray) -> np.ndarray:
+    return weighted(s, s.std(2))
+
+
+def hidden_inputs() -> list[tuple[np.ndarray]]:
+    """Softmax outputs [M, N, C]: first with M = N = C, where a wrong axis gives numbers; then with three lengths."""
+    stream, made = np.random.default_rng(4), []
+    for shape in ((4, 4, 4), (3, 5, 4), (2, 6, 3)):
+        e = np.exp(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None])
+        made.append((e / e.sum(2, keepdims=True),))
+    return made
+
+
+CONSENSUS = Build(consensus, hidden_inputs, (equal, over_clients, shares_of_images, not_divided, deviations))
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(public_data_decide, solution_runs), q4=CONSENSUS)

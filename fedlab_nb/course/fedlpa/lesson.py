@@ -4,35 +4,32 @@ Every number that the lesson quotes is computed here when the reader runs the ce
 ten clients, α = 0.1, the classroom preset); nothing is written into the text by hand.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Hashable, Sequence
 from statistics import mean
 from typing import Any
 
-import torch
+import numpy as np
 
-from ...data import load
-from ...declared import declared
 from ...labs.fedlpa.plane import plane
 from ...labs.fedlpa.solver import solutions, solver
 from ...labs.fedlpa.two_weights import MEANS, two_weights
-from ...methods.parts.kronecker import factor_layers, layer_matrix
-from ...models import build, model_state
+from ...methods.parts.kronecker import layer_matrix
 from ...plots import Picture
-from ...plots.words import apart, data_size, mean_percent, plural, seeds_of
-from ...study import Outcome
+from ...plots.words import apart, mean_percent, plural, seeds_of
+from ...study import Outcome, Outcomes
 from ...study.experiment import finished
-from ...study.lesson_runs import DATASET, MANY, SEEDS, accuracies, percent, runs
-from ..kit.low_rank import low_rank  # noqa: F401
-from ..kit.runs import versus
+from ...study.lesson_runs import MANY, SEEDS, accuracies, alike, percent, runs
+from ..kit.claims import ENOUGH, Gap, chosen_gaps, still, two_kinds, versus
+from ..kit.exercises import exercises, lesson_words
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, Sheet, worked
-from .exercises import q1, q2, q3, q4, q5
+from .low_rank import low_rank  # noqa: F401 for the notebook
 
-__all__ = ["percent", "q1", "q2", "q3", "q4", "q5"]  # used by the notebook, made elsewhere
-
-PLACES, SHARES, STEPS = (tuple(declared("course/fedlpa/words.toml")[name]) for name in ("places", "shares", "steps"))
+PLACES, SHARES, STEPS = (lesson_words(__name__, name) for name in ("places", "shares", "steps"))
 
 
-# ------------------------------------------------------------------------------------------------ two weights
+# ---------------------------------------------------------------------------------- two weights
 def by_hand(ratio: float = 9) -> Card:
     """The product of two Gaussians whose axes are those of the plane, weight by weight."""
     (a, b), (c, d) = MEANS
@@ -64,7 +61,7 @@ def angles() -> Sheet:
     )
 
 
-# ------------------------------------------------------------------------------------------------ a layer, an upload
+# ---------------------------------------------------------------------------------- a layer, an upload
 def one_run(seed: int = 0, **settings: Any) -> Outcome:
     """FedLPA on one of the lesson's seeds."""
     return runs("fedlpa", seeds=1, seed=seed, **settings)[0]
@@ -87,28 +84,8 @@ def one_layer(client: int = 0, seed: int = 0) -> Card:
     )
 
 
-def upload() -> Card:
-    """What one client of the lesson sends, counted layer by layer."""
-    dataset = load(DATASET)
-    network = build("mlp", dataset.input_shape, dataset.classes, generator=torch.Generator().manual_seed(0))
-    state, lines, total, model = model_state(network), [], 0, 0
-    for i, name in enumerate(factor_layers(network), 1):
-        outputs, inputs = layer_matrix(state, name).shape
-        sizes = outputs * inputs, inputs * (inputs + 1) // 2, outputs * (outputs + 1) // 2
-        lines.append(
-            f"layer {i}: Θ {outputs}·{inputs} = {sizes[0]}, A {inputs}·{inputs + 1}/2 = {sizes[1]}, "
-            f"B {outputs}·{outputs + 1}/2 = {sizes[2]}"
-        )
-        total, model = total + sum(sizes), model + sizes[0]
-    lines.append(
-        f"{total} numbers of 4 bytes = {data_size(4 * total)}, where the network alone is {model} numbers = "
-        f"{data_size(4 * model)}: {total / model:.2f} times as much."
-    )
-    return worked(*lines)
-
-
-# ------------------------------------------------------------------------------------------------ what is worth what
-LADDER = declared("course/fedlpa/words.toml")["ladder"]
+# ---------------------------------------------------------------------------------- what is worth what
+LADDER = lesson_words(__name__, "ladder")
 
 
 def ladder(outcomes: Sequence[Outcome]) -> Card:
@@ -135,7 +112,7 @@ def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
     return STEPS[0] if steps < 100 else STEPS[1] if steps < 3000 else STEPS[2]
 
 
-# ------------------------------------------------------------------------------------------------ reality
+# ---------------------------------------------------------------------------------- reality
 def leak(epochs: Sequence[int] = (1, 5, 40)) -> Card:
     """How well the classes of the clients are read off the last B, by how long the clients have trained."""
     lines = []
@@ -169,3 +146,111 @@ def reality() -> Card:
         f"noise on the uploads, as a share of their size, {noise}",
         f"rounds of FedAvg after FedLPA, {rounds} (means of {SEEDS} seeds)",
     )
+
+
+# ---------------------------------------------------------------------------------- the records of runs
+
+
+# ---------------------------------------------------------------------------------- on the record
+def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
+    """Runs of FedLPA that differ in the solver alone: all the other options, and the solver."""
+    if outcome.method != "fedlpa":
+        return None
+    others = tuple((name, value) for name, value in outcome.options.items() if name not in ("solver", "iterations"))
+    return (outcome.conditions, others), outcome.options["solver"]
+
+
+def two_dampings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
+    """The claim of exercise 3: at one λ_damp the exact solution clearly beats the shortcut, at another not. Both are
+    found on validation images; the test images are looked at for these two alone."""
+    gaps = chosen_gaps(outcomes, by_solver, "cg", "ea", lambda at: f"λ_damp = {dict(at[1])['damping']:g}")
+    return two_kinds(gaps, **words)
+
+
+def dampings() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    settings = [{"damping": damping, "solver": solver} for damping in (1e-4, 1e-6) for solver in ("cg", "ea")]
+    return Outcomes(outcome for setting in settings for outcome in runs("fedlpa", seeds=MANY, **setting))
+
+
+MARGIN, NEAR = 30.0, 10.0  # points; far inside what was measured
+
+
+def by_start(outcome: Outcome) -> tuple[Hashable, tuple[str, str]] | None:
+    """Runs that differ in the kind of start: the setting without it, and the start with the method."""
+    if outcome.method not in ("fedavg", "fedlpa"):
+        return None
+    settings, recipe = outcome.conditions
+    return (dataclasses.replace(settings, init="same"), recipe), (settings.init, outcome.method)
+
+
+def different_starts(outcomes: Sequence[Outcome]) -> Verdict:
+    """The claim of exercise 4: with different initial models FedLPA stays where it was, far above the average."""
+    seen = []
+    for starts in alike(outcomes, by_start).values():
+        fedavg, fedlpa, same = starts["different", "fedavg"], starts["different", "fedlpa"], starts["same", "fedlpa"]
+        own = set(fedavg) & set(fedlpa)
+        if len(own & set(same)) < ENOUGH:
+            seen.append(f"{len(own)} seeds with different starts and both methods, {len(same)} with the same start")
+            continue
+        ahead = Gap("FedLPA − FedAvg with different starts", fedlpa, fedavg)
+        lost = Gap("FedLPA, different − same start", fedlpa, same)
+        seen.append(f"{ahead.words()}; {lost.words()}")
+        if ahead.band.mean > max(MARGIN, ahead.band.half_width) and lost.band.mean > -NEAR:
+            return Verdict("right", f"Supported by your runs. {seen[-1]}.")
+    wanted = "FedLPA and FedAvg with different starts, and FedLPA with the same start in the same setting"
+    return still([wanted], seen, "no run of fedlpa or fedavg")
+
+
+def both_starts() -> Outcomes:
+    """Runs that support the claim of exercise 4."""
+    return Outcomes(o for init in ("same", "different") for o in runs(["fedavg", "fedlpa"], init=init))
+
+
+# ---------------------------------------------------------------------------------- the function to build
+SHAPES = ((1, 2), (2, 2), (3, 3), (2, 4), (5, 3))  # clients and weights of the hidden inputs
+
+
+def product_mean(means, precisions):
+    """The mean [d] of the product of M Gaussians with means [M, d] and precisions [M, d, d]."""
+    weighted = sum(p @ m for p, m in zip(precisions, means, strict=True))
+    return np.linalg.solve(precisions.sum(0), weighted)
+
+
+def plain_mean(means, precisions):
+    return means.mean(0)
+
+
+def not_divided(means, precisions):
+    return np.einsum("kij,kj->i", precisions, means)
+
+
+def diagonals(means, precisions):
+    weights = np.diagonal(precisions, axis1=1, axis2=2)
+    return (weights * means).sum(0) / weights.sum(0)
+
+
+def covariances(means, precisions):
+    return product_mean(means, np.linalg.inv(precisions))
+
+
+def inverses_summed(means, precisions):
+    return np.linalg.inv(precisions).sum(0) @ not_divided(means, precisions)
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Means [M, d] and precisions [M, d, d]: one client, then several; every third one has diagonal matrices alone."""
+    stream, made = np.random.default_rng(7), []
+    for i, (clients, d) in enumerate(SHAPES * 2):
+        root = stream.normal(size=(clients, d, d))
+        precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
+        if i % 3 == 2:
+            precisions *= np.eye(d)
+        made.append((stream.normal(size=(clients, d)), precisions))
+    return made
+
+
+PRODUCT = Build(product_mean, hidden_inputs, (plain_mean, not_divided, diagonals, covariances, inverses_summed))
+
+
+q1, q2, q3, q4, q5 = exercises(__name__, q3=(two_dampings, dampings), q4=(different_starts, both_starts), q5=PRODUCT)

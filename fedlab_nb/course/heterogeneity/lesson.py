@@ -5,10 +5,12 @@ ten clients, the classroom preset); nothing is written into the text by hand.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
+
+import numpy as np
 
 from ...data import federate
 from ...plots import Picture, partition
@@ -16,17 +18,15 @@ from ...plots.words import apart
 from ...study import Outcome, Outcomes
 from ...study.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
 from ...study.settings import Settings
-from ..kit.claims import Gap, two_kinds
+from ..kit.claims import Gap, over_alpha, two_kinds
 from ..kit.exercises import exercises
-from ..kit.problem import Verdict
-from ..kit.runs import over_alpha
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, Sheet, worked
-from .weighted_mean import FEDAVG
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
 
 
-# ------------------------------------------------------------------------------------------------------ worked numbers
+# ---------------------------------------------------------------------------------- worked numbers
 def largest_share(alpha: float, clients: int = 10) -> float:
     """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
     made = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts for seed in range(SEEDS)]
@@ -59,22 +59,6 @@ def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:
     )
 
 
-def two_units() -> Card:
-    """Two clients, one hidden unit each, f(x) = v · max(0, θ·x): both averages, by hand."""
-
-    def f(x: float, theta: float, v: float) -> float:
-        return v * max(0.0, theta * x) + 0.0  # + 0.0: no minus zero
-
-    rows = []
-    for x in (3.0, -3.0):
-        a, b, averaged = f(x, 1, 1), f(x, -1, -1), f(x, 0, 0)
-        rows.append(
-            f"x = {x:g}: A says {a:g}, B says {b:g}; mean of the predictions {(a + b) / 2:g}; "
-            f"mean of the weights is θ = 0, v = 0, which says {averaged:g}"
-        )
-    return worked(*rows)
-
-
 def averages(alpha: float, **settings: Any) -> Card:
     """Local, FedAvg and ensemble at one α, as a sentence."""
     outcomes = runs(list(NAMES), alpha, **LOGITS, **settings)
@@ -104,19 +88,7 @@ def after_restarting() -> str:
     return RESTARTS[2] if own < 15 else RESTARTS[1] if own < common - 5 else RESTARTS[0]
 
 
-def reality() -> Card:
-    """What averaging predictions still loses, under two rules. Methods of later lessons are guessed there."""
-    lines = []
-    for alpha in (0.032, 0.32):
-        means = {rule: percent(runs("ensemble", alpha, rule=rule), "ensemble") for rule in ("logits", "probabilities")}
-        rules = ", ".join(f"mean of {rule} {accuracy:.0f} %" for rule, accuracy in means.items())
-        lines.append(f"α = {alpha:g}: {rules}")
-    everything = percent(runs("centralized", 0.1), "centralized")
-    pooled = f"all data in one place, for comparison: {everything:.0f} % (means of {SEEDS} seeds)"
-    return worked(*lines, pooled)
-
-
-# ------------------------------------------------------------------------------------------------------ exercises
+# ---------------------------------------------------------------------------------- exercises
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise."""
     gaps = [
@@ -135,6 +107,60 @@ def where(settings: Settings) -> str:
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 2."""
     return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS))
+
+
+# ---------------------------------------------------------------------------------- the function to build
+Network = Mapping[str, np.ndarray]
+CLIENTS = (2, 3, 5)  # in the hidden inputs
+
+
+def fedavg(networks, counts):
+    average = {}
+    for layer in networks[0]:
+        average[layer] = 0
+        for k in range(len(networks)):
+            average[layer] = average[layer] + counts[k] / sum(counts) * networks[k][layer]
+    return average
+
+
+def hidden_inputs() -> list[tuple[list[Network], np.ndarray]]:
+    """Networks of three layers, none of them square; clients hold between 5 and 60 images, each another number."""
+    made, shapes = [], {"hidden": (4, 3), "bias": (4,), "output": (2, 4)}
+    for seed, clients in enumerate(CLIENTS):
+        stream = np.random.default_rng(seed)
+        networks = [{layer: stream.normal(size=shape) for layer, shape in shapes.items()} for _ in range(clients)]
+        made.append((networks, stream.permutation(np.arange(5, 61))[:clients]))
+    return made
+
+
+def weighted(networks: Sequence[Network], weights: np.ndarray) -> Network:
+    """Σ_k weights[k] · θ_k."""
+    return {layer: sum(w * n[layer] for w, n in zip(weights, networks, strict=True)) for layer in networks[0]}
+
+
+def plain(networks, counts):
+    return weighted(networks, np.full(len(counts), 1 / len(counts)))
+
+
+def not_divided(networks, counts):
+    return weighted(networks, counts)
+
+
+def by_clients(networks, counts):
+    return weighted(networks, counts / len(counts))
+
+
+def last_alone(networks, counts):
+    """The loop writes over what it has: = in the place of +=."""
+    return weighted(networks[-1:], (counts / counts.sum())[-1:])
+
+
+def first_alone(networks, counts):
+    """`return` stands inside the loop over the clients."""
+    return weighted(networks[:1], (counts / counts.sum())[:1])
+
+
+FEDAVG = Build(fedavg, hidden_inputs, (plain, not_divided, by_clients, last_alone, first_alone))
 
 
 q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=FEDAVG)

@@ -1,7 +1,8 @@
 """The exercises of a lesson from a TOML file beside its code: teachers edit or translate them without any Python.
 
-    # course/fens/exercises.py reads the exercises.toml beside it; the Python has what judges a record and supports it
+    # course/fens/lesson.py reads the exercises.toml beside it; the Python has what judges a record and supports it
     q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))
+    FATES = lesson_words(__name__, "fates")
 
     [q1]                                    # an exercise whose answer is a number
     question = "…"
@@ -26,6 +27,9 @@
     [q4.slips]                              # a text for each of the Build's wrong functions, by its name
     rows = "…"
 
+    [words]                                 # other words of the lesson, such as the choices of a guess
+    fates = ["…", "…"]
+
 A line break inside a text counts as a space.
 """
 
@@ -35,8 +39,7 @@ from typing import Any
 
 from ...declared import declared
 from ...errors import UsageError, choose
-from .build import Build, BuildProblem, close
-from .problem import NumberProblem, Problem, RecordProblem, Verdict
+from .problem import Build, BuildProblem, NumberProblem, Problem, RecordProblem, Verdict
 from .view import ProblemView
 
 TEXT, TEXTS, NUMBER, TABLE = "a text", "a list of texts", "a number", "a table"
@@ -47,19 +50,30 @@ OF_CLAIM = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
 Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
 
 
+def read(module: str) -> tuple[str, dict[str, Any]]:
+    """The name of the TOML file beside that module, and its tables; UsageError if it is not valid."""
+    file = "/".join([*module.split(".")[1:-1], "exercises.toml"])
+    try:
+        return file, declared(file)
+    except ValueError as error:
+        raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
+
+
+def lesson_words(module: str, name: str) -> Any:
+    """Words of that name for the lesson's code; a list as a tuple."""
+    return folded(read(module)[1]["words"][name])
+
+
 def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
     """All exercises in the file of that module, in its order; UsageError, with file and place, if one is not right.
 
     records: of each exercise that a record answers, the claim on it and the runs of its solution (see `RecordProblem`);
     a claim whose words are in the file gets them as keywords; of each that a function answers, its `Build`
     """
-    file = "/".join([*module.split(".")[1:-1], "exercises.toml"])
-    try:
-        tables = declared(file)
-    except ValueError as error:
-        raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
+    file, tables = read(module)
     checked(tables, dict.fromkeys(tables, TABLE), file)
-    return tuple(ProblemView(problem(name, table, file, records.get(name))) for name, table in tables.items())
+    asked = {name: table for name, table in tables.items() if name != "words"}
+    return tuple(ProblemView(problem(name, table, file, records.get(name))) for name, table in asked.items())
 
 
 def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Build | None) -> Problem:
@@ -70,10 +84,9 @@ def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Bui
         return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
     if isinstance(record, Build):
         fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
-        words = checked(fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}")
-        slips = tuple((wrong, words[slip]) for slip, wrong in record.slips.items())
-        judged = {"name": record.name, "inputs": record.inputs, "slips": slips, "accepts": record.accepts or close}
-        return BuildProblem(title=title, right_answer=record.right, **fields, **judged)
+        known = {slip.__name__: TEXT for slip in record.slips}
+        texts = checked(fields.pop("slips"), known, f"[{name}.slips] of {file}")
+        return BuildProblem(title=title, right_answer=record.right, build=record, slips=texts, **fields)
     claim, runs = record
     fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)
     if "claim" in fields:

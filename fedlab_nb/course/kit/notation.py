@@ -1,4 +1,4 @@
-"""The course's one table of symbols: `notation.md` beside this file; notebooks/notation.md is the same text."""
+"""The course's one table of symbols, notebooks/notation.md, shown in a notebook."""
 
 import html
 import re
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from IPython.display import Markdown
 
-from ...symbols import TABLE, Symbol, find, plain, symbols
+from ...symbols import Symbol, find, plain, symbols, table
 
 # what the box does at each letter: rows without it are hidden
 FILTER = (
@@ -19,7 +19,7 @@ class Notation(Markdown):
     """The table, or some rows of it. In a notebook it has a box: what is typed there leaves the rows that have it."""
 
     def __init__(self, rows: Sequence[Symbol], boxed: bool) -> None:
-        text = TABLE.read_text(encoding="utf-8")
+        text = table()
         if not boxed:
             head = [line for line in text.splitlines() if line.startswith("|")][:2]
             text = "\n".join([*head, *(row.line for row in rows)])
@@ -33,8 +33,8 @@ class Notation(Markdown):
         box = f'<input type="search" placeholder="a symbol or a word" aria-label="Filter" oninput="{FILTER}">'
         head = "".join(f"<th>{name}</th>" for name in ("symbol", "meaning", "shape or range", "first in", "papers"))
         body = "".join(map(row_html, self.rows))
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div>{box if self.boxed else ''}{table}</div>"
+        rows = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div>{box if self.boxed else ''}{rows}</div>"
 
 
 def row_html(row: Symbol) -> str:

@@ -4,14 +4,15 @@ Every number that the lesson shows is computed here when the reader runs the cel
 ten clients, the classroom preset); nothing is written into the text by hand.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from statistics import mean
 
+import numpy as np
 import torch
 
 from ...data import load
-from ...declared import declared
 from ...labs.matching.barrier import barrier
 from ...labs.matching.game import UNITS, game, puzzle
 from ...labs.matching.pairs import pair_of
@@ -20,15 +21,16 @@ from ...methods.matching.wiring import permuted, wiring_of
 from ...models import build, load_state, model_state
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, percent
-from ...study import Outcome
-from ...study.lesson_runs import DATASET, MANY, SEEDS, accuracies, by_seed, runs
+from ...study import Outcome, Outcomes
+from ...study.lesson_runs import DATASET, MANY, SEEDS, accuracies, alike, by_seed, runs
 from ...study.lesson_runs import percent as percent_of
-from ..kit.runs import versus
+from ..kit.claims import Gap, two_kinds, versus
+from ..kit.exercises import exercises, lesson_words
+from ..kit.problem import Build, Verdict
+from ..kit.problem import numbers as as_array
 from ..kit.view import Card, worked
-from .exercises import STARTS, q1, q2, q3, q4
 
-__all__ = ["q1", "q2", "q3", "q4"]  # used by the notebook, made elsewhere
-
+STARTS = {"same": "common start", "different": "different starts"}
 # A way to average the same uploads, its method, and the method's own settings.
 WAYS = (
     ("plain average", "fedavg", {}),
@@ -39,11 +41,10 @@ WAYS = (
     ("matched, Git Re-Basin", "matching", {"matching.rule": "rebasin"}),
     ("average of predictions", "ensemble", {"ensemble.rule": "probabilities"}),
 )
-WORDS = declared("course/matching/words.toml")
-MIDDLES, SKEWED, CONFLICTS = (tuple(WORDS[name]) for name in ("middles", "skewed", "conflicts"))
+MIDDLES, SKEWED, CONFLICTS = (lesson_words(__name__, name) for name in ("middles", "skewed", "conflicts"))
 
 
-# ------------------------------------------------------------------------------------------------ units have no names
+# ---------------------------------------------------------------------------------- units have no names
 def by_hand(number: int = 0) -> Picture:
     """A puzzle as the tab shows it at the start, the units of B in their own order."""
     return game(puzzle(number), range(UNITS), number)
@@ -81,15 +82,7 @@ def same_function() -> Card:
     )
 
 
-# ------------------------------------------------------------------------------------------------ matching
-def assignment() -> Card:
-    """Three units matched with three: all six sums."""
-    return worked(
-        "A 1 fits B's units with 9, 6, 1; A 2 with 8, 2, 1; A 3 with 3, 4, 2.",
-        "In the order in which they stand: 9 + 2 + 2 = 13.",
-        "A 1 takes the unit that fits it best: 9. Then A 2 and A 3 get 2 + 2 or 1 + 4: at most 9 + 1 + 4 = 14.",
-        "A 1 takes its second choice: 6 + 8 + 2 = 16. This sum is the largest of all six.",
-    )
+# ---------------------------------------------------------------------------------- matching
 
 
 def pair(client: int = 0, other: int = 1, seed: int = 0, measure: str = "loss") -> Picture:
@@ -113,7 +106,7 @@ def rules() -> Card:
     return worked(*lines, f"the plain average: {percent(plain)} (α = 100, different starts, means of {SEEDS} seeds)")
 
 
-# ------------------------------------------------------------------------------------------------ what it cannot do
+# ---------------------------------------------------------------------------------- what it cannot do
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""
     outcomes = runs("matching", 0.1)
@@ -148,7 +141,7 @@ def grown() -> Card:
     return worked(*lines, f"plain average: 32 units, {percent(plain)} (α = 0.1, common start, means of {SEEDS} seeds)")
 
 
-# ------------------------------------------------------------------------------------------------ ways to average
+# ---------------------------------------------------------------------------------- ways to average
 def conflicts() -> str:
     """Which of CONFLICTS the share of parameters is whose changes have both signs, at α = 0.1."""
     share = mean(o.report.conflicts for o in runs("ties", 0.1))
@@ -179,3 +172,98 @@ def reality() -> Card:
         f"α = 100, different starts, matched − average of predictions: {versus(matched, 'matching', 'ensemble')}",
         f"({MANY} seeds each)",
     )
+
+
+# ---------------------------------------------------------------------------------- the records of runs
+
+
+def two_starts(outcomes: Sequence[Outcome], **words: str) -> Verdict:
+    """The claim of exercise 3: at one α matching is clearly better than FedAvg, or not, by the setting."""
+    by_alpha: dict[float, list[Gap]] = {}
+    for (settings, _), methods in alike(outcomes).items():
+        if methods.keys() & {"matching", "fedavg"}:
+            name = f"α = {settings.alpha:g}, {STARTS[settings.init]}"
+            by_alpha.setdefault(settings.alpha, []).append(Gap(name, methods["matching"], methods["fedavg"]))
+    verdicts = [two_kinds(gaps, **words) for gaps in by_alpha.values()] or [two_kinds([], **words)]
+    return next((verdict for verdict in verdicts if verdict.state == "right"), verdicts[0])
+
+
+def both_starts() -> Outcomes:
+    """Runs that support the claim of exercise 3."""
+    return Outcomes(o for init in STARTS for o in runs(["fedavg", "matching"], 100, init=init))
+
+
+# ---------------------------------------------------------------------------------- the function to build
+SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
+
+
+def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
+    from scipy.optimize import linear_sum_assignment
+
+    distances = [[np.linalg.norm(one - other) for other in b] for one in a]
+    ours, theirs = linear_sum_assignment(distances)
+    return theirs.tolist()
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of networks for which every wrong function below goes wrong somewhere, and the best order is clear."""
+    stream, pairs = np.random.default_rng(7), []
+    for units, width in SIZES * 4:
+        a = stream.normal(size=(units, width))
+        b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
+        costs = sorted(total(a, b, order) for order in itertools.permutations(range(units)))
+        if costs[1] - costs[0] > 0.05:
+            pairs.append((a, b))
+    return pairs
+
+
+def total(a: np.ndarray, b: np.ndarray, order: Sequence[int]) -> float:
+    """Σ_i ‖a_i - b_order[i]‖."""
+    return float(np.linalg.norm(a - b[list(order)], axis=1).sum())
+
+
+def accepted(returned: object, wanted: object, arguments: tuple) -> bool:
+    """Whether what is `returned` is an order whose sum of distances is the least."""
+    order = as_array(returned)
+    if order is None or sorted(order.ravel().tolist()) != list(range(len(arguments[0]))):
+        return False
+    return total(*arguments, order.astype(int).ravel()) <= total(*arguments, match_units(*arguments)) + 1e-9
+
+
+def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(a[:, None] - b[None], axis=2)
+
+
+def nearest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Each unit takes its nearest one, whoever else has it."""
+    return _distances(a, b).argmin(1)
+
+
+def first_come(a: np.ndarray, b: np.ndarray) -> list[int]:
+    """Unit after unit takes the nearest one that is still free."""
+    free, order = list(range(len(b))), []
+    for row in _distances(a, b):
+        order.append(min(free, key=lambda j, row=row: row[j]))
+        free.remove(order[-1])
+    return order
+
+
+def inverse(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The right order from the other side: where each unit of b goes."""
+    return np.argsort(match_units(a, b))
+
+
+def as_they_stand(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """0, 1, 2, …"""
+    return np.arange(len(a))
+
+
+def from_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The right order, counted from 1."""
+    return np.array(match_units(a, b)) + 1
+
+
+MATCH = Build(match_units, hidden_inputs, (as_they_stand, nearest, inverse, first_come, from_one), accepts=accepted)
+
+
+q1, q2, q3, q4 = exercises(__name__, q3=(two_starts, both_starts), q4=MATCH)

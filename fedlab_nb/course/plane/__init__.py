@@ -7,13 +7,12 @@ borders.
     plane.still(alpha=0.01)                               # its picture alone
     plane.over_seeds("fens", "predictions")               # two predictors on ten seeds
 
-`toy` trains and combines, `squares` says what is shown, `panel` has the controls, `numbers` what lessons quote; the
-picture is `plots.plane`.
+`toy` trains and combines, `squares` says what is shown and what lessons quote, `panel` has the controls; the picture is
+`plots.plane`.
 """
 
-from .numbers import over_seeds, right
 from .panel import show
-from .squares import VIEWS, picture, still
+from .squares import VIEWS, over_seeds, picture, right, still
 from .toy import Toy, toy_at
 
 __all__ = ["VIEWS", "Toy", "over_seeds", "picture", "right", "show", "still", "toy_at"]

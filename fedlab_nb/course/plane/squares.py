@@ -1,4 +1,4 @@
-"""The toy as a picture: which squares there are, and what they say."""
+"""The toy as a picture: which squares there are, what they say, and what the lessons quote of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ...errors import choose
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
 from ...plots.style import sized
-from ...plots.words import listed, percent, plural
+from ...plots.words import apart, listed, mean_percent, percent, plural
+from ...study.lesson_runs import MANY
+from ..kit.view import Card, worked
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands, toy_at
 
 WIDE = 11.5  # inches across
@@ -168,3 +170,23 @@ def sentence(toy: Toy, squares: Sequence[Square]) -> str:
         f"α = {toy.alpha:g}: clients {listed(list(map(str, range(CLIENTS))))} train on points of {held} classes. "
         f"Right on the test points: {listed([own, *right])} (guessing: {percent(1 / len(CLASSES))})."
     )
+
+
+# -------------------------------------------------------------------------------------------- what lessons quote
+def right(view: str, *, alpha: float, seed: int = 0, start: str = "common") -> int:
+    """Test accuracy of a predictor, in percent."""
+    toy = Toy(alpha, seed, start)
+    return round(100 * toy.accuracy(predictor(toy, view)))
+
+
+def over_seeds(first: str, second: str, settings: Sequence[tuple[float, str]] = ((0.1, "common"),)) -> Card:
+    """Two predictors on seeds 0 to 9 at each (α, start): their mean accuracies, and their difference with its band."""
+    lines = []
+    for alpha, start in settings:
+        toys = {seed: Toy(alpha, seed, start) for seed in range(MANY)}
+        a, b = ({k: toy.accuracy(predictor(toy, view)) for k, toy in toys.items()} for view in (first, second))
+        names = (inside(VIEWS[view]) for view in (first, second))
+        values = ", ".join(f"{name} {mean_percent(of)}" for name, of in zip(names, (a, b), strict=True))
+        starts = "common start" if start == "common" else "own starts"
+        lines.append(f"α = {alpha:g}, {starts}: {values}; difference {apart(a, b)}")
+    return worked(*lines, f"Points in the plane, means of seeds 0 to {MANY - 1}.")

@@ -19,9 +19,8 @@ from ...study import Outcome, compare, run, statistics
 from ...study.lesson_runs import ALPHA, LOGITS, MANY, accuracies, alike, percents, runs, title
 from ..kit.claims import CLEAR, ENOUGH, Gap
 from ..kit.exercises import exercises
-from ..kit.problem import Verdict
+from ..kit.problem import Build, Verdict
 from ..kit.view import Card, worked
-from .your_own_build import SUMS
 
 
 def scratch(name: str) -> str:
@@ -29,7 +28,7 @@ def scratch(name: str) -> str:
     return str(Path(tempfile.mkdtemp(prefix="fedlab_nb-")) / name)
 
 
-# ------------------------------------------------------------------------------------------------------ worked numbers
+# ---------------------------------------------------------------------------------- worked numbers
 def what_is_missing(path: str, methods: Sequence[str] = ("feddf", "fusefl")) -> Card:
     """What methods say of a data set that lacks what they need."""
     lines = []
@@ -135,13 +134,7 @@ def wins(method: str, other: str, alpha: float = ALPHA, seeds: int = MANY) -> in
     return sum(own[seed] > others[seed] for seed in own)
 
 
-def reality(method: str = "counted") -> Card:
-    """Where the gain of lesson 09's method is, and where it isn't."""
-    gaps = [_gap_words(method, "ensemble", alpha) for alpha in (0.05, 0.1, 1, 10)]
-    return worked(*gaps, _gap_words(method, "fens", 0.1))
-
-
-# ------------------------------------------------------------------------------------------------------ exercises
+# ---------------------------------------------------------------------------------- exercises
 GIVEN = "counted"  # the lesson's own example, which is no answer
 
 
@@ -183,6 +176,56 @@ def example_runs() -> list[Any]:
         )
         for o in outcomes
     ]
+
+
+# ---------------------------------------------------------------------------------- the function to build
+
+
+def mean_and_spread(counts, sums, squares):
+    """Mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums and sums of squares
+    [M, D]."""
+    rows = counts.sum()
+    mean = sums.sum(0) / rows
+    return mean, np.sqrt(squares.sum(0) / rows - mean**2)
+
+
+def mean_of_means(counts, sums, squares):
+    means = sums / counts[:, None]
+    mean = means.mean(0)
+    return mean, np.sqrt((squares / counts[:, None]).mean(0) - mean**2)
+
+
+def one_row_less(counts, sums, squares):
+    mean, spread = mean_and_spread(counts, sums, squares)
+    return mean, spread * np.sqrt(counts.sum() / (counts.sum() - 1))
+
+
+def variance(counts, sums, squares):
+    mean, spread = mean_and_spread(counts, sums, squares)
+    return mean, spread**2
+
+
+def mean_not_taken_off(counts, sums, squares):
+    rows = counts.sum()
+    return sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows)
+
+
+def own_spreads(counts, sums, squares):
+    own = np.sqrt(squares / counts[:, None] - (sums / counts[:, None]) ** 2)
+    return mean_and_spread(counts, sums, squares)[0], counts @ own / counts.sum()
+
+
+def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Sums of one, two and five hospitals of different sizes and patients: no value is exactly constant."""
+    stream, made = np.random.default_rng(9), []
+    for hospitals, columns in ((1, 2), (2, 3), (5, 4), (3, 1)):
+        groups = [stream.normal(3 + k, 1 + k, size=(int(stream.integers(3, 30)), columns)) for k in range(hospitals)]
+        counts = np.array([len(x) for x in groups])
+        made.append((counts, np.array([x.sum(0) for x in groups]), np.array([(x**2).sum(0) for x in groups])))
+    return made
+
+
+SUMS = Build(mean_and_spread, hidden_inputs, (mean_of_means, one_row_less, variance, mean_not_taken_off, own_spreads))
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(beats_the_ensemble, example_runs), q4=SUMS)

@@ -13,7 +13,7 @@ from .engine import COMMAND, Figures, Values
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 BLOCK = re.compile(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] .*", re.MULTILINE)  # Markdown takes such a line for HTML
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
-FOLDERS = ("notebooks/source", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
+FOLDERS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
 
 
 def shown(values: Values, form: str) -> str:
@@ -64,7 +64,7 @@ def figure(study: Figures, what: str) -> str:
 def pages(root: Path) -> Iterator[Path]:
     """All Markdown texts that may name figures."""
     for folder in FOLDERS:
-        yield from sorted((root / folder).glob("*.md"))
+        yield from sorted(root.glob(f"{folder}/*.md"))
 
 
 def mended(text: str, studies: Mapping[str, Figures]) -> str:

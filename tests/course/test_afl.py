@@ -1,0 +1,122 @@
+"""Lesson 10: the exercises by another way, worked numbers against another derivation."""
+
+import numpy as np
+import pytest
+from lessons import LESSONS
+from toy_outcomes import toy
+
+from fedlab_nb.course.afl import lesson
+from fedlab_nb.methods.afl import Sums, head
+
+
+def by_pairs(moments, class_sums, gamma, rho):
+    """Another right one: the paper's way, client by client, with explicit inverses."""
+    total, weights = moments[0], np.linalg.inv(moments[0]) @ class_sums[0]
+    for g, s in zip(moments[1:], class_sums[1:], strict=True):
+        weights = np.linalg.inv(total + g) @ (total @ weights + s)
+        total = total + g
+    cleaned = total - (len(moments) * gamma - rho) * np.eye(len(total))
+    return np.linalg.inv(cleaned) @ total @ weights
+
+
+def by_loop(moments, class_sums, gamma, rho):
+    d = moments.shape[1]
+    a, b = np.zeros((d, d)), np.zeros(class_sums.shape[1:])
+    for k in range(len(moments)):
+        a += moments[k] - gamma * np.eye(d)
+        b += class_sums[k]
+    for i in range(d):
+        a[i, i] += rho
+    return np.linalg.lstsq(a, b, rcond=None)[0].tolist()
+
+
+def test_exercise_3_is_what_the_method_does():
+    import torch
+
+    for moments, class_sums, gamma, rho in lesson.hidden():
+        parts = [Sums(torch.from_numpy(g), torch.from_numpy(s)) for g, s in zip(moments, class_sums, strict=True)]
+        weights = head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
+        np.testing.assert_allclose(lesson.fit(moments, class_sums, gamma, rho), weights, rtol=1e-9)
+
+
+def pair(dataset, alpha, gap, seeds=3, **options):
+    """Runs of both methods; `gap`: AFL's lead in points."""
+    plain = {"features": "pixels", "epsilon": 0.0} | options
+    outcomes = []
+    for seed in range(seeds):
+        settings = {"seed": seed, "dataset": dataset, "alpha": alpha}
+        outcomes.append(toy("ensemble", 0.5 + 0.01 * seed, settings=settings))
+        outcomes.append(toy("afl", 0.5 + 0.01 * seed + gap / 100, settings=settings, options=plain))
+    return outcomes
+
+
+AHEAD, BEHIND = pair("digits", 0.1, 40), pair("glyphs:16g", 100, -25)
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (AHEAD, "wrong", "in which the ensemble is clearly better"),
+        (AHEAD + BEHIND, "right", "AFL − ensemble at digits, α = 0.1: +40, +40, +40 points"),
+        (AHEAD[:4] + BEHIND, "wrong", "digits, α = 0.1 has 2 seeds"),
+        (pair("digits", 0.1, 40, epsilon=5.0) + BEHIND, "wrong", "AFL is clearly better"),
+    ],
+)
+def test_exercise_4(record, state, words):
+    verdict = lesson.q4.problem.check(record)
+    assert verdict.state == state and words in verdict.message
+
+
+@pytest.mark.slow
+def test_the_solution_supports_the_claim():
+    assert lesson.q4.problem.check(lesson.both_sides()).state == "right"
+
+
+def test_slopes_by_hand():
+    text = LESSONS["10_closed_form"]
+    assert "client 1 has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
+    assert "client 2 has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
+    x, y = np.array([1, 2, 3.0]), np.array([2, 2, 9.0])
+    assert f"33 / 14 = {np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]:.3g}" in text and "slopes: 2.1." in text
+
+
+def test_the_upload_is_what_the_ledger_counts():
+    text = LESSONS["10_closed_form"]
+    assert "65 · 66 / 2 = 2145" in text and "2795 numbers of 4 bytes = 11.2 kB" in text
+    assert lesson.runs("afl", seeds=1)[0].bytes_up == 10 * 4 * 2795
+
+
+def test_all_federations_give_the_same_weights():
+    lines = repr(lesson.same_weights()).splitlines()
+    assert all("93.9 %" in line for line in lines) and lines[0].endswith("weights to compare with")
+    assert all(float(line.split("weights ")[1].split(" ")[0]) < 1e-9 for line in lines[1:])
+
+
+def test_clients_are_forgotten_and_single_images_found():
+    outcome = lesson.runs("afl", seeds=1)
+    text = repr(lesson.forgetting(outcome))
+    assert "client 9: " in text and float(text.split("at most ")[1].split(" ")[0]) < 1e-9
+    text = repr(lesson.single_images(outcome))
+    single = int(text.split("Of ")[1].split(" ")[0])
+    assert single > 3 and f"in {single} of {single} cases" in text
+    assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
+
+
+def test_masks_hide_and_cancel():
+    lines = repr(lesson.masks()).splitlines()
+    sent = [int(line.split("sends ")[1].replace(",", "")) for line in lines[:3]]
+    assert sum(sent) % 2**64 == 42 * 2**32 and "2^32: 42." in lines[-1]
+    assert all(abs(number) > 2**50 for number in sent)
+
+
+def test_guesses_have_the_answers_that_runs_give():
+    assert lesson.better_at() == lesson.SKEWS[2]
+    assert 65 < lesson.private() < 90
+    text = lesson.skew().sentence
+    assert text.startswith("AFL 94 % at α = 0.1, 94 % at α = 100")
+
+
+@pytest.mark.parametrize("answer", [by_pairs, by_loop])
+def test_right_however_it_is_written(answer):
+    assert lesson.q3.problem.check(answer).state == "right"

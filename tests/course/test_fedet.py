@@ -1,0 +1,176 @@
+"""Lesson 04: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from fedet_runs import soft_label
+
+from fedlab_nb.course.fedet import lesson
+from fedlab_nb.labs import lab
+from fedlab_nb.methods.fedet.consensus import consensus
+
+
+def run(source, seed, accuracy, rounds=1, size=0, alpha=1, **other):
+    options = {"public": source, "public_size": size, "rounds": rounds}
+    settings = SimpleNamespace(seed=seed, alpha=alpha)
+    conditions = ("digits", alpha, *other.items())
+    return SimpleNamespace(method="fedet", accuracy=accuracy, options=options, settings=settings, conditions=conditions)
+
+
+def pairs(gaps, source="noise", **other):
+    """Runs with held-out public data and with another source, one pair a seed; `gaps` in points."""
+    runs = []
+    for seed, gap in enumerate(gaps):
+        runs += [run("held-out", seed, 0.7, **other), run(source, seed, 0.7 - gap / 100, **other)]
+    return runs
+
+
+CLEAR, NOISE, WORSE = pairs([30, 40, 35]), pairs([3, -4, 2], "glyphs"), pairs([-20, -25, -22])
+
+
+def test_exercise_1_is_what_the_weights_say():
+    vote = consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
+    assert lesson.q1.problem.check(vote.weights[0, 0].item()).state == "right"
+
+
+def test_exercise_2_is_what_the_target_says():
+    against = torch.tensor([[0.0, 0.4, 0.2]], dtype=torch.float64)  # ω_div = 0.6
+    q = soft_label(torch.tensor([0]), against, 0.5)
+    assert lesson.q2.problem.check(100 * q[0, 1:].sum().item()).state == "right"
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (pairs([30, 40, 35], alpha=0.1), "wrong", "no setting with α = 1 or more"),
+        (pairs([8, 9, 8]), "wrong", "clearly more than 20 points. Your record: held-out − noise: +8"),
+        (CLEAR, "right", "held-out − noise: +30, +40, +35 points, mean +35 ± "),
+        (CLEAR[:4], "wrong", "noise has 2 seeds with both"),
+        (pairs([30, 40, 35])[::2] + pairs([30, 40, 35], rounds=5)[1::2], "wrong", "has Fed-ET with held-out"),
+    ],
+)
+def test_exercise_3(record, state, words):
+    verdict = lesson.q3.problem.check(record)
+    assert verdict.state == state and words in verdict.message
+
+
+@pytest.mark.slow
+def test_exercise_3_solution_supports_the_claim():
+    assert lesson.q3.problem.check(lesson.solution_runs()).state == "right"
+    assert "Supported by your runs" in repr(lesson.q3.solution())
+
+
+@pytest.fixture(scope="module")
+def panel():
+    made = lab("fedet", clients=4, epochs=3, one_shot_steps=30, seeds=2, methods=[])
+    made.run(wait=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def looped():
+    quick = {"local_steps": 3, "server_steps": 3}
+    made = lab("fedet", clients=3, epochs=1, rounds=4, seeds=2, methods=[], **quick)
+    made.run(wait=True)
+    yield made
+    made.close()
+
+
+def test_weights_for_one_with_plain_loops(panel):
+    text = repr(lesson.weights_for_one(panel, sample=7, clients=(1, 2)))
+    z = panel.state("expert").report.test_logits[:, 7].astype(float)
+    p, softer = (np.exp((z - z.max(1, keepdims=True)) / heat) for heat in (1, 3))
+    p, softer = p / p.sum(1, keepdims=True), softer / softer.sum(1, keepdims=True)
+    spread = softer.var(1)
+    assert "with τ = 3:" in text
+    for k in (1, 2):
+        assert f"client {k} says “{p[k].argmax()}”" in text
+        assert f"σ² = ({(softer[k] ** 2).sum():.3f} − 0.1) / 10 = {spread[k]:.4f}" in text
+        assert f"= {spread[k] / spread.sum():.3f}" in text
+    top = (spread[:, None] * p).sum(0).argmax()
+    assert f"all 4 together say “{top}”" in text and f"{(p.argmax(1) == top).sum()} of them" in text
+
+
+def test_loud_is_a_theorem():
+    assert lesson.loud() == "as much as an equally sure client that knows the digit"
+
+
+def test_ignorance_counts_pairs(panel):
+    text = repr(lesson.ignorance(panel))
+    shares = []
+    for outcome in panel.state("expert").outcomes.values():
+        truth = outcome.report.test_truth
+        shares.append(np.mean([[outcome.label_counts[k, c] == 0 for c in truth] for k in range(4)]))
+    assert (
+        f"In {100 * np.mean(shares):.0f} % of all pairs" in text
+        and "If all clients counted the same, it would be 0.250" in text
+    )
+
+
+def test_target_for_one_is_the_soft_label(panel):
+    text = repr(lesson.target_for_one(panel, sample=3, strength=0.5))
+    vote = consensus(torch.as_tensor(panel.state("expert").report.logits), temperature=3.0)  # the run's
+    q = soft_label(vote.labels, vote.diversity, 0.5)[3]
+    y, mass = int(vote.labels[3]), float(vote.mass[3])
+    assert f"y = “{y}”, ω_div = {mass:.2f}" in text and f"= {100 * float(q[y]):.0f} %" in text
+    assert f"= {100 * 0.5 * mass / (1 + 0.5 * mass):.0f} %" in text
+    assert "λ_div = 0.05: " in repr(lesson.target_for_one(panel))  # the run's
+
+
+def test_thirds_are_those_of_the_picture(panel):
+    shares = lesson.thirds(panel)
+    table = panel.show("dissent").table
+    assert [f"{v:.0f} %" for v in shares] == [row["consensus right"] for row in table[:3]]
+
+
+def test_feedback_is_a_difference_of_accuracies(looped):
+    text = repr(lesson.feedback(looped))
+    report = looped.state("rounds").report
+    early = 100 * np.mean(np.subtract(report.small_after, report.small_before)[:3])
+    assert f"by {round(early):+d}, " in text and "first three rounds" in text
+
+
+def test_compared_says_what_is_noise():
+    assert lesson.compared({0: 0.5, 1: 0.6}, {0: 0.3, 1: 0.4}) == "+20 ± 0 points, clear"
+    assert lesson.compared({0: 0.5, 1: 0.3}, {0: 0.3, 1: 0.5}).endswith("within the noise")
+    close = lesson.compared({0: 0.51, 1: 0.52, 2: 0.52}, {0: 0.5, 1: 0.5, 2: 0.50})
+    assert close == "+2 ± 1 points, clear"
+    assert "barely" in lesson.compared({0: 0.505, 1: 0.524, 2: 0.533}, {0: 0.49, 1: 0.5, 2: 0.5})
+
+
+def by_loops(s):
+    clients, images, classes = len(s), len(s[0]), len(s[0][0])
+    answers = []
+    for n in range(images):
+        variances = [sum((p - 1 / classes) ** 2 for p in s[k][n]) / classes for k in range(clients)]
+        weights = [v / sum(variances) for v in variances]
+        answers.append([sum(weights[k] * s[k][n][c] for k in range(clients)) for c in range(classes)])
+    return answers
+
+
+def by_torch(s):
+    s = torch.as_tensor(s)
+    weights = s.var(-1)  # N − 1 below the line: the same weights
+    return (weights / weights.sum(0))[..., None].mul(s).sum(0)
+
+
+def by_the_method(s):
+    return consensus(torch.as_tensor(s).log()).distribution
+
+
+@pytest.mark.slow
+def test_the_terms_of_the_bound():
+    numbers = re.findall(r"\d\.\d\d", repr(lesson.bound()))
+    local, small, skew, loss, alone = np.array(numbers, dtype=float).reshape(3, 5).T
+    assert (local + small + skew > 2 * loss).all() and (loss <= alone).all()  # Jensen
+    assert skew.tolist() == sorted(skew, reverse=True)
+
+
+@pytest.mark.parametrize("answer", [by_loops, by_torch, by_the_method])
+def test_right_however_it_is_written(answer):
+    assert lesson.q4.problem.check(answer).state == "right"

@@ -1,0 +1,145 @@
+"""Lesson 03: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+
+import numpy as np
+import pytest
+import torch
+from toy_outcomes import toy
+
+from fedlab_nb.comm import formulas
+from fedlab_nb.course.fens import lesson
+from fedlab_nb.course.kit.problem import close
+from fedlab_nb.labs import lab
+
+
+def run(rule, alpha, seed, accuracy, **other):
+    settings = {"dataset": "digits", "alpha": alpha, "seed": seed, **other}
+    return toy("fens", accuracy, options={"aggregator": rule}, settings=settings)
+
+
+def pairs(alpha, gaps, rule="per_class", **other):
+    """Runs with class counts and with a trained rule, one pair a seed; `gaps` in points."""
+    outcomes = []
+    for seed, gap in enumerate(gaps):
+        outcomes += [run("weighted", alpha, seed, 0.5, **other), run(rule, alpha, seed, 0.5 + gap / 100, **other)]
+    return outcomes
+
+
+CLEAR, NOISE, WORSE = pairs(0.1, [18, 24, 15]), pairs(1, [-4, 0, 2]), pairs(10, [-5, -6, -5])
+
+
+def test_exercise_1_by_trying_it():
+    z, table = np.array([[4.0, 0.0], [1.0, 2.0]]), np.full((2, 2), 0.5)
+    for weight, says in ((1.24, 0), (1.26, 1)):
+        table[1, 1] = weight
+        assert (z * table).sum(0).argmax() == says
+
+
+def test_exercise_2_is_what_the_formula_says():
+    ratio = formulas.fens_ratio(10**6, 50, 0, 0)
+    assert 7 < ratio == 7.25 < lesson.q2.problem.right_answer
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "words"),
+    [
+        ([], "unattempted", "No runs"),
+        (CLEAR, "wrong", "where it is not"),
+        (CLEAR + NOISE, "right", "α = 0.1, per_class − weighted: +18, +24, +15 points, mean +19 ± 11"),
+        (CLEAR[:4] + NOISE, "wrong", "α = 0.1, per_class − weighted has 2 seeds"),
+        (pairs(0.1, [18], clients=5) + pairs(0.1, [24], clients=10), "wrong", "1 seed with"),
+    ],
+)
+def test_exercise_3(record, state, words):
+    verdict = lesson.q3.problem.check(record)
+    assert verdict.state == state
+    assert words in verdict.message
+
+
+def by_loop(logits, weights):
+    total = np.zeros(logits.shape[1:])
+    for client, own in zip(logits, weights, strict=True):
+        for i, row in enumerate(client):
+            total[i] += own * row
+    return total
+
+
+def by_torch(logits, weights):
+    return torch.einsum("mnc,mc->nc", torch.tensor(logits).float(), torch.tensor(weights).float())
+
+
+def test_exercise_4_is_what_the_aggregator_computes():
+    from fedlab_nb.methods.fens.aggregators import per_class
+
+    for logits, weights in lesson.hidden_inputs():
+        rule = per_class(*weights.shape).double()
+        rule.table.data = torch.from_numpy(weights)
+        answer = rule(torch.from_numpy(logits).transpose(0, 1)).detach().numpy()
+        assert close(answer, lesson.weighted_sum(logits, weights))
+
+
+@pytest.fixture(scope="module")
+def panel():
+    made = lab("fens", epochs=10, rounds=20, seeds=1, methods=[])
+    made.run(wait=True)
+    yield made
+    made.close()
+
+
+def test_the_sum_for_one_sample_is_the_models(panel):
+    outcome, text = lesson.first(panel), repr(lesson.sum_for_one(panel))
+    number = int(text.split("Test sample ")[1].split()[0])
+    from fedlab_nb.data import load
+
+    data = load("digits")
+    x, truth = data.x_test[number : number + 1], int(data.y_test[number])
+    scores = outcome.model.logits(x)[0]
+    assert f"FENS, class {truth}: {scores[truth]:.1f};" in text and int(scores.argmax()) == truth
+    assert f"FENS says {truth}." in text
+    z = outcome.model.experts.fresh(x)[0].numpy()
+    wrong = int(z.mean(0).argmax())
+    assert wrong != truth and f"class {wrong}: (" in text and f"/ 10 = {z[:, wrong].mean():.1f}" in text
+
+
+def test_phase_2_is_adam_with_one_step_and_is_not_with_two(panel):
+    text = repr(lesson.identity(panel, rounds=5))
+    assert "less than 10⁻¹² with J = 1" in text and "by up to 0." in text
+
+
+def test_the_bill_is_the_ledgers_and_the_papers(panel):
+    text, traffic = repr(lesson.price(panel)), lesson.first(panel).ledger.by_client()
+    assert f"Together {max(map(sum, traffic.values())):,} =" in text
+    assert "= 4.3566." in text and "2 · 4 · 100 · 20 = 16,000" in text
+    assert lesson.ratio(panel) == round(max(map(sum, traffic.values())) / (2 * 4 * 6570), 1)
+    for_20 = formulas.fens_ratio(6570, 20, 10 * 20, 20)  # without the scales of quantised tensors, some per cent
+    assert for_20 < lesson.ratio(panel, clients=20) < for_20 + 0.2
+
+
+def test_the_panels_work_can_be_called_for(panel):
+    assert 0 <= lesson.owners(panel) <= 10
+    assert lesson.try_all(panel, "bits").sentence.startswith("Bits: on validation images (")
+    assert lesson.after_forgetting(panel) in lesson.FATES and lesson.forget(panel).sentence
+
+
+def test_another_rule_is_asked_for_where_the_sum_needs_it():
+    panel = lab("fens", epochs=1, rounds=1, clients=2, seeds=1, methods=[], aggregator="nn")
+    panel.run(wait=True)
+    assert "take the aggregator" in repr(lesson.sum_for_one(panel))
+    panel.close()
+
+
+@pytest.mark.slow
+def test_exercise_3_solution_supports_the_claim():
+    assert lesson.q3.problem.check(lesson.q3.problem.right_answer()).state == "right"
+    assert "Supported by your runs" in repr(lesson.q3.solution())
+
+
+@pytest.mark.slow
+def test_forgetting_the_main_owner_loses_its_class():
+    panel = lab("fens", seeds=1, methods=[])
+    assert lesson.after_forgetting(panel) == lesson.FATES[1]
+    panel.close()
+
+
+@pytest.mark.parametrize("answer", [by_loop, by_torch])
+def test_right_however_it_is_written(answer):
+    assert lesson.q4.problem.check(answer).state == "right"
