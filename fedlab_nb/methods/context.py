@@ -17,7 +17,7 @@ from ..models import Network, architecture_of, build, load_state, model_state, n
 from ..models.build import default_width
 from ..models.state import copied, finite
 from ..rng import generator
-from ..training import ClientModels, Recipe, Tick, train_clients
+from ..training import ClientModels, Recipe, train_clients
 from ..training.loop import Shard
 from .poison import Poison
 from .results import ClientsAlone, Progress, Steps, reported
@@ -92,7 +92,6 @@ class Context:
         poison: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
-        train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
@@ -106,7 +105,7 @@ class Context:
         self.poisoned = self.poison.clients(self.clients_count, seed)
         self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
         self.link = Link(self.clients_count)
-        self._recall, self._remember, self._train = recall, remember, train or self.train_alone
+        self._recall, self._remember = recall, remember
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
         self._initial: dict[tuple, Network] = {}
@@ -208,7 +207,7 @@ class Context:
             return self.as_sent(clients, starts)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
-        ticks = self._train(models, shards)
+        ticks = train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
         yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
         clients = ClientModels(models)
         self.check_finite(clients)
@@ -249,10 +248,6 @@ class Context:
             sent = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
             return ClientModels([clients.module(k) for k in sent]).with_states(list(sent.values()))
         return clients.with_states([self.link.up(k, s, phase="local models") for k, s in enumerate(clients.states())])
-
-    def train_alone(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
-        """This run's clients by themselves, where no other way was given."""
-        return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..data import add_dataset, in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
 from ..training.backend import suitable_threads
-from .clients import SEEDS, TrainedClients
+from .clients import TrainedClients
 from .code_version import core_code
 from .experiment import Run, plan_events, recall, restored
 from .grid import Cell, Done
@@ -120,40 +120,20 @@ def _submitted(
     waiting: dict[Any, Cell] = {}
     options = {"pure": False, "resources": resources, "retries": 0}
     try:
-        for group in groups:
-            for first in range(0, len(group), SEEDS):
-                rows = [
-                    [cell for cell in row if not (store and store.has(cell.plan.run_key()))]
-                    for row in group[first : first + SEEDS]
-                ]
-                for cell in (c for full, row in zip(group[first:], rows, strict=False) for c in full if c not in row):
-                    outcome = recall(cell.plan)
-                    if outcome is None:
-                        rows[0].append(cell)  # damaged in the store: to be computed
-                    else:
-                        yield cell, outcome, ""
-                trainings: dict[str, Any] = {}
-                for key, plans in shared_trainings(rows).items():
-                    future = client.submit(train, plans, cache, **options)
-                    trainings |= {plan.clients_key(): future for plan in plans} | {key: future}
-                for cell in (c for row in rows for c in row):
-                    trained = trainings.get(cell.plan.clients_key())
-                    waiting[client.submit(one_cell, cell.plan, trained, cache, **options)] = cell
+        trainings: dict[str, Any] = {}
+        for cell in (cell for group in groups for row in group for cell in row):
+            outcome = recall(cell.plan) if store and store.has(cell.plan.run_key()) else None
+            if outcome is not None:
+                yield cell, outcome, ""
+                continue
+            key = cell.plan.clients_key()
+            if cell.plan.method.trains_locally and key not in trainings:
+                trainings[key] = client.submit(train, cell.plan, cache, **options)
+            waiting[client.submit(one_cell, cell.plan, trainings.get(key), cache, **options)] = cell
         for future in as_completed(list(waiting)):
             yield _received(future, waiting.pop(future), store)
     finally:
         client.cancel(list(waiting))
-
-
-def shared_trainings(rows: Sequence[Sequence[Cell]]) -> dict[str, list[Plan]]:
-    """Plans whose clients are to be trained first, a task each: the seeds of one recipe and architecture together."""
-    trainings: dict[str, dict[str, Plan]] = {}
-    for row in rows:
-        for cell in row:
-            if cell.plan.method.trains_locally:
-                alike = repr((cell.plan.architectures, cell.plan.recipe))
-                trainings.setdefault(alike, {})[cell.plan.clients_key()] = cell.plan
-    return {alike: list(plans.values()) for alike, plans in trainings.items()}
 
 
 def _received(future: Any, cell: Cell, store: Store | None) -> Done:
@@ -174,19 +154,17 @@ def version_of_worker() -> str:
     return ", ".join([*made().values(), core_code()])
 
 
-def train(plans: Sequence[Plan], cache: bool) -> dict[str, Any]:
-    """Train the clients of `plans` (one recipe, other seeds) together; those whose training fails are left out, since
-    their own runs will tell."""
-    clients, store = TrainedClients(limit=max(len(plans), 1)), Store("clients") if cache else None
-    for plan in plans:
-        if clients.get(plan.clients_key(), store) is None:
-            run = Run(plan, clients, cache, plans, together=True)
-            with suppress(FedlabError), suitable_threads(plan.settings.device, run.federation.dataset.input_shape):
-                run.begin()
-                for _ in run.watch(run.ctx.local_training()):
-                    pass
-    entries = {plan.clients_key(): clients.get(plan.clients_key(), store) for plan in plans}
-    return {key: entry for key, entry in entries.items() if entry is not None}
+def train(plan: Plan, cache: bool) -> dict[str, Any]:
+    """{key: entry} of the trained clients of `plan`; nothing if their training fails, since its own run will tell."""
+    clients, store, key = TrainedClients(), Store("clients") if cache else None, plan.clients_key()
+    if clients.get(key, store) is None:
+        run = Run(plan, clients, cache)
+        with suppress(FedlabError), suitable_threads(plan.settings.device, run.federation.dataset.input_shape):
+            run.begin()
+            for _ in run.watch(run.ctx.local_training()):
+                pass
+    entry = clients.get(key, store)
+    return {} if entry is None else {key: entry}
 
 
 def run_one(plan: Plan, trained: Trained | None, cache: bool) -> Outcome:

@@ -16,7 +16,6 @@ from statistics import fmean
 from typing import Any
 
 from ..errors import UsageError, demand, parsed, reason, whole
-from .clients import SEEDS
 from .code_version import torch_version
 from .experiment import Event, events
 from .grid import Cell, Done, Study
@@ -136,9 +135,9 @@ def in_this_process(
     groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]
 ) -> Iterator[Done]:
     """All cells in this process, federation by federation."""
-    for rows in (group[i : i + SEEDS] for group in groups for i in range(0, len(group), SEEDS)):
+    for rows in groups:
         cells = iter([cell for row in rows for cell in row])
-        for event in events([[cell.plan for cell in row] for row in rows], cache, together=True):
+        for event in events([[cell.plan for cell in row] for row in rows], cache):
             watch(event)
             if event.outcome is not None or event.error is not None:
                 yield next(cells), event.outcome, reason(event.error)

@@ -7,7 +7,6 @@ that nothing computed is lost when a later one fails or is stopped. Test images 
 import functools
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,16 +14,14 @@ import numpy as np
 import torch
 
 from ..data import Federation, federate, load, with_public
-from ..errors import FedlabError, RunError, UsageError, parsed, several, whole
+from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
-from ..methods.results import ClientsAlone, Report, typed
-from ..models import Network
+from ..methods.results import Report, typed
 from ..rng import numpy_rng
-from ..training import ClientModels, Tick, class_accuracy, client_accuracy, one_pass
+from ..training import ClientModels, class_accuracy, client_accuracy, one_pass
 from ..training.backend import suitable_threads
-from ..training.loop import Shard
-from .clients import SEEDS, SeedTraining, TrainedClients, further_seeds, train_together
+from .clients import TrainedClients
 from .outcome import Outcome, validation_samples
 from .settings import Plan, Settings, plans_for
 from .store import Store, bound
@@ -69,24 +66,10 @@ def test_points(samples: int) -> np.ndarray:
 
 
 class Run:
-    """One method on one federation.
+    """One method on one federation."""
 
-    other_seeds: the same with other seeds, whose clients may be trained together with this one's
-    together: all of `other_seeds`, this plan among them, are always trained together, so that the digits do not depend
-    on which of them are remembered
-    """
-
-    def __init__(
-        self,
-        work: Plan,
-        clients: TrainedClients,
-        cache: bool,
-        other_seeds: Sequence[Plan] = (),
-        together: bool = False,
-    ) -> None:
+    def __init__(self, work: Plan, clients: TrainedClients, cache: bool) -> None:
         self.plan, self.settings = work, work.settings
-        self.other_seeds, self.together = other_seeds, together
-        self.trained_with: list[SeedTraining] = []
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         options = tuple(work.settings.federation_options().items())
@@ -102,7 +85,7 @@ class Run:
         asked = ("seed", "device", "backend", "init", "poison")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
         options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout", "scale")}
-        self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, train=self._train, **options)
+        self.ctx = Context(self.federation, recall=self._recall, remember=self._remember, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
         self.y_test = dataset.y_test.to(self.ctx.device)
@@ -111,7 +94,7 @@ class Run:
         entry = self.clients.get(self.plan.clients_key(), self.store)
         if entry is None:
             return None
-        self.clients_cached = not entry.pop("unused", False)
+        self.clients_cached = True
         self.history = [dict(point) for point in entry["history"]]
         self.seconds[LOCAL] = entry["seconds"]
         return entry["states"]
@@ -121,49 +104,16 @@ class Run:
         self._waiting = states  # kept once the phase's time is complete
 
     def _keep(self) -> None:
-        """Put the trained clients away, and those of the seeds that were trained with them."""
+        """Put the trained clients away."""
         if self._waiting is None:
             return
-        self.seconds[LOCAL] = self.seconds.get(LOCAL, 0.0) / (1 + len(self.trained_with))
         entry = {
             "states": self._waiting,
             "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
-            "seconds": self.seconds[LOCAL],
+            "seconds": self.seconds.get(LOCAL, 0.0),
         }
         self.clients.put(self.plan.clients_key(), entry, self.store)
-        for party in self.trained_with:
-            known = self.clients.get(party.run.plan.clients_key(), self.store) is not None
-            if party.finite and not known:  # what diverged its own run will tell
-                party.run._remember(ClientModels(party.models))
-                party.run.seconds[LOCAL] = self.seconds[LOCAL]
-                party.run._keep()
-                self.clients.unused(party.run.plan.clients_key())
-        self._waiting, self.trained_with = None, []
-
-    def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
-        """Local training of this seed's clients and, where they fit into the stack, of the other_seeds's."""
-        size = 1 + further_seeds(self.ctx, models, len(self.other_seeds) - self.together)
-        if self.together:
-            first = self.other_seeds.index(self.plan) // size * size
-            block = self.other_seeds[first : first + size]
-        else:
-            block = [
-                self.plan,
-                *[w for w in self.other_seeds[: size - 1] if self.clients.get(w.clients_key(), self.store) is None],
-            ]
-        parties = []
-        for work in block:
-            if work is self.plan:
-                parties.append(SeedTraining(self, self.ctx, models, shards))
-                continue
-            with suppress(FedlabError):  # its own run will tell
-                run = Run(work, self.clients, self.cache)
-                run.begin()
-                own = run.ctx.send_initial_models()
-                data = [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
-                parties.append(SeedTraining(run, run.ctx, own, data))
-        self.trained_with = [party for party in parties if party.run is not self]
-        return train_together(parties)
+        self._waiting = None
 
     def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
@@ -208,10 +158,6 @@ class Run:
                 report = step.model.report if step.model.report.filled() else None
                 point = self._point(step, step.model)
                 self.history.append(point)
-                if phase == LOCAL:
-                    for party in self.trained_with:
-                        snapshot = ClientsAlone(ClientModels(party.models))
-                        party.run.history.append(party.run._point(step, snapshot))
                 self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
             yield Event(name, seed, phase, step.done, step.total, step.metrics, point, report)
             clock = time.perf_counter()  # what the caller takes is nobody's time, what the live curve takes is its own
@@ -274,19 +220,15 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
     return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
 
-def plan_events(
-    work: Plan, clients: TrainedClients, cache: bool, other_seeds: Sequence[Plan] = (), together: bool = False
-) -> Iterator[Event]:
-    """Events of one plan, the last one with its outcome. `other_seeds`, `together`: see `Run`."""
+def plan_events(work: Plan, clients: TrainedClients, cache: bool) -> Iterator[Event]:
+    """Events of one plan, the last one with its outcome."""
     runs = Store("runs") if cache else None
     key = work.run_key()
     stored = runs.get(key) if runs else None
     if stored is not None:
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=restored(work, stored))
         return
-    if not together:
-        other_seeds = [w for w in other_seeds if runs is None or not runs.has(w.run_key())]
-    fresh = Run(work, clients, cache, other_seeds, together)
+    fresh = Run(work, clients, cache)
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if runs:
@@ -328,10 +270,6 @@ def job(
     Wrong settings raise UsageError before anything is computed. If a method fails, it yields an Event with its `error`,
     and the other methods go on. If you close the generator, the work stops after the present step. Finished results
     stay in the store.
-
-    Where clients are trained as a stack, those of up to 8 seeds are trained together (`together`), so that
-    several seeds take less time than as many single runs. The results equal those of single runs, except for rounding.
-    The time of each seed is its share of the whole time.
     """
     names = several("methods", methods)
     if names == ["all"]:
@@ -342,23 +280,18 @@ def job(
     return events(plans, cache)
 
 
-def events(
-    plans: Sequence[Sequence[Plan]], cache: bool, together: bool = False
-) -> Generator[Event, None, list[Outcome]]:
-    """Events of `plans[seed][method]`, seed by seed. `together`: clients of all seeds always are trained so."""
-    clients = _remembered if cache else TrainedClients(limit=4 * SEEDS)
+def events(plans: Sequence[Sequence[Plan]], cache: bool) -> Generator[Event, None, list[Outcome]]:
+    """Events of `plans[seed][method]`, seed by seed."""
+    clients = _remembered if cache else TrainedClients()
     outcomes: list[Outcome] = []
-    for i, works in enumerate(plans):
-        for j, work in enumerate(works):
-            try:
-                for event in plan_events(
-                    work, clients, cache, [row[j] for row in plans[0 if together else i + 1 :]], together
-                ):
-                    yield event
-                    if event.outcome is not None:
-                        outcomes.append(event.outcome)
-            except Exception as error:
-                yield Event(work.name, work.settings.seed, "failed", error=error)
+    for work in (work for works in plans for work in works):
+        try:
+            for event in plan_events(work, clients, cache):
+                yield event
+                if event.outcome is not None:
+                    outcomes.append(event.outcome)
+        except Exception as error:
+            yield Event(work.name, work.settings.seed, "failed", error=error)
     return outcomes
 
 

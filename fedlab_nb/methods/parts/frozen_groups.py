@@ -165,7 +165,7 @@ def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
     if isinstance(one, nn.Conv2d):
         inputs, groups = (one.in_channels, 1) if shared else (count * one.in_channels, count)
         size: Any = inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation
-        made = nn.Conv2d(*size, groups, one.bias is not None, device="meta")
+        made = nn.Conv2d(*size, groups, one.bias is not None, device="meta")  # type: ignore[call-arg,misc]
     elif isinstance(one, nn.BatchNorm2d):
         made = nn.BatchNorm2d(count * one.num_features, one.eps, device="meta")
         for name in ("running_mean", "running_var"):
