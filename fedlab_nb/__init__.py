@@ -14,8 +14,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "study": ("run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
-    "study.papers": ("reproduce", "paper_tables"),
+    "studies": ("study", "run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
+    "studies.papers": ("reproduce", "paper_tables"),
     "plots.study": ("plot_study", "plot_orderings"),
     "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),
@@ -26,12 +26,10 @@ _ROOMS = {
     "errors": ("FedlabError", "UsageError", "RunError"),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
-__all__ = ["__version__", "study", *_WHERE]
+__all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "study":  # the room itself, which can be called
-        return importlib.import_module(".study", __name__)
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)

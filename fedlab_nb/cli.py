@@ -37,7 +37,7 @@ def given(options: Namespace, *more: str) -> dict[str, Any]:
 def run_command(options: Namespace) -> int:
     from .data import load
     from .data.tables import is_table
-    from .study import StoreWarning, job
+    from .studies import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"  # a sentence, and no line of the source
@@ -63,7 +63,7 @@ def run_command(options: Namespace) -> int:
 
 
 def plan_command(options: Namespace) -> int:
-    from .study import plan
+    from .studies import plan
 
     options.preset, preset = None, options.preset
     print(plan(preset, options.methods or None, **given(options, "alpha", "clients")))
@@ -71,7 +71,7 @@ def plan_command(options: Namespace) -> int:
 
 
 def sweep_command(options: Namespace) -> int:
-    from .study.results import COLUMNS
+    from .studies.results import COLUMNS
 
     asked = {name: getattr(options, name) for name in ("methods", "alphas", "clients")}
     parts = {
@@ -96,8 +96,8 @@ def grid_command(
     **settings: Any,
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
-    from .study import engine
-    from .study.results import FORM
+    from .studies import engine
+    from .studies.results import FORM
 
     choose("form of a table", table, FORM)
     study = engine.declared(methods, settings.pop("seeds", 1), settings)
@@ -125,7 +125,7 @@ def grid_command(
 
 
 def reproduce_command(options: Namespace) -> int:
-    from .study.papers import reproduce
+    from .studies.papers import reproduce
 
     named = {name: getattr(options, name) for name in ("dataset", "scale", "seeds", "workers", "out", "stored")}
     result = reproduce(options.table, **named, **settings_from(options.settings))
@@ -140,7 +140,7 @@ def reproduce_command(options: Namespace) -> int:
 
 
 def store_command(options: Namespace) -> int:
-    from .study import store
+    from .studies import store
 
     here = store.entries()
     if options.task == "list":
@@ -191,7 +191,7 @@ def slides_command(options: Namespace) -> int:
 
 def leaderboard_command(options: Namespace) -> int:
     from .course.capstone import leaderboard
-    from .study.results import FORM
+    from .studies.results import FORM
 
     print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORM)))
     return 0
@@ -241,7 +241,7 @@ def list_command(options: Namespace) -> int:
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
     from .models import MODELS
-    from .study.setups import SETUPS
+    from .studies.setups import SETUPS
 
     groups = {
         "methods": {name: cls.info.help for name, cls in METHODS.items()},

@@ -27,14 +27,14 @@ def doctor() -> int:
         fact("GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it")
     else:
         fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
-    from .study.store import store_folder
+    from .studies.store import store_folder
 
     folder = store_folder()
     fact("store", f"{folder} ({'writable' if _writable(folder) else 'NOT writable: results are not remembered'})")
     fact("offline data", "digits, glyphs, your own .npz or .csv")
     need = "" if importlib.util.find_spec("torchvision") is not None else ": need torchvision"
     fact("downloads", f"mnist, fashion-mnist, cifar10, cifar100, svhn{need}")
-    from .study import run
+    from .studies import run
 
     start = time.perf_counter()
     device = run("fedavg", clients=2, epochs=1, cache=False).settings.device

@@ -6,7 +6,7 @@ import method_runs
 import torch
 from watched import watched
 
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
 M, C = 3, 10

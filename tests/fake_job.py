@@ -12,7 +12,7 @@ import numpy as np
 from fedlab_nb.comm import Ledger
 from fedlab_nb.data import federate
 from fedlab_nb.methods import Report
-from fedlab_nb.study import Event
+from fedlab_nb.studies import Event
 from fedlab_nb.training.calibration import Calibration
 
 LOCAL = "local training"

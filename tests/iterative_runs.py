@@ -12,7 +12,7 @@ from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64

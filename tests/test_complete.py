@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.methods import METHODS, table
-from fedlab_nb.study import tuning
-from fedlab_nb.study.stored import load, sets
+from fedlab_nb.studies import tuning
+from fedlab_nb.studies.stored import load, sets
 
 ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
@@ -21,11 +21,11 @@ def missing(name: str) -> list[str]:
     title, lacking = METHODS[name].info.title, []
     tries, tried = tuning.parts()["methods"].tries, tuning.load()
     if name not in tries and name not in BOUNDS:
-        lacking.append("tries in study/tuning/tries.toml")
+        lacking.append("tries in studies/tuning/tries.toml")
     elif name not in BOUNDS and tried.tries("methods", name) != list(tries[name]):
-        lacking.append(f"the results of its tries (python -m fedlab_nb.study.tuning {name})")
+        lacking.append(f"the results of its tries (python -m fedlab_nb.studies.tuning {name})")
     lacking += [
-        f"stored results on {dataset} (python -m fedlab_nb.study.stored {dataset})"
+        f"stored results on {dataset} (python -m fedlab_nb.studies.stored {dataset})"
         for dataset in sets()
         if name not in load(dataset).methods
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study.settings import RECIPE_FIELDS, setting_names
+from fedlab_nb.studies.settings import RECIPE_FIELDS, setting_names
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
 OWN = {name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method

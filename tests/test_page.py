@@ -11,8 +11,8 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.plots.identity import look
-from fedlab_nb.study.statistics import band
-from fedlab_nb.study.stored import GRIDS, load, sets
+from fedlab_nb.studies.statistics import band
+from fedlab_nb.studies.stored import GRIDS, load, sets
 
 LOADS = re.compile(
     r"""(?:\bsrc|\bsrcset|\bposter|\bdata|\baction)\s*=\s*["']|<(?:link|base|iframe|object|embed)\b[^>]*href\s*=\s*["']|"""

@@ -25,7 +25,7 @@ HEAVY = {
         "IPython",
         "sklearn",
     ),
-    "from fedlab_nb.study import run, Outcome": ("matplotlib", "ipywidgets", "IPython", "torchvision"),
+    "from fedlab_nb.studies import run, Outcome": ("matplotlib", "ipywidgets", "IPython", "torchvision"),
     "from fedlab_nb.data import load; load('digits')": ("sklearn", "scipy"),
     "import fedlab_nb.plots": ("ipywidgets", "matplotlib.pyplot", "sklearn.manifold"),
 }

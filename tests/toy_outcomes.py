@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from fedlab_nb.methods import Report
-from fedlab_nb.study import Settings
-from fedlab_nb.study.settings import classroom_recipe
+from fedlab_nb.studies import Settings
+from fedlab_nb.studies.settings import classroom_recipe
 
 
 def toy(method, accuracy, *, options=None, report=None, settings=None, **more):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..panels.state import words
 from ..plots.words import Setting, setting_of
-from ..study import job
+from ..studies import job
 
 Steps = Generator[tuple[int, int, str], None, Any]
 

@@ -1,7 +1,7 @@
 """The page without Python: `fedlab-nb page` writes one file with the stored results, to be opened from anywhere.
 
 `template.html` says where style, data and scripts go, which lie beside it. They are plain CSS and JavaScript: no
-library, no build step, no network. The numbers are those of `study.stored`, the looks those of `plots.identity`.
+library, no build step, no network. The numbers are those of `studies.stored`, the looks those of `plots.identity`.
 """
 
 import json
@@ -18,8 +18,8 @@ from ..plots.partition import sentence
 from ..plots.style import class_colours
 from ..plots.vector import outline
 from ..plots.words import listed
-from ..study.statistics import band, t_quantile
-from ..study.stored import Stored, load, sets
+from ..studies.statistics import band, t_quantile
+from ..studies.stored import Stored, load, sets
 
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}

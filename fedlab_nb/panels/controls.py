@@ -8,7 +8,7 @@ import ipywidgets as widgets
 from ..data import DATASETS, RULES, is_name, is_path, title_of
 from ..errors import UsageError, choose, demand, number, several, whole
 from ..methods import METHODS
-from ..study.settings import classroom_epochs
+from ..studies.settings import classroom_epochs
 from .choices import NO_POISON, Guess, KnobBox, MethodBox, PoisonRow
 from .data import federate, named_clients, partition_of, samples
 from .lab_view import LabSpec

@@ -8,7 +8,7 @@ from .. import data
 from ..comm.formulas import state_bytes
 from ..models import build_specified, model_state
 from ..plots.words import data_size, plural
-from ..study.settings import Settings
+from ..studies.settings import Settings
 
 
 def loading(name: str) -> Generator[None, None, None]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..data import in_memory
 from ..errors import RunError
 from ..plots import Picture
-from ..study import results
+from ..studies import results
 from .record import Runs
 
 COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "nll", "ece", "seconds_local", "seconds_method", "seconds_total")

@@ -20,7 +20,7 @@ from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.style import current_size, narrow, sized
 from ..plots.words import data_size, listed, percent, plural, tabled
-from ..study.settings import Plan, Settings, plans_for
+from ..studies.settings import Plan, Settings, plans_for
 from .choices import reveal
 from .lab_view import LabSpec, LabView
 from .record import Runs

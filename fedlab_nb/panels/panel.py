@@ -14,7 +14,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .. import study
+from .. import studies as study
 from ..data import load, plain
 from ..errors import UsageError, choose, demand
 from ..plots import Picture

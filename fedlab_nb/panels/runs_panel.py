@@ -7,7 +7,7 @@ import ipywidgets as widgets
 
 from ..methods import METHODS
 from ..plots.words import data_size, number, seeds_of
-from ..study.statistics import band
+from ..studies.statistics import band
 from .record import Row, Runs
 from .theme import made, paragraph, show_if, show_only, table, tabs
 

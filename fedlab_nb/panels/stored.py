@@ -13,9 +13,9 @@ from ..methods import METHODS
 from ..plots import Picture, Series
 from ..plots.stored import Stored, nearest
 from ..plots.words import listed, plural
-from ..study.settings import Settings
-from ..study.stored import DIGITS, load, sets
-from ..study.stored import Stored as Table
+from ..studies.settings import Settings
+from ..studies.stored import DIGITS, load, sets
+from ..studies.stored import Stored as Table
 from ..training.recipe import OFF
 from .record import BOUNDS
 

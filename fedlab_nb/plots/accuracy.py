@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..study.statistics import difference
+from ..studies.statistics import difference
 from .axes import FIFTHS, level_line, percent_axis
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of

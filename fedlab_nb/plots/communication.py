@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from ..study.statistics import difference
+from ..studies.statistics import difference
 from .axes import rows_axis
 from .kit import bytes_axis, points, told
 from .series import Series, finished, settings_of

@@ -24,7 +24,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from ..study.statistics import Band, band
+from ..studies.statistics import Band, band
 from .axes import (
     FIFTHS,
     SIZES,

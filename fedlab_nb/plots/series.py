@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..study.statistics import Band, band
+from ..studies.statistics import Band, band
 from .style import Look, look
 from .words import data_size, number, seeds_of
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from ..study.statistics import Band, band
+from ..studies.statistics import Band, band
 from .accuracy import verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
 from .kit import Bars, lines, told

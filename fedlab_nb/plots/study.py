@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import choose, demand
-from ..study.papers.orderings import TRIED, counts
-from ..study.results import Results
-from ..study.statistics import Band, band, difference
+from ..studies.papers.orderings import TRIED, counts
+from ..studies.results import Results
+from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from fedlab_nb.panels import playground
-from fedlab_nb.study import compare, run
+from fedlab_nb.studies import compare, run
 
 FOUR = ["fedavg", "ensemble", "fens", "fedlpa"]
 

@@ -10,8 +10,8 @@ from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.identity import look, short
 from fedlab_nb.plots.words import number, percent
-from fedlab_nb.study.statistics import band
-from fedlab_nb.study.stored import load, sets
+from fedlab_nb.studies.statistics import band
+from fedlab_nb.studies.stored import load, sets
 
 pytestmark = pytest.mark.browser
 FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"]

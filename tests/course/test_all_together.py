@@ -12,9 +12,9 @@ from scipy import stats
 from toy_outcomes import toy
 
 from fedlab_nb.course.all_together import lesson
-from fedlab_nb.study import stored
-from fedlab_nb.study.statistics import difference
-from fedlab_nb.study.tuning import load
+from fedlab_nb.studies import stored
+from fedlab_nb.studies.statistics import difference
+from fedlab_nb.studies.tuning import load
 
 
 def outcomes(alpha, options=None, **methods):

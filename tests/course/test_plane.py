@@ -11,7 +11,7 @@ from fedlab_nb.course.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, 
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens.aggregators import WeightedSum
-from fedlab_nb.study.statistics import difference
+from fedlab_nb.studies.statistics import difference
 
 ISLANDS = sum(map(len, CENTRES))
 

@@ -6,7 +6,7 @@ from toy_outcomes import toy
 from fedlab_nb.course.kit import claims
 from fedlab_nb.course.kit.claims import Gap, two_kinds, versus
 from fedlab_nb.plots.words import apart
-from fedlab_nb.study.lesson_runs import accuracies, alike, by_seed, percent, runs, title
+from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, runs, title
 
 
 def outcomes(method, *values, alpha=0.1):

@@ -17,7 +17,7 @@ from fedlab_nb.data.tables import client_sums, moments
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, EnsembleModel, Method, Report, knob, register
 from fedlab_nb.models import MODELS, build
-from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, plans_for
 
 QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
 

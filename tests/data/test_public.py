@@ -6,8 +6,8 @@ import torch
 
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.study import run
-from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.studies import run
+from fedlab_nb.studies.settings import Settings, plans_for
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from fedlab_nb.data import checked_transform, constants, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.rng import generator
-from fedlab_nb.study import run
-from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.studies import run
+from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.training import Recipe, trained
 
 EXACT = torch.float64

@@ -8,7 +8,7 @@ from fedlab_nb.methods.fedlpa.solvers import LOOK, conjugate_gradients, gradient
 from fedlab_nb.methods.fens.aggregators import TRAINED
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior
-from fedlab_nb.study import run
+from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_clients
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
@@ -17,7 +17,7 @@ from tests.training.test_backends import clients
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setattr("fedlab_nb.study.settings.resolve_device", str)
+    monkeypatch.setattr("fedlab_nb.studies.settings.resolve_device", str)
     with EmulatedDevice() as device:
         yield device
 

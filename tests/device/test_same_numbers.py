@@ -12,7 +12,7 @@ import torch
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models import MODELS, model_state
-from fedlab_nb.study import job
+from fedlab_nb.studies import job
 from fedlab_nb.training import ClientModels, Recipe, trained
 from fedlab_nb.training.stack import stackable
 from tests.device.emulated import NAME, EmulatedDevice
@@ -25,7 +25,7 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 @pytest.fixture(autouse=True)
 def doubled(monkeypatch):
     """Runs in float64, on a device that settings would refuse."""
-    monkeypatch.setattr("fedlab_nb.study.settings.resolve_device", str)
+    monkeypatch.setattr("fedlab_nb.studies.settings.resolve_device", str)
     monkeypatch.setitem(Context.__init__.__kwdefaults__, "dtype", torch.float64)
 
 

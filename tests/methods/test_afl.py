@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL, SENSITIVITY, Sums, accuracy_of, head, scores, without
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
 PARTITIONS = [

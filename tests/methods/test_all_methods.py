@@ -18,8 +18,8 @@ from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.results import typed
-from fedlab_nb.study import compare, run
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies import compare, run
+from fedlab_nb.studies.experiment import finished
 
 CHEAP = {
     "rounds": 2,

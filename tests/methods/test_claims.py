@@ -8,7 +8,7 @@ import pytest
 import torch.nn.functional as F
 
 from fedlab_nb.data import load
-from fedlab_nb.study import compare, run
+from fedlab_nb.studies import compare, run
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_ho
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
 from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
-from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.training import ClientModels
 
 DATA_FREE = {"dense": Dense, "fdafl": FDafl, "fadi": FAdi}

@@ -14,9 +14,9 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import BY, GRID, Ensemble, EnsembleReport, best_of_clusters, between, clusters
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
-from fedlab_nb.study import compare, run
-from fedlab_nb.study.engine import study
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies import compare, run
+from fedlab_nb.studies.engine import study
+from fedlab_nb.studies.experiment import finished
 
 
 @pytest.fixture(scope="module")

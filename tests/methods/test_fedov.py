@@ -11,7 +11,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods import fedov as outliers
 from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.models import build
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe
 
 

@@ -10,7 +10,7 @@ from fedlab_nb import run
 from fedlab_nb.comm import size
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedpft import COVARIANCES, FLOOR, FedPFT, Mixture, fitted, maximised
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 from .test_gauss import EXACT, context, digits
 

@@ -13,7 +13,7 @@ from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
 from fedlab_nb.models import build, model_state
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64

@@ -27,7 +27,7 @@ from fedlab_nb.methods.parts.gaussian_heads import (
     received,
     scores,
 )
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
 from .test_all_methods import rows_of_features

@@ -10,8 +10,8 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
-from fedlab_nb.study.experiment import finished
-from fedlab_nb.study.settings import Settings, plans_for
+from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.settings import Settings, plans_for
 
 from .test_all_methods import cheap, in_study
 

@@ -9,7 +9,7 @@ from fedlab_nb.methods.fedlpa.solvers import solve
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, input_factors, kronecker_factors, layer_matrix
 from fedlab_nb.methods.regmean import RegMean, merge, shrunk
 from fedlab_nb.models import build, model_state
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 from .test_fisher_merge import EXACT, context, samples
 

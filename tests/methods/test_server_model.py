@@ -7,8 +7,8 @@ import pytest
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study import run
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies import run
+from fedlab_nb.studies.experiment import finished
 
 STUDENTS = {
     "feddf": {"epochs": 1},

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.study import experiment, job
-from fedlab_nb.study.clients import TrainedClients
-from fedlab_nb.study.settings import Settings, plans_for
-from fedlab_nb.study.setups import CLASSROOM, SETUPS
+from fedlab_nb.studies import experiment, job
+from fedlab_nb.studies.clients import TrainedClients
+from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 
 # What a fast run needs less of.
 FEWER = {

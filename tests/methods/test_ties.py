@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ties import Ties, conflicts, elected_mean, plain_mean, trimmed
 from fedlab_nb.models import model_state
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 from .test_fisher_merge import EXACT, context
 

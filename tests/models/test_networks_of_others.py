@@ -10,7 +10,7 @@ from fedlab_nb.methods.parts.kronecker import factor_layers
 from fedlab_nb.models import MENU, MODELS, build, parameter_count, plain, specified
 from fedlab_nb.models.network import groups
 from fedlab_nb.models.resnet import wide
-from fedlab_nb.study import run
+from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, trained
 from fedlab_nb.training.stack import stackable
 

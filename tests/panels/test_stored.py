@@ -5,7 +5,7 @@ import pytest
 from fedlab_nb.panels import stored
 from fedlab_nb.panels.stored import StoredResults
 from fedlab_nb.plots import png
-from fedlab_nb.study.stored import Stored as Table
+from fedlab_nb.studies.stored import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
 

@@ -20,7 +20,7 @@ from fedlab_nb.plots.race import race
 from fedlab_nb.plots.stored import Stored
 from fedlab_nb.plots.study import against_alpha, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND, new_figure
-from fedlab_nb.study.results import Results
+from fedlab_nb.studies.results import Results
 
 OWN = "local centralized fedavg ensemble fens fedlpa fusefl fedet coboosting dense fedavg_multi".split()
 MARKS = {colour.lower() for colour in (ACCENT, SECOND, INK)}  # also of marks, and of bytes up and down

@@ -5,8 +5,8 @@ import pytest
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.plots.study import against_alpha, by_seed, pareto, plot_study
-from fedlab_nb.study.results import Results
-from fedlab_nb.study.statistics import difference
+from fedlab_nb.studies.results import Results
+from fedlab_nb.studies.statistics import difference
 
 
 @pytest.fixture(autouse=True)

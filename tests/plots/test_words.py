@@ -15,7 +15,7 @@ from fedlab_nb.plots import Map, Series, words
 from fedlab_nb.plots.embed import tsne_apart
 from fedlab_nb.plots.style import sized
 from fedlab_nb.plots.vector import drawn
-from fedlab_nb.study.statistics import Band
+from fedlab_nb.studies.statistics import Band
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 from fedlab_nb.methods.results import GlobalModel, NetworkModel
 from fedlab_nb.models import build
-from fedlab_nb.study import Outcome, experiment, run
+from fedlab_nb.studies import Outcome, experiment, run
 from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}

@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import MODELS, model_state
-from fedlab_nb.study import compare, run
+from fedlab_nb.studies import compare, run
 from fedlab_nb.training import Recipe, trained
 from tests.training.test_backends import clients, largest_difference
 

@@ -9,8 +9,8 @@ from torch import nn
 from fedlab_nb.methods.results import ClientsAlone, NetworkModel
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
-from fedlab_nb.study import run
-from fedlab_nb.study.experiment import CURVE, EVALUATION, Run
+from fedlab_nb.studies import run
+from fedlab_nb.studies.experiment import CURVE, EVALUATION, Run
 from fedlab_nb.training import ClientModels, evaluate, in_chunks, once, one_pass
 from fedlab_nb.training.evaluate import CHUNK, Remembered, rows_at_once
 

@@ -15,9 +15,9 @@ from ...plots import Picture
 from ...plots.study import against_alpha
 from ...plots.words import data_size, percent
 from ...rng import generator
-from ...study import Outcome, Outcomes
-from ...study.lesson_runs import MANY, SEEDS, accuracies, by_seed, runs, title
-from ...study.lesson_runs import percent as mean_of
+from ...studies import Outcome, Outcomes
+from ...studies.lesson_runs import MANY, SEEDS, accuracies, by_seed, runs, title
+from ...studies.lesson_runs import percent as mean_of
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

@@ -14,10 +14,10 @@ import numpy as np
 from ...data import title_of
 from ...plots.study import pareto
 from ...plots.words import data_size, listed, number, seeds_of
-from ...study import Outcome, Outcomes, stored
-from ...study.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
-from ...study.statistics import band
-from ...study.tuning import choice, load, parts
+from ...studies import Outcome, Outcomes, stored
+from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
+from ...studies.statistics import band
+from ...studies.tuning import choice, load, parts
 from ..kit.claims import CLEAR, ENOUGH, SHORT, Gap, versus
 from ..kit.exercises import exercises
 from ..kit.problem import Build, Verdict

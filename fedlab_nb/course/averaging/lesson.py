@@ -14,9 +14,9 @@ from ...data import load
 from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import data_size, listed, points
-from ...study import Outcome, Outcomes, run
-from ...study.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
-from ...study.statistics import difference
+from ...studies import Outcome, Outcomes, run
+from ...studies.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
+from ...studies.statistics import difference
 from ...training.distill import kl_each
 from ..kit.claims import CLEAR, SHORT, Gap, over_alpha, still
 from ..kit.exercises import exercises

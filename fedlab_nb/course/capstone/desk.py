@@ -37,8 +37,8 @@ from ...plots.capstone import seen, tried
 from ...plots.series import Series
 from ...plots.words import data_size, listed, number
 from ...rng import numpy_rng, seed_for
-from ...study import compare
-from ...study.settings import RECIPE_FIELDS
+from ...studies import compare
+from ...studies.settings import RECIPE_FIELDS
 from ..kit.view import Card, worked
 from .report import Record, Report, Try
 

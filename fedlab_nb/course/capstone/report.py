@@ -25,9 +25,9 @@ from ...data.dataset import digest_of
 from ...errors import RunError, UsageError, demand
 from ...methods import METHODS
 from ...plots.words import listed, number, plural, points, seeds_of
-from ...study.results import FORM, markdown, write
-from ...study.statistics import Band, band, difference
-from ...study.store import store_folder
+from ...studies.results import FORM, markdown, write
+from ...studies.statistics import Band, band, difference
+from ...studies.store import store_folder
 
 FORMAT = "fedlab_nb capstone 1"
 STYLE = (

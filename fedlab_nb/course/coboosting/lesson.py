@@ -29,9 +29,9 @@ from ...labs.runs import where
 from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import setting_of
-from ...study import Outcomes
-from ...study.lesson_runs import LOGITS, accuracies, alike, by_seed
-from ...study.lesson_runs import runs as lesson_runs
+from ...studies import Outcomes
+from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed
+from ...studies.lesson_runs import runs as lesson_runs
 from ..kit.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
 from ..kit.exercises import exercises
 from ..kit.problem import Build, Verdict

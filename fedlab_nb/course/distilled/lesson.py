@@ -18,9 +18,9 @@ from ...methods.distilled.images import BIASES, WEIGHTS, tangent_kernel
 from ...plots import Picture
 from ...plots.words import data_size, plural, points, significance
 from ...plots.words import percent as share_words
-from ...study import Outcome, Outcomes
-from ...study.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
-from ...study.statistics import band
+from ...studies import Outcome, Outcomes
+from ...studies.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
+from ...studies.statistics import band
 from ..kit.claims import chosen_gaps, two_kinds
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

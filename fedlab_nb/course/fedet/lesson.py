@@ -19,10 +19,10 @@ from ...labs.fedet.votes import rule_of, share_right, votes, votes_on_test
 from ...methods.fedet.consensus import consensus as fedet_consensus
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, percent
-from ...study import Outcomes, lesson_runs
-from ...study.lesson_runs import MANY, SEEDS, accuracies, alike, by_seed
-from ...study.lesson_runs import percent as mean_accuracy
-from ...study.statistics import difference
+from ...studies import Outcomes, lesson_runs
+from ...studies.lesson_runs import MANY, SEEDS, accuracies, alike, by_seed
+from ...studies.lesson_runs import percent as mean_accuracy
+from ...studies.statistics import difference
 from ..kit.claims import CLEAR, SHORT, Gap, still
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

@@ -17,9 +17,9 @@ from ...labs.fedlpa.two_weights import MEANS, two_weights
 from ...methods.parts.kronecker import layer_matrix
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, plural, seeds_of
-from ...study import Outcome, Outcomes
-from ...study.experiment import finished
-from ...study.lesson_runs import MANY, SEEDS, accuracies, alike, percent, runs
+from ...studies import Outcome, Outcomes
+from ...studies.experiment import finished
+from ...studies.lesson_runs import MANY, SEEDS, accuracies, alike, percent, runs
 from ..kit.claims import ENOUGH, Gap, chosen_gaps, still, two_kinds, versus
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

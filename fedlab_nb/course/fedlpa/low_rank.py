@@ -12,7 +12,7 @@ from torch import Tensor
 from ...data import federate
 from ...plots.words import data_size, percent
 from ...rng import generator
-from ...study.lesson_runs import ALPHA, CLIENTS, DATASET
+from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET
 from ...training.optim import Adam
 from ..kit.view import Card, worked
 

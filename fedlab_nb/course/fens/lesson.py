@@ -21,9 +21,9 @@ from ...methods.fens.training import Proxy
 from ...panels import Panel
 from ...plots import Picture
 from ...plots.words import mean_percent
-from ...study import Outcome
-from ...study.lesson_runs import MANY, SEEDS, alike, runs
-from ...study.lesson_runs import percent as accuracy  # noqa: F401 for the notebook
+from ...studies import Outcome
+from ...studies.lesson_runs import MANY, SEEDS, alike, runs
+from ...studies.lesson_runs import percent as accuracy  # noqa: F401 for the notebook
 from ..kit.claims import BELOW, NOISE, Gap, two_kinds
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

@@ -17,9 +17,9 @@ from ...labs.fusefl.storage import PAPER, bill
 from ...labs.fusefl.two_cues import cue_over_clients
 from ...plots import Picture
 from ...plots.words import mean_percent, plural, points
-from ...study import Outcome, Outcomes, lesson_runs
-from ...study.lesson_runs import ALPHA, MANY, SEEDS, accuracies, alike
-from ...study.statistics import difference
+from ...studies import Outcome, Outcomes, lesson_runs
+from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, alike
+from ...studies.statistics import difference
 from ..kit.claims import CLEAR, SHORT, Gap, still
 from ..kit.exercises import exercises
 from ..kit.problem import Build, Verdict

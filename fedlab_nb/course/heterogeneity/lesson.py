@@ -15,9 +15,9 @@ import numpy as np
 from ...data import federate
 from ...plots import Picture, partition
 from ...plots.words import apart
-from ...study import Outcome, Outcomes
-from ...study.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
-from ...study.settings import Settings
+from ...studies import Outcome, Outcomes
+from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
+from ...studies.settings import Settings
 from ..kit.claims import Gap, over_alpha, two_kinds
 from ..kit.exercises import exercises
 from ..kit.problem import Build, Verdict

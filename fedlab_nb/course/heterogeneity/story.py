@@ -18,7 +18,7 @@ from ...declared import ROOT
 from ...plots import Picture, partition
 from ...plots.characters import FEDERATION, SYMBOL
 from ...plots.words import percent, setting_of
-from ...study.lesson_runs import ALPHA, CLIENTS, DATASET, LOGITS, by_seed, runs
+from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, LOGITS, by_seed, runs
 from ..kit.view import Card, worked
 
 SEED = 0

@@ -14,9 +14,9 @@ from typing import Any
 from ...plots import Picture
 from ...plots.study import against_alpha
 from ...plots.words import apart, plural
-from ...study import Outcome
-from ...study.lesson_runs import CLIENTS, DATASET, SEEDS, accuracies, alike, runs
-from ...study.statistics import Band, band
+from ...studies import Outcome
+from ...studies.lesson_runs import CLIENTS, DATASET, SEEDS, accuracies, alike, runs
+from ...studies.statistics import Band, band
 from .problem import Verdict
 
 ENOUGH = 3  # seeds that both sides of a comparison need

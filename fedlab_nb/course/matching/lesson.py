@@ -21,9 +21,9 @@ from ...methods.matching.wiring import permuted, wiring_of
 from ...models import build, load_state, model_state
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, percent
-from ...study import Outcome, Outcomes
-from ...study.lesson_runs import DATASET, MANY, SEEDS, accuracies, alike, by_seed, runs
-from ...study.lesson_runs import percent as percent_of
+from ...studies import Outcome, Outcomes
+from ...studies.lesson_runs import DATASET, MANY, SEEDS, accuracies, alike, by_seed, runs
+from ...studies.lesson_runs import percent as percent_of
 from ..kit.claims import Gap, two_kinds, versus
 from ..kit.exercises import exercises, lesson_words
 from ..kit.problem import Build, Verdict

@@ -14,7 +14,7 @@ from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
 from ...plots.style import sized
 from ...plots.words import apart, listed, mean_percent, percent, plural
-from ...study.lesson_runs import MANY
+from ...studies.lesson_runs import MANY
 from ..kit.view import Card, worked
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands, toy_at
 

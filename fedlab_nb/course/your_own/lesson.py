@@ -15,8 +15,8 @@ from ...methods import METHODS
 from ...models import build_specified, parameter_count
 from ...plots.words import listed, significance
 from ...plots.words import points as in_points
-from ...study import Outcome, compare, run, statistics
-from ...study.lesson_runs import ALPHA, LOGITS, MANY, accuracies, alike, percents, runs, title
+from ...studies import Outcome, compare, run, statistics
+from ...studies.lesson_runs import ALPHA, LOGITS, MANY, accuracies, alike, percents, runs, title
 from ..kit.claims import CLEAR, ENOUGH, Gap
 from ..kit.exercises import exercises
 from ..kit.problem import Build, Verdict

@@ -18,7 +18,7 @@ from ...plots.characters import client_name
 from ...plots.kit import blank, told
 from ...plots.style import ACCENT, QUIET, drawing, dress, legend, look
 from ...plots.words import listed, percent, plural, tabled
-from ...study.outcome import Outcome
+from ...studies.outcome import Outcome
 from ..runs import Steps, where
 
 

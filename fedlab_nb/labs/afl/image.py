@@ -13,7 +13,7 @@ from ...plots.characters import client_name
 from ...plots.kit import blank, tiles, told
 from ...plots.style import QUIET, SECOND, drawing, heading, shorten
 from ...plots.words import listed, plural, tabled
-from ...study.outcome import Outcome
+from ...studies.outcome import Outcome
 from ..runs import where
 
 EXACT = 1e-5  # a pixel of what travelled in float32 and was divided again

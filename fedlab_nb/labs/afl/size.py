@@ -11,7 +11,7 @@ from ...plots.axes import FIFTHS, log_axis, percent_axis, seed_lines
 from ...plots.kit import blank, told
 from ...plots.style import ACCENT, INK, drawing, dress, legend
 from ...plots.words import data_size, mean_percent, tabled
-from ...study.outcome import Outcome
+from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 from .budget import HUES
 

@@ -22,7 +22,7 @@ from ...plots.partition import Artists, beyond
 from ...plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, class_colours, dress, heading, new_figure
 from ...plots.vector import moves
 from ...plots.words import percent, points, significance, tabled
-from ...study.statistics import Band, band
+from ...studies.statistics import Band, band
 from ..runs import Steps, where
 from .votes import FROM_REAL, beside, by_class, client_logits, correct, halves, shares_of
 

@@ -14,7 +14,7 @@ from ...plots.axes import HALVES
 from ...plots.kit import Bars, told
 from ...plots.style import drawing
 from ...plots.words import listed, mean_percent, points, seeds_of, tabled
-from ...study.statistics import difference
+from ...studies.statistics import difference
 from ..runs import Steps, tries
 from .curves import against
 from .votes import last_of_ensemble, settings_for

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...methods import METHODS
-from ...study.settings import RECIPE_FIELDS, Settings
+from ...studies.settings import RECIPE_FIELDS, Settings
 from ..runs import Steps, one_run
 
 NAMES = {"ensemble": "equal weights", "fedavg": "FedAvg", "dense": "DENSE", "feddf": "FedDF"}

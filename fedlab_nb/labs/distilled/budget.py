@@ -15,7 +15,7 @@ from ...plots.axes import FIFTHS, percent_axis, seed_lines
 from ...plots.kit import blank, bytes_axis, told
 from ...plots.style import ACCENT, INK, drawing, dress, legend, look
 from ...plots.words import data_size, listed, mean_percent, percent, tabled
-from ...study.outcome import Outcome
+from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 from .sent import WAYS
 

@@ -13,7 +13,7 @@ from ...plots.characters import client_name
 from ...plots.kit import tiles, told
 from ...plots.style import QUIET, SECOND, drawing, heading, shorten
 from ...plots.words import capital, listed, plural, tabled
-from ...study.outcome import Outcome
+from ...studies.outcome import Outcome
 from ..runs import where
 
 SAME = 1e-6  # an image that is this near to one of the client's own is that image

@@ -14,7 +14,7 @@ from ...plots.axes import FIFTHS, level_line, percent_axis, two_axes
 from ...plots.kit import told
 from ...plots.style import ACCENT, INK, SECOND, Picture, dress, legend
 from ...plots.words import percent, seeds_of, tabled
-from ...study import Outcome
+from ...studies import Outcome
 from .votes import rule_of, votes_on_test
 
 THIRDS = ("least dissent", "middle", "most dissent")

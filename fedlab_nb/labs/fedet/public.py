@@ -17,7 +17,7 @@ from ...plots.kit import Bars, as_tile, blank, told
 from ...plots.series import Series
 from ...plots.style import drawing
 from ...plots.words import apart, percent, plural, seed_words, tabled
-from ...study import Outcome
+from ...studies import Outcome
 from ..runs import Steps, tries
 
 SIZES = (20, 50, 100, 0)  # of public samples; 0: all

@@ -10,7 +10,7 @@ from ...plots.axes import level_line, log_axis, percent_axis, seed_lines, two_ax
 from ...plots.kit import told
 from ...plots.style import ACCENT, SERIES, Picture, dress, legend
 from ...plots.words import percent, seeds_of, tabled
-from ...study import Outcome
+from ...studies import Outcome
 from .votes import heat_slider, share_right, votes_on_test
 
 OTHERS = {"equal weights": "uniform", "variance of raw logits": "logit-variance", "raw logits summed": "logits"}

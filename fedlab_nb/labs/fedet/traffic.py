@@ -12,7 +12,7 @@ from ...plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axe
 from ...plots.kit import told
 from ...plots.style import INK, Picture, dress, legend, looks
 from ...plots.words import percent, seeds_of, tabled
-from ...study import Outcome
+from ...studies import Outcome
 from ..runs import Steps, tries
 
 FEWEST = 10  # rounds of FedAvg beside a one-shot run

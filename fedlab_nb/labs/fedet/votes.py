@@ -13,7 +13,7 @@ from torch import Tensor
 from ...methods.fedet.consensus import Consensus, consensus
 from ...panels.state import PanelState
 from ...panels.theme import made
-from ...study import Outcome
+from ...studies import Outcome
 
 
 def votes(logits: np.ndarray, weighting: str = "softmax", temperature: float = 1.0) -> Consensus:

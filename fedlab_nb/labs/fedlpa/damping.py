@@ -21,8 +21,8 @@ from ...plots.axes import FIFTHS, log_axis, percent_axis
 from ...plots.kit import told
 from ...plots.style import ACCENT, INK, SERIES, drawing, dress, legend, look
 from ...plots.words import listed, percent, tabled
-from ...study.experiment import validation_of
-from ...study.outcome import WORDS
+from ...studies.experiment import validation_of
+from ...studies.outcome import WORDS
 from ..runs import where
 from . import replay
 from .replay import DECADES, labelled, layer_names, nearest, power, ten

@@ -15,7 +15,7 @@ from ...panels.theme import made, offer
 from ...plots.kit import blank, told
 from ...plots.style import Picture
 from ...plots.words import percent, tabled
-from ...study import Outcome
+from ...studies import Outcome
 from ..runs import Steps, moved, tries
 from .trust import beside_the_samples, shares
 

@@ -13,8 +13,8 @@ from ...panels.state import PanelState
 from ...panels.theme import made
 from ...plots.style import Picture, shorten
 from ...plots.words import capital, listed, percent, plural
-from ...study import Outcome
-from ...study.experiment import test_points
+from ...studies import Outcome
+from ...studies.experiment import test_points
 from ..one_sample import OneSample, one_sample
 from ..runs import where
 

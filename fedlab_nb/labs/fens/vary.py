@@ -19,9 +19,9 @@ from ...plots.axes import FIFTHS, SIZES, few_ticks, legend_above, percent_axis
 from ...plots.kit import blank, stacked, told
 from ...plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
 from ...plots.words import apart, band_words, data_size, listed, mean_percent, seeds_of, tabled
-from ...study import Outcome
-from ...study.outcome import WORDS
-from ...study.statistics import band
+from ...studies import Outcome
+from ...studies.outcome import WORDS
+from ...studies.statistics import band
 from ..runs import Steps, moved, tries
 from .cost import HUES, bytes_by_part
 

@@ -22,7 +22,7 @@ from ...plots import Picture
 from ...plots.kit import stacked, told
 from ...plots.style import INK, SECOND, drawing, dress, legend
 from ...plots.words import tabled
-from ...study.settings import architectures
+from ...studies.settings import architectures
 
 WHICH = "The network whose size is computed: the paper's, for images of 3×32×32, or the one that Run trains"
 ADAPTOR = "A learnt layer that reads the channels of all clients, or their mean"

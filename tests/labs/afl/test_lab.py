@@ -11,7 +11,7 @@ from fedlab_nb.labs.afl.image import class_means, leak, means_of
 from fedlab_nb.labs.afl.size import Sized, sizes
 from fedlab_nb.methods.afl import AflReport
 from fedlab_nb.plots import png
-from fedlab_nb.study import run
+from fedlab_nb.studies import run
 
 SYSTEM = "afl"
 SHORT = {"clients": 3, "epochs": 2, "methods": []}

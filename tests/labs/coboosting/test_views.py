@@ -16,8 +16,8 @@ from fedlab_nb.labs.coboosting.votes import by_class, client_logits, correct, ha
 from fedlab_nb.labs.coboosting.weights import Trajectories, trajectories
 from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.plots import png
-from fedlab_nb.study import job, run
-from fedlab_nb.study.statistics import Band
+from fedlab_nb.studies import job, run
+from fedlab_nb.studies.statistics import Band
 
 SHORT = {
     "clients": 3, "coboosting.epochs": 4, "coboosting.images": 16, "coboosting.batch": 8,

@@ -8,7 +8,7 @@ from lab_views import sentence_of
 from fedlab_nb.labs.distilled.budget import PER_CLASS, Budget, budgets
 from fedlab_nb.labs.distilled.sent import MOST, attack, neighbours, pairs
 from fedlab_nb.plots import png
-from fedlab_nb.study import run
+from fedlab_nb.studies import run
 
 SYSTEM = "distilled"
 SHORT = {"clients": 3, "epochs": 2, "methods": []}

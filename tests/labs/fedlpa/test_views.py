@@ -17,7 +17,7 @@ from fedlab_nb.labs.fedlpa.solver import Solutions, solver
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
 from fedlab_nb.methods.fedlpa.server import FedLPAReport
 from fedlab_nb.plots import png
-from fedlab_nb.study import job
+from fedlab_nb.studies import job
 
 SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}

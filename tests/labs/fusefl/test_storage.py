@@ -11,7 +11,7 @@ from fedlab_nb.labs.fusefl.storage import bill, layers, parts, resnet18_parts
 from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.methods.fusefl.blocks import Client, narrow
 from fedlab_nb.models import build, parameter_count
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 MIB = 2**20
 RESNET = ("resnet18", (3, 32, 32), 10, 64)

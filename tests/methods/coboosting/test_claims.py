@@ -18,7 +18,7 @@ import torch
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.methods.coboosting import WeightedEnsemble, boosting
-from fedlab_nb.study import job
+from fedlab_nb.studies import job
 
 pytestmark = pytest.mark.slow
 CLIENTS, SEEDS, HOLDOUT = 10, 10, 0.1  # as in lesson 05, so that its runs are remembered

@@ -18,7 +18,7 @@ from fedlab_nb.methods.fedet import cycled
 from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, group_means
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.rng import seed_for
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe, train_clients
 from fedlab_nb.training.distill import Learner, ce_each
 

@@ -19,7 +19,7 @@ from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.models import MODELS
 from fedlab_nb.models.build import ModelInfo
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 from fedlab_nb.training.backend import suitable_threads
 

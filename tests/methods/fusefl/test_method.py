@@ -15,7 +15,7 @@ from fedlab_nb.methods.fusefl import FuseFL, network
 from fedlab_nb.methods.fusefl.blocks import Client, cut, narrow
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build, model_state, parameter_count
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}

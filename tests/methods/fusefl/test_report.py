@@ -10,7 +10,7 @@ from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.methods.fusefl import network as fused_model
 from fedlab_nb.methods.fusefl.network import FuseFLReport
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 
 
 # ------------------------------------------------------------------------------------------------------- clients ----

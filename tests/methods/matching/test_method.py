@@ -10,7 +10,7 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, model_state
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from tests.methods.test_fisher_merge import context
 
 EXACT = torch.float64

@@ -9,7 +9,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
 from fedlab_nb.models import model_state
-from fedlab_nb.study.experiment import finished
+from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64

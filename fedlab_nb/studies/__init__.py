@@ -1,0 +1,12 @@
+"""Experiments: settings, the run itself, grids of runs, statistics, and the store that remembers."""
+
+from . import engine
+from .engine import study, sweep
+from .experiment import Event, compare, job, run
+from .grid import Study
+from .outcome import Outcome
+from .overview import Overview, plan
+from .results import Results
+from .settings import Plan, Settings
+from .store import Store, StoreWarning, store_folder
+from .table import Outcomes, Table

@@ -1,0 +1,84 @@
+"""Declared studies: make what is missing or has other settings by now, and put the figures into the texts.
+
+python -m fedlab_nb.studies.declared                         # run what is missing, mend the texts
+python -m fedlab_nb.studies.declared 05 tuning               # only studies whose names begin so
+python -m fedlab_nb.studies.declared stored --anew fens      # compute a method again in any case
+python -m fedlab_nb.studies.declared --texts                 # run nothing: put the stored results into the texts
+python -m fedlab_nb.studies.declared --check                 # change nothing; exit 1 if anything does not hold
+python -m fedlab_nb.studies.declared --claims --seeds 100-109  # do the claims hold on other seeds? Nothing is written
+"""
+
+import argparse
+import sys
+import time
+
+from ...errors import choose
+from ...methods import METHODS
+from ..experiment import Event
+from . import texts
+from .engine import LESSONS, Declared, Figures, load_all
+
+
+def chosen(names: list[str]) -> list[Declared]:
+    """The declared studies, all or those whose name begins with one of `names`."""
+    known = load_all()
+    lacking = [name for name in names if not any(key.startswith(name) for key in known)]
+    if lacking:
+        raise SystemExit(f"There is no study {', '.join(lacking)}; there are {', '.join(known)}.")
+    return [study for key, study in known.items() if not names or key.startswith(tuple(names))]
+
+
+def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
+    """Print each claim with its numbers; returns how many orderings are another one than the texts say."""
+    wrong = 0
+    for study in studies:
+        first, _, last = (seeds or "").partition("-")
+        rows = study.on(range(int(first), int(last or first) + 1), workers) if seeds else study.rows()
+        for name in study.claims:
+            verdict = study.judge(name, rows)
+            wrong += verdict.holds is False
+            print(f"{study.name}.{name:28} {study.claims[name]:34} {verdict.words}", flush=True)
+    return wrong
+
+
+def main() -> int:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m fedlab_nb.studies.declared", description=__doc__, formatter_class=form
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="studies, such as 05; default: all")
+    parser.add_argument("--check", action="store_true", help="say what does not hold, change nothing")
+    parser.add_argument("--anew", default="", metavar="METHOD,...", help="compute these methods in any case")
+    parser.add_argument("--texts", action="store_true", help="run nothing")
+    parser.add_argument("--claims", action="store_true", help="judge the claims of the texts")
+    parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    asked = parser.parse_args()
+    studies = chosen(asked.names)
+    quoting = {study.name: study for study in studies if isinstance(study, Figures)}
+    anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
+    if asked.claims:
+        return int(judge([*quoting.values()], asked.seeds, asked.workers) > 0)
+    start = time.perf_counter()
+
+    def watch(event: Event) -> None:
+        if event.outcome is not None:
+            s = event.outcome.settings
+            where = f"alpha={s.alpha:<5g} {s.partition} M={s.clients} seed={event.seed}"
+            print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} {where} {event.outcome.accuracy:6.1%}")
+
+    root = LESSONS.parents[1]
+    if not asked.check:
+        for study in () if asked.texts else studies:
+            for point, reason in study.make(anew=anew, workers=asked.workers, watch=watch).items():
+                print(f"{study.name} {point}: {reason}", file=sys.stderr)
+            print(f"{study.name}: complete", flush=True)
+        for path in texts.rewrite(root, quoting):
+            print(f"changed {path}")
+    complaints = [line for study in studies for line in study.stale()] + texts.complaints(root, quoting)
+    print("\n".join(complaints) or "All stored results hold, and the texts agree with them.")
+    return int(bool(complaints))
+
+
+if __name__ == "__main__":  # not in the processes that it starts
+    sys.exit(main())

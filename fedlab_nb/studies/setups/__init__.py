@@ -1,0 +1,112 @@
+"""Set-ups: what `preset` names. Each is one paper's experiment for all methods in it, declared in a TOML file here.
+
+A line of a file is `name = [value, source]`; the source says where in the paper (or its authors' code) the value
+stands, or that it is given nowhere. `[all]` holds the data, the partition, the clients' models (`model`, and
+`one_model` for methods that need one architecture where `model` is a mixture) and the clients' recipe. `[all.METHOD]`
+holds what the paper gives that method, recipe fields included; `source` there says where it has the method. `[[rows]]`
+change lines for some data sets, values of α or image channels (`when`); later rows win.
+
+The classroom's values stand in the code (`studies/settings.py`, the knobs); its file says where they come from, and has
+rows for the data sets that need others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...declared import declared
+
+CLASSROOM = "classroom"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One declared value, and where it comes from."""
+
+    value: Any
+    source: str
+
+
+Lines = Mapping[str, Line]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that hold together: those of `[all]`, or those of a row, which hold `when` these values are there."""
+
+    shared: Lines
+    methods: Mapping[str, Lines]
+    sources: Mapping[str, str]  # where the paper has each method
+    when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Block:
+        tables = {k: v for k, v in content.items() if isinstance(v, Mapping) and k != "when"}
+        shared = {k: Line(*v) for k, v in content.items() if isinstance(v, list)}
+        methods = {k: {n: Line(*v) for n, v in table.items() if n != "source"} for k, table in tables.items()}
+        sources = {k: table["source"] for k, table in tables.items() if "source" in table}
+        return cls(shared, methods, sources, content.get("when", {}))
+
+    def holds(self, **values: Any) -> bool:
+        return all(values[name] in allowed for name, allowed in self.when.items())
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A set-up: `block` is what holds in general, `rows` what some data sets change. `datasets`: those of the paper
+    that are here (none: any); `missing`: what the paper's experiment has and the package cannot express."""
+
+    name: str
+    title: str
+    paper: str
+    help: str
+    block: Block
+    rows: tuple[Block, ...] = ()
+    datasets: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)  # the classroom's sources, by setting
+
+    @classmethod
+    def read(cls, name: str) -> Setup:
+        content = declared(f"studies/setups/{name}.toml")
+        words = {key: content[key] for key in ("title", "paper", "help")}
+        more: dict[str, Any] = {key: tuple(content.get(key, ())) for key in ("datasets", "missing")}
+        rows = tuple(map(Block.read, content.get("rows", ())))
+        return cls(
+            name, block=Block.read(content.get("all", {})), rows=rows, words=content.get("sources", {}), **words, **more
+        )
+
+    def at(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
+        """The set-up on that data: its rows applied."""
+        channels = input_shape[0] if len(input_shape) == 3 else 0
+        block = self.block
+        for row in self.rows:
+            if row.holds(dataset=str(dataset), alpha=alpha, channels=channels):
+                names = block.methods.keys() | row.methods.keys()
+                methods = {n: {**block.methods.get(n, {}), **row.methods.get(n, {})} for n in names}
+                shared = {**block.shared, **row.shared}
+                block = Block(shared, methods, {**block.sources, **row.sources})
+        return replace(self, block=block, rows=())
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of the paper, in the file's order."""
+        return tuple(self.block.methods)
+
+    def lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
+        """The lines of those `names` that are declared: the shared ones, or `method`'s."""
+        of = self.block.methods.get(method, {}) if method else self.block.shared
+        return {name: line for name, line in of.items() if name in names}
+
+
+def values(lines: Lines) -> dict[str, Any]:
+    """The values without their sources."""
+    return {name: line.value for name, line in lines.items()}
+
+
+FOLDER = Path(__file__).parent
+NAMES = (CLASSROOM, *sorted({path.stem for path in FOLDER.glob("*.toml")} - {CLASSROOM}))
+SETUPS: dict[str, Setup] = {name: Setup.read(name) for name in NAMES}

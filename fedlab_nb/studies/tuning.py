@@ -1,0 +1,224 @@
+"""How the classroom's knobs are chosen: one study for all methods, on validation images.
+
+`declared/tuning.toml` says what is tried, and by which rule one is taken; `declared/tuning-digits.json` is what came
+out, made by `python -m fedlab_nb.studies.declared tuning-digits`, and the other files those of other sets.
+`choice(method)` reads from them the knobs that the method's defaults have to equal.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from ..data import Dataset
+from ..data import load as load_data
+from ..declared import declared
+from ..errors import choose
+from ..rng import numpy_rng
+from .rows import Point, Row, read
+from .settings import Settings, setting_names
+from .statistics import Band, difference
+from .store import store_folder
+
+DIGITS = "digits"
+SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
+GUARD = "guard"  # the part of the table with the runs at the guard's alphas
+NAME = "studies/declared/tuning.toml"
+COLUMNS = {"accuracy": lambda outcome: outcome.accuracy, "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down}
+Knobs = Mapping[str, Any]
+Key = tuple[str, str, int, float]  # part, method, try, alpha
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the study. `tries`: by method, what each try sets.
+
+    `of_recipe`: the tries are the clients' recipe, one for all methods, and a method is only a judge of it.
+    """
+
+    name: str
+    tries: Mapping[str, tuple[Knobs, ...]]
+    of_recipe: bool = False
+
+    def overrides(self, method: str, knobs: Knobs) -> dict[str, Any]:
+        """Settings that mean `knobs` of the recipe or of `method`, as a run takes them."""
+        return {name if self.of_recipe else f"{method}.{name}": value for name, value in knobs.items()}
+
+
+def grid() -> dict[str, Any]:
+    """`clients`, `alphas`, `guard` (more alphas) and `seeds`, the same for every try of every method."""
+    return {name: declared(NAME)[name] for name in ("clients", "alphas", "guard", "seeds")}
+
+
+def parts(dataset: str = DIGITS) -> dict[str, Part]:
+    """All parts of the study on that data set, by name, in the order in which they are made."""
+    choose("data set of the tuning study", dataset, SETS)
+    content = declared(NAME) if dataset == DIGITS else declared(NAME)[dataset]
+    none: dict[str, Any] = {"judges": [], "methods": [], "tries": []}
+    recipe, work = content.get("recipe", none), content.get("equal_work", none)
+    tries = {
+        "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
+        "methods": {name: tuple(tries) for name, tries in content.get("methods", {}).items()},
+        "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
+    }
+    return {name: Part(name, of, of_recipe=name == "recipe") for name, of in tries.items()}
+
+
+def given(dataset: str) -> Knobs:
+    """Settings of every run on that data set, which no try changes."""
+    return {} if dataset == DIGITS else declared(NAME)[dataset].get("given", {})
+
+
+# ------------------------------------------------------------------------------------------------ what is run for it
+def validation_set(dataset: str = DIGITS) -> Dataset:
+    """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images are gone."""
+    own = load_data(dataset)
+    order = numpy_rng(0, "validation").permutation(len(own.y_train))
+    held, rest = order[: len(order) // 5], order[len(order) // 5 :]
+    return dataclasses.replace(
+        own,
+        name=f"{dataset}, validation",
+        x_train=own.x_train[rest],
+        y_train=own.y_train[rest],
+        x_test=own.x_train[held],
+        y_test=own.y_train[held],
+        digest=f"{own.digest}, validation",
+    )
+
+
+def validation_file(dataset: str = DIGITS) -> Path:
+    """`validation_set(dataset)` as an .npz file in the store's folder, so that every process can load it."""
+    path = store_folder() / f"{dataset.replace(':', '')}_validation.npz"
+    if not path.exists():
+        images = validation_set(dataset)
+        names = ("x_train", "y_train", "x_test", "y_test", "x_public")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        arrays = {name: array.numpy() for name in names if (array := getattr(images, name)) is not None}
+        np.savez(path, **arrays)
+    return path
+
+
+def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
+    """Every try of every method. Where no skew is, those tries that are clearly better than the first one (and the
+    first one). Of equal work: with the knobs that were chosen before, but for the local epochs."""
+    base = {"dataset": str(validation_file(dataset)), "device": "cpu", "clients": grid()["clients"], **given(dataset)}
+    table = tried(rows)
+
+    @cache
+    def plain(alpha: float, **fixed: Any) -> Settings:
+        return Settings.make(**base, alpha=alpha, **fixed)
+
+    for part in parts(dataset).values():
+        for method, tries in part.tries.items():
+            places = [(part.name, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]]
+            chosen: Knobs = {}
+            complete = all((part.name, method, n, alpha) in table.rows for _, n, alpha in places)
+            if part.name == "methods" and complete:
+                guarded = {n for name, m, n, _ in table.rows if (name, m) == (GUARD, method)}
+                if better := {*table.better("methods", method), *guarded}:
+                    places += [(GUARD, n, alpha) for n in sorted({0, *better}) for alpha in grid()["guard"]]
+            if part.name == "equal_work" and table.tries("methods", method):
+                chosen = dict(table.tries("methods", method)[table.chosen("methods", method)])
+                chosen.pop("local_epochs")
+            for name, n, alpha in places:
+                made = part.overrides(method, {**chosen, **tries[n]})
+                usual = plain(alpha, **{k: v for k, v in made.items() if k in setting_names()})
+                own = {k: v for k, v in made.items() if k not in setting_names()}
+                asked = dataclasses.replace(usual, overrides=tuple(sorted({**dict(usual.overrides), **own}.items())))
+                yield Point(name, method, {"try": n, "alpha": alpha}, asked, grid()["seeds"], COLUMNS, tries[n])
+
+
+# ------------------------------------------------------------------------------------------------ what came out
+@dataclass(frozen=True)
+class Tried:
+    """The table. `about`: version, torch, date, command, note, and the study's clients, alphas and seeds.
+
+    `rows`: (part, method, number of the try, alpha) -> `knobs`, `accuracy` on the validation images by seed, 0-1 (0 for
+    a try that diverged), and `bytes` by seed, both ways.
+    """
+
+    about: Mapping[str, Any]
+    rows: Mapping[Key, Mapping[str, Any]]
+
+    def accuracies(self, part: str, method: str, number: int) -> dict[tuple[float, int], float]:
+        """{(alpha, seed): validation accuracy} of one try."""
+        return {
+            (alpha, seed): accuracy
+            for (p, m, n, alpha), row in self.rows.items()
+            if (p, m, n) == (part, method, number)
+            for seed, accuracy in zip(self.about["seeds"], row["accuracy"], strict=True)
+        }
+
+    def tries(self, part: str, method: str) -> list[Knobs]:
+        """What was tried, in order."""
+        knobs = {n: row["knobs"] for (p, m, n, _), row in self.rows.items() if (p, m) == (part, method)}
+        return [knobs[n] for n in sorted(knobs)]
+
+    def lead(self, part: str, methods: tuple[str, ...], number: int) -> Band:
+        """Try `number` minus the first one, paired by method, alpha and seed."""
+        one, first = (
+            {(m, *at): value for m in methods for at, value in self.accuracies(part, m, n).items()} for n in (number, 0)
+        )
+        return difference(one, first)  # type: ignore[arg-type]
+
+    def better(self, part: str, *methods: str) -> list[int]:
+        """The tries that are clearly better than the first one, the best one first. `methods`: as in `chosen`."""
+        leads = [self.lead(part, methods, number) for number in range(len(self.tries(part, methods[0])))]
+        clear = [n for n, lead in enumerate(leads) if lead.verdict == "clear" and lead.mean > 0]
+        return sorted(clear, key=lambda number: -leads[number].mean)
+
+    def guarded(self, method: str, number: int) -> bool:
+        """Whether a try of `method` is not clearly worse than the first one where there is no skew."""
+        if not self.accuracies(GUARD, method, number):
+            return True
+        lead = self.lead(GUARD, (method,), number)
+        return lead.verdict != "clear" or lead.mean > 0
+
+    def chosen(self, part: str, *methods: str) -> int:
+        """The try that is taken: of those clearly better than the first one the best that passes the guard; else the
+        first one. `methods`: the method, or all judges of a recipe."""
+        better = self.better(part, *methods)
+        if part == "methods":
+            better = [number for number in better if self.guarded(methods[0], number)]
+        return better[0] if better else 0
+
+    def mean(self, part: str, method: str, number: int) -> float:
+        """Mean validation accuracy of a try over all alphas and seeds."""
+        return fmean(self.accuracies(part, method, number).values())
+
+
+def choice(method: str, part: str = "methods", dataset: str = DIGITS) -> Knobs:
+    """The knobs of `method` that the study took; for a part that tries recipes, `method` is "recipe". UsageError for a
+    method of which nothing was tried."""
+    of = parts(dataset)[choose("part of the tuning study", part, parts(dataset))]
+    methods = tuple(of.tries) if of.of_recipe else (choose("method of the tuning study", method, of.tries),)
+    table = load(dataset)
+    return table.tries(part, methods[0])[table.chosen(part, *methods)]
+
+
+def file_of(dataset: str) -> Path:
+    """Where the table of a data set stands."""
+    return Path(__file__).parent / "declared" / f"tuning-{dataset.replace(':', '')}.json"
+
+
+def tried(rows: Sequence[Row], about: Mapping[str, Any] | None = None) -> Tried:
+    """Stored rows as a table."""
+    of = {
+        (row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"]): {
+            "knobs": row["made"], "accuracy": [share or 0.0 for share in row["accuracy"]], "bytes": row["bytes"],
+        }
+        for row in rows
+    }  # fmt: skip
+    return Tried({**(about or {}), **grid()}, of)
+
+
+@lru_cache(maxsize=4)
+def load(dataset: str = DIGITS) -> Tried:
+    """The table of a data set that came with the package."""
+    about, rows = read(file_of(dataset))
+    return tried(rows, about)

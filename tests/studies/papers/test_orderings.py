@@ -1,0 +1,92 @@
+"""The verdicts, against an example worked by hand; and every ordering exactly once."""
+
+import itertools
+import math
+
+import pytest
+
+from fedlab_nb.studies.papers.orderings import VERDICTS, counts, interval, orderings
+from fedlab_nb.studies.papers.published import TABLES, Column, Number, PaperTable, Row, paper_table
+from fedlab_nb.studies.papers.reproduction import Reproduction
+from fedlab_nb.studies.papers.words import sentences
+
+
+def small(runs=3, less=False):
+    """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
+    published = {"A": Number(60, 3), "B": Number(50, 4), "C": Number(50, 1), "D": Number(40, 12)}
+    rows = {name: Row(name, "fedavg") for name in published}
+    column = Column("cifar10", (("alpha", 0.1),), published)
+    return PaperTable("t", "T", "P", 1, "accuracy", runs, "fens", rows, (column,), less_is_better=less)
+
+
+# Three seeds, t(2) = 4.30. A - B: 10, 11, 12 points: 11 ± 4.30 * 1 / sqrt(3) = 11 ± 2.5, clear, as published.
+# C - D is published, D is ahead by 5, 6, 7 here: it disagrees. A - C: -1, 0, 2: 0.3 ± 3.8, noise. B - C: a tie.
+OURS = {
+    ("A", 0): {0: 0.60, 1: 0.61, 2: 0.62},
+    ("B", 0): {0: 0.50, 1: 0.50, 2: 0.50},
+    ("C", 0): {0: 0.61, 1: 0.61, 2: 0.60},
+    ("D", 0): {0: 0.66, 1: 0.67, 2: 0.67},
+}
+
+
+def test_verdicts_worked_by_hand():
+    by_pair = {(o.better, o.worse): o for o in orderings(small(), OURS)}
+    verdicts = {pair: o.verdict for pair, o in by_pair.items()}
+    assert verdicts == {
+        ("A", "B"): "agrees", ("A", "C"): "within the noise", ("A", "D"): "disagrees",
+        ("B", "C"): "tie in the paper", ("B", "D"): "disagrees", ("C", "D"): "disagrees",
+    }  # fmt: skip
+    gap = by_pair["A", "B"].ours
+    assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
+    # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
+    assert interval(Number(60, 3), Number(50, 4), 3) == pytest.approx(8.27, abs=0.01)
+    clear = {pair for pair, o in by_pair.items() if o.clear_there}
+    assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
+    assert {o.clear_there for o in orderings(small(runs=0), OURS)} == {None}
+
+
+def test_where_less_is_better_all_turns_round():
+    by_pair = {(o.better, o.worse): o for o in orderings(small(less=True), OURS)}
+    assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(0.11)
+    assert by_pair["D", "C"].verdict == "disagrees"
+
+
+def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
+    one = {at: {0: values[0]} for at, values in OURS.items() if at[0] != "D"}
+    by_pair = {(o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"})}
+    assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not run"
+    assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_ordering_is_listed_exactly_once(name):
+    table = paper_table(name)
+    expected = {
+        (place, frozenset(pair))
+        for place, column in enumerate(table.columns)
+        for pair in itertools.combinations(column.numbers, 2)
+    }
+    listed = [(table.columns.index(o.column), frozenset((o.better, o.worse))) for o in orderings(table, {})]
+    assert len(listed) == len(expected) and set(listed) == expected
+    for o in orderings(table, {}):
+        ahead = o.column.numbers[o.better].mean - o.column.numbers[o.worse].mean
+        assert (ahead <= 0 if table.less_is_better else ahead >= 0) and o.verdict in ("not run", "tie in the paper")
+
+
+def test_the_words_are_made_from_the_verdicts():
+    result = Reproduction(small(), "classroom", "digits", (0, 1, 2), OURS, {})
+    assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == counts(result.orderings)
+    lines = sentences(result)
+    assert lines[0] == (
+        "The table has 6 orderings: pairs of methods within a column. 5 were tried: "
+        "1 agrees, 3 disagree and 1 is within the noise."
+    )
+    assert (
+        "Published so, and clearly the other way round here: A over D (1 of 1), B over D (1 of 1), C over D (1 of 1)."
+        in lines
+    )
+    assert "Agrees wherever it was tried: A over B (1)." in lines
+    text, page = repr(result), result._repr_html_()
+    for shown in ("60 ± 3", "61.0 ± 2.5", lines[0]):
+        assert shown in text and shown in page
+    assert len(result.listing().splitlines()) == 1 + 6 and "All 6 orderings" in page

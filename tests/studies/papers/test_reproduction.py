@@ -1,0 +1,110 @@
+"""A table run end to end on a tiny scale, the stored results, and wrong use in one sentence."""
+
+import pytest
+
+import fedlab_nb as fl
+from fedlab_nb.cli import main
+from fedlab_nb.errors import RunError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
+from fedlab_nb.studies.papers.cells import stored_points, wanted
+from fedlab_nb.studies.papers.reproduction import FILE, carry_out
+from fedlab_nb.studies.rows import key_of, read
+
+TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
+
+
+# ------------------------------------------------------------------------------------------------ end to end
+def test_a_table_end_to_end(tmp_path, capsys):
+    result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
+    assert result.seeds == (0,) and result.dataset == "digits"
+    assert len(result.orderings) == 6 and result.counts["not run"] == 6  # one seed decides nothing
+    outcome = fl.run("coboosting", alpha=0.05, **TINY)
+    places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
+    assert {result.values["Co-Boosting", i][0] for i in places} == {outcome.report.ensemble_curve[-1]}
+    assert len(places) == 2 and outcome.cached  # one run stands for SVHN and for CIFAR-10
+    assert len(result.results) == 2 * 3  # methods, alphas
+    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "results.json", "table.txt"}
+    assert "61.62 ± 1.61" in (tmp_path / "table.txt").read_text() and "All 6 orderings" in result._repr_html_()
+    pairs = [x for key, value in TINY.items() for x in ("--set", f"{key}={value}")]
+    assert main(["reproduce", "coboosting:2", "--seeds", "1", "--list", *pairs]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(repr(result)[:300]) and len(out.splitlines()) > 25 and "Co-Boosting over FedENS" in out
+
+
+def test_what_a_network_cannot_do_is_not_run(capsys):
+    """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
+    table = paper_table("fusefl:2")
+    runs, _ = wanted(table, "classroom", "", (0,), {"epochs": 1})
+    some = [run for run in runs if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"]
+    values, failed, rows = carry_out(some, workers=1, cache=True, progress=False, watch=lambda event: None)
+    assert len(rows) == 3 and {row for row, _ in values} == {"FuseFL K=2"}
+    assert {row for row, _ in failed} == {"FuseFL K=4", "FuseFL K=8"}
+    assert all("mlp has 2 layers" in reason for reason in failed.values())
+
+
+def test_which_runs_each_scale_asks_for():
+    table = paper_table("fens:1")
+    everywhere, why = wanted(table, "classroom", "", (0,), {})
+    assert {run.dataset for run in everywhere} == {"digits"} and not why and len(everywhere) == 63
+    assert len({run.point.key for run in everywhere}) == 21  # one run stands for three data sets
+    own, why = wanted(table, "classroom", "svhn", (0,), {})
+    assert {table.columns[run.place].dataset for run in own} == {run.dataset for run in own} == {"svhn"} and len(
+        own
+    ) == 21
+    assert set(why.values()) == {"svhn alone was asked for"}
+    et, why = wanted(paper_table("fedet:2"), "classroom", "", (0,), {})
+    assert {run.row for run in et} == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "DS-FL", "Fed-ET"}
+    assert any("one shot only" in reason for reason in why.values())
+    assert any("no data set sent140" in reason or "sent140 comes with" in reason for reason in why.values())
+    once = [r for r in wanted(paper_table("fedlpa:1"), "classroom", "", (3,), {})[0] if r.row == "FedProx"]
+    method = once[0].point.cells[0].plan.method
+    assert (method.rounds, method.local_epochs) == (1, once[0].point.cells[0].plan.recipe.epochs)
+    assert once[-1].point.cells[0].plan.settings.partition == "classes" and once[-1].point.cells[0].seed == 3
+
+
+WRONG = [
+    (["fedlpa"], 2), (["fedlpa:1", "--scale", "half"], 2), (["fedlpa:1", "--scale", "0"], 2),
+    (["fedlpa:1", "--dataset", "digit"], 2), (["fedlpa:1", "--seeds", "0"], 2), (["fedlpa:1", "--workers", "0"], 2),
+    (["fedlpa:1", "--set", "alpha=0.1"], 2), (["fedlpa:1", "--set", "epoch=1"], 2),
+    (["fedlpa:1", "--set", "dense.epoch=1"], 2), (["fedlpa:1", "--set", "fens.rounds=3"], 2), ([], 2),
+    (["coboosting:2", "--dataset", "svhn", "--seeds", "1"], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "code"), WRONG, ids=lambda w: " ".join(w) if isinstance(w, list) else str(w))
+def test_wrong_use_is_one_sentence(words, code, capsys, monkeypatch):
+    def offline(name):
+        raise RunError(f"{name} could not be had.")
+
+    monkeypatch.setattr("fedlab_nb.studies.papers.reproduction.load", offline)
+    assert main(["reproduce", *words]) == code
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith(".")
+
+
+# ------------------------------------------------------------------------------------------------ what is stored
+def test_the_stored_results_are_whole():
+    rows = {key_of(row): row for row in read(FILE)[1]}
+    points = {point.key: point for point in stored_points()}
+    assert set(rows) == set(points) and {row["method"] for row in rows.values()} <= set(METHODS)
+    for key, row in rows.items():
+        assert "failed" in row or all(len(row[name]) == len(row["seeds"]) for name in points[key].columns)
+    assert FILE.stat().st_size < 80_000
+
+
+def test_stored_results_show_without_a_run():
+    summary = paper_tables()
+    assert [row[0] for row in summary.grid[1:]] == list(TABLES)
+    assert [int(row[2]) for row in summary.grid[1:]] == [189, 99, 26, 225, 6, 648, 540]
+    for r in summary.tables:
+        assert sum(r.counts.values()) == len(r.orderings) and "stored results" in repr(r)
+    assert "orderings" in repr(summary) and "<table>" in summary._repr_html_()
+
+
+def test_the_picture_has_a_dot_for_each_ordering(coarse):
+    result = reproduce("fens:1", stored=True)
+    picture = result.plot()
+    tried = sum(result.counts[verdict] for verdict in ("agrees", "disagrees", "within the noise"))
+    assert len(picture.table) == tried == sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3])
+    assert str(result.counts["agrees"]) in picture.sentence

@@ -1,0 +1,145 @@
+"""The command line as a person types it: output, exit codes, one sentence for every wrong use."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fedlab_nb.cli import in_words, main
+
+QUICK = ["--clients", "3", "--set", "epochs=1"]
+
+
+def test_run_json_prints_one_object_a_line_and_nothing_else(capsys):
+    assert main(["run", "fedavg", "fens", "--json", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [r["method"] for r in records] == ["fedavg", "fens"] and err == ""
+    assert not records[0]["cached"]
+    assert main(["run", "fedavg", "--json", *QUICK]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["cached"] and again["accuracy"] == records[0]["accuracy"]
+    assert main(["run", "fedavg", "--json", "--no-cache", *QUICK]) == 0
+    assert not json.loads(capsys.readouterr().out)["cached"]
+
+
+def test_set_reaches_methods_recipes_and_settings(capsys):
+    assert main(["run", "fens", "--json", *QUICK, "--set", "fens.rounds=2", "--set", "holdout=0.3"]) == 0
+    small = json.loads(capsys.readouterr().out)
+    assert main(["run", "fens", "--json", *QUICK, "--set", "rounds=3", "--set", "holdout=0.3"]) == 0
+    large = json.loads(capsys.readouterr().out)
+    # One more round of per-class weights: 3 clients x 3 x 10 float32 each way.
+    assert large["bytes_up"] - small["bytes_up"] == large["bytes_down"] - small["bytes_down"] == 3 * 3 * 10 * 4
+
+
+WRONG = [
+    ["--alpha", "0"], ["--alpha", "nan"], ["--alpha", "much"], ["--clients", "0"], ["--clients", "99999"],
+    ["--clients", "2.5"], ["--dataset", "digit"], ["--dataset", "no.npz"], ["--device", "tpu"], ["--seed", "-1"],
+    ["--partition", "x"], ["--model", "cnnn"], ["--preset", "x"], ["--backend", "x"], ["--set", "roundz=3"],
+    ["--set", "rounds"], ["--set", "fens.rounds=0"], ["--set", "fens.aggregator=x"], ["--seeds", "0"], ["--bogus"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=" ".join)
+def test_wrong_use_is_one_sentence_and_exit_code_2(wrong, capsys):
+    assert main(["run", "fens", *wrong]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith(".")
+
+
+@pytest.mark.parametrize("words", [["runn"], ["run"], ["run", "fedavgg"], ["sweep"]], ids=" ".join)
+def test_unknown_commands(words, capsys):
+    assert main(words) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_no_network_is_a_failed_run_that_names_what_works(capsys, monkeypatch, tmp_path):
+    import urllib.request
+
+    def offline(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setenv("FEDLAB_NB_DATA", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "urlopen", offline)
+    pytest.importorskip("torchvision")
+    assert main(["run", "fedavg", "--dataset", "cifar10"]) == 1
+    err = capsys.readouterr().err
+    assert "digits" in err and ".npz" in err and len(err.strip().splitlines()) == 1
+
+
+def test_cuda_that_is_not_there(capsys):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    assert main(["run", "fedavg", "--device", "cuda"]) == 2
+    assert "use device='auto' or 'cpu'" in capsys.readouterr().err
+
+
+def test_a_set_up_is_planned_and_run(capsys):
+    assert main(["plan", "fedlpa", "fedavg", "fens", "--dataset", "digits", "--set", "lr=0.02"]) == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("not in this paper", "given here", "0.02", "fedavg", "section 4.1", "200"))
+    assert main(["plan", "paper"]) == 2
+    asked = ["--preset", "fedlpa", "--dataset", "digits", "--clients", "3", "--set", "epochs=1", "--model", "mlp"]
+    capsys.readouterr()
+    assert main(["run", "fedavg", *asked, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["preset"], row["alpha"], row["clients"], row["holdout"]) == ("fedlpa", 0.1, 3, 0)
+
+
+def test_list_and_doctor(capsys):
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("fens", "fedlpa", "digits", "glyphs", "dirichlet", "resnet8"))
+    assert main(["list", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)
+    assert set(groups) == {"methods", "datasets", "models", "partitions", "presets"}
+    rows = [re.search(rf"^  {name} +", text, re.MULTILINE)[0] for group in groups.values() for name in group]
+    assert len({len(row) for row in rows}) == 1, "the texts begin below each other"
+    assert main(["doctor"]) == 0
+    assert "training       works" in capsys.readouterr().out
+
+
+def test_sweep_command(capsys, tmp_path):
+    words = [
+        "sweep",
+        "--methods",
+        "fedavg",
+        "--alphas",
+        "0.1,1",
+        "--clients",
+        "2",
+        "--set",
+        "epochs=1",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main(words) == 0
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 3
+    assert main([*words[:4], "0.1,zero", *words[5:]]) == 2
+
+
+def test_in_words():
+    assert [in_words(n) for n in (0, 999, 1000, 1234567, 5e9)] == ["0 B", "999 B", "1.0 kB", "1.2 MB", "5.0 GB"]
+
+
+def test_import_is_light():
+    """`import fedlab_nb` brings neither sklearn, ipywidgets, torchvision nor matplotlib, and costs under a second
+    beyond torch."""
+    code = (
+        "import torch, time, sys; t = time.perf_counter(); import fedlab_nb; s = time.perf_counter() - t;"
+        "import fedlab_nb.studies; heavy = {'sklearn', 'ipywidgets', 'torchvision', 'matplotlib'} & set(sys.modules);"
+        "print(s, sorted(heavy))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
+    seconds, heavy = shown.stdout.split(maxsplit=1)
+    assert heavy.strip() == "[]" and float(seconds) < 1
+
+
+def test_python_m_works():
+    shown = subprocess.run([sys.executable, "-m", "fedlab_nb", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("fedlab-nb ")

@@ -1,0 +1,235 @@
+"""Declared studies: which rows hold, how they are made again, how figures are written, and that every text agrees."""
+
+import dataclasses
+
+import pytest
+
+from fedlab_nb.errors import FedlabError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies import experiment
+from fedlab_nb.studies.declared import engine, texts
+from fedlab_nb.studies.declared.engine import Figures, Tables, Tuning, computed, load_all
+from fedlab_nb.studies.rows import Point, key_of, read, save
+from fedlab_nb.studies.settings import Settings
+
+ROOT = engine.LESSONS.parents[1]
+STUDIES = load_all()
+QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
+ACCURACY = {"a": [0.5, 0.6, 0.7], "b": [0.4, 0.52, 0.58], "c": [0.9, 0.3, 0.7]}
+CLOSE = 0.012  # four of 360 test images: another machine's rounding
+
+
+def row_of(method, at, accuracy, runs="runs", **more):
+    row = {"runs": runs, "method": method, "at": at, "seeds": list(range(len(accuracy))), "made": {}}
+    return row | {"accuracy": accuracy, **more}
+
+
+@pytest.fixture
+def study(tmp_path):
+    figures = {name: f"runs/{name}" for name in ACCURACY} | {"gain": "a - b", "up": "runs/a:bytes_up"}
+    claims = {"clear": "a > b", "noise": "a ~ c", "wrong": "b > a", "low": "gain > 0.2", "not_clear": "c > a"}
+    save(tmp_path / "x.json", {}, [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()])
+    quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
+    return Figures("07", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
+
+
+def test_figures_are_computed_by_seed(study):
+    rows = study.rows()
+    assert study.value("a", rows) == dict(enumerate(ACCURACY["a"]))
+    assert study.value("gain", rows) == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
+    assert study.value("gain / a", rows)[0] == pytest.approx(0.2)
+    for unknown in ("d", "runs/d", "other/a"):
+        with pytest.raises(ValueError):
+            study.value(unknown, rows)
+
+
+def test_axes_name_one_run_among_several(study):
+    rows = [row_of("m", {"alpha": a, "m.k": 2}, [a]) for a in (0.1, 10)]
+    assert study.value("runs/m[alpha=10, k=2]", rows) == {0: 10}
+    with pytest.raises(ValueError, match="fits 2 runs"):
+        study.value("runs/m", rows)
+
+
+@pytest.mark.parametrize(
+    "what, words",
+    [("gain", "10 ± 5"), ("gain:fine", "10.0 ± 5.0"), ("gain:mean", "10"), ("a:each", "50 60 70"),
+     ("gain:verdict", "clear"), ("a@0-1:each", "50 60"), ("up@0-1:counts", "2000000 2000000"),
+     ("gain:above", "3"), ("up:MB", "2.0"), ("a@1:mean", "60"), ("b:high", "58")],
+)  # fmt: skip
+def test_how_a_figure_is_written(study, what, words):
+    assert texts.figure(study, what) == words
+
+
+def test_less_than_nothing():
+    assert texts.shown({0: -0.001, 1: -0.001}, "mean") == "0" and texts.shown({0: -0.2, 1: -0.2}, "mean") == "−20"
+    assert texts.shown({0: -0.2, 1: -0.001, 2: 0.1}, "each") == "−20 0 10"
+    with pytest.raises(ValueError, match="no form"):
+        texts.shown({0: 1.0}, "pretty")
+
+
+@pytest.mark.parametrize("claim, holds", [("clear", True), ("noise", True), ("wrong", False), ("not_clear", None)])
+def test_a_claim_is_judged_by_paired_differences(study, claim, holds):
+    assert study.judge(claim, study.rows()).holds is holds
+    assert study.judge("low", study.rows()).holds is False
+
+
+def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
+    page = "It has <!--n 07.a-->1 ± 1<!--/n--> %. <!--c 07.clear--> <!--n 08.a-->9<!--/n-->\n"
+    (tmp_path / "page.md").write_text(page)
+    (tmp_path / "a.py").write_text("# a 1 %,\n# b 2 %\n")
+    with pytest.raises(ValueError, match="no place"):
+        texts.rewrite(tmp_path, {"07": study})
+    (tmp_path / "a.py").write_text('"""So a 1 %,\n    b 2 %."""\n')
+    assert len([line for line in texts.complaints(tmp_path, {"07": study}) if "differs" in line]) == 2
+    texts.rewrite(tmp_path, {"07": study})
+    assert "It has <!--n 07.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
+    assert "<!--n 08.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()  # another study's
+    assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
+    lines = texts.complaints(tmp_path, {"07": study})
+    assert not [line for line in lines if "differs" in line]
+    assert len([line for line in lines if "wrong" in line]) == 2  # it does not hold, and no text says it
+    assert not [line for line in lines if "clear (" in line and "not_" not in line]
+
+
+def test_a_line_does_not_begin_with_a_comment(study, tmp_path):
+    (tmp_path / "a.py").write_text("a 60 %, b 50 %")
+    (tmp_path / "page.md").write_text("- <!--n 07.a-->60 ± 25<!--/n--> % is no list's beginning.\n")
+    assert [line for line in texts.complaints(tmp_path, {"07": study}) if "begin" in line]
+
+
+# ------------------------------------------------------------------------------------------------ what is stored
+@pytest.fixture(scope="module", params=["00", "stored-glyphs16g", "tuning-digits", "tables"])
+def family(request):
+    """A study of each kind, and its stored rows."""
+    return STUDIES[request.param], STUDIES[request.param].rows()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_stored_rows_hold(name):
+    assert STUDIES[name].stale() == []
+
+
+def test_every_text_says_what_its_study_does():
+    assert texts.complaints(ROOT, QUOTING) == []
+
+
+def test_every_figure_of_a_text_has_a_study():
+    for path in texts.pages(ROOT):
+        assert {m["study"] for m in texts.FIGURE.finditer(path.read_text())} <= set(QUOTING), path.name
+
+
+def with_field(monkeypatch, name, default, about):
+    """FedLPA with another field, or with another default of one that it has."""
+    own = METHODS["fedlpa"]
+    field = (name, float, dataclasses.field(default=default, metadata=about))
+    newer = dataclasses.make_dataclass(own.__name__, [field], bases=(own,), frozen=True)
+    newer.__module__ = own.__module__
+    monkeypatch.setitem(METHODS, "fedlpa", newer)
+
+
+def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
+    """FedLPA gets a knob that no stored row knows."""
+    study, rows = family
+    with_field(monkeypatch, "brand_new", 0.5, {"label": "new"})
+    assert any(row["method"] == "fedlpa" for row in rows)
+    assert study.missing(rows) == []
+
+
+def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(monkeypatch):
+    study = STUDIES["07"]
+    rows = study.rows()
+    damping = next(field for field in dataclasses.fields(METHODS["fedlpa"]) if field.name == "damping")
+    with_field(monkeypatch, "damping", 0.5, damping.metadata)
+    stale = {point.key for point in study.missing(rows)}
+    assert stale == {key_of(r) for r in rows if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]} != set()
+
+
+def test_other_values_and_other_seeds_do_not_hold(family):
+    study, rows = family
+    (first, *rest) = rows
+    for change in ({"made": {**first["made"], "gone": 1}}, {"seeds": first["seeds"][:-1]}):
+        assert [point.key for point in study.missing([{**first, **change}, *rest])] == [key_of(first)]
+    if isinstance(study, Tuning):
+        return
+    fewer = {name: value for name, value in first.items() if name != "accuracy"}
+    assert [point.key for point in study.missing([fewer, *rest])] == [key_of(first)]
+    assert study.missing([{**fewer, "failed": "it diverged"}, *rest]) == []
+
+
+# ------------------------------------------------------------------------------------------------ made again
+@pytest.fixture
+def small(tmp_path):
+    runs = {"r": {"methods": ["fedavg", "ensemble"], "clients": [2, 3], "alpha": 1.0, "seeds": [0, 1], "epochs": 1}}
+    return Figures("small", tmp_path / "small.json", runs=runs, columns=("accuracy", "nll"), decimals=4)
+
+
+def test_making_computes_what_is_missing_and_methods_anew(small):
+    seen = []
+
+    def watch(event):
+        if event.outcome is not None:
+            seen.append((event.method, event.outcome.settings.clients, event.seed))
+
+    first = dataclasses.replace(small, runs={"r": {**small.runs["r"], "methods": ["fedavg"], "clients": 2}})
+    key_fields = ("runs", "method", "at")
+    assert first.make(watch=watch) == {} and len(seen) == 2
+    assert small.make(watch=watch) == {} and len(seen) == 2 + 6
+    rows = small.rows()
+    assert [row["accuracy"] for row in rows] and small.stale() == [] and len(rows) == 4
+    assert {tuple(map(str, (row[k] for k in key_fields))) for row in rows} == {
+        ("r", m, str({"clients": c, "alpha": 1.0, "epochs": 1})) for m in ("fedavg", "ensemble") for c in (2, 3)
+    }
+    assert small.make(watch=watch) == {} and len(seen) == 8
+    assert small.make(anew=["ensemble"], watch=watch) == {} and {method for method, *_ in seen[8:]} == {"ensemble"}
+    assert small.rows() == rows and read(small.path)[0]["command"].endswith("declared small")
+
+
+def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
+    monkeypatch.setattr(METHODS["fedavg"], "run", lambda self, ctx: 1 / 0)
+    failed = small.make()
+    assert len(failed) == 2 and all("fedavg" in key and "division" in why for key, why in failed.items())
+    assert [row["accuracy"] for row in small.rows() if row["method"] == "fedavg"] == [[None, None]] * 2
+    assert all(min(row["accuracy"]) > 0 for row in small.rows() if row["method"] == "ensemble")
+
+
+def test_a_column_may_be_a_path_or_a_measure(small):
+    out = experiment.run("fens", clients=2, epochs=1, alpha=1)
+    assert small.column("calibration.nll", out) == out.nll and small.column("report.heads.ccvr", out) is None
+    assert small.column("per_class.-1", out) == out.per_class[-1]
+    measured = dataclasses.replace(small, measures="fedlab_nb.course.measures")
+    assert measured.column("trusted.lowest", out) == float(out.report.weights.min())
+
+
+SAMPLES = [
+    ("05", "ensemble", {"alpha": 0.1}, 0.012), ("stored-digits", "regmean", {"alpha": 0.1, "clients": 10}, 0.02),
+    ("tuning-digits", "fedlpa", {"try": 3, "alpha": 0.1}, 0.005),
+    ("tables", "fednova", {"alpha": 0.1}, 0.02), ("tables", "fusefl", {"alpha": 0.1}, 0.02),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "method", "at", "close"), SAMPLES, ids=lambda value: str(value)[:20])
+def test_a_sample_of_the_rows_comes_out_again(name, method, at, close):
+    """Of the first of these points: two seeds. Another processor adds up in another order; a few images are allowed."""
+    study = STUDIES[name]
+    rows = study.rows()
+    point = next(p for p in study.points(rows) if p.method == method and {**p.at, **at} == dict(p.at))
+    (then,) = [row for row in rows if key_of(row) == point.key]
+    ((_, now),) = computed([dataclasses.replace(point, seeds=point.seeds[:2])], study.decimals)
+    assert now["accuracy"] == pytest.approx(then["accuracy"][:2], abs=close)
+    for column in {"bytes_up", "bytes_down", "parameters"} & set(now):
+        assert now[column] == then[column][:2]
+
+
+def test_what_cannot_be_read_is_one_sentence(tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    for name in ("none.json", "other.json"):
+        with pytest.raises(FedlabError, match=f"The stored results in {name} cannot be read"):
+            read(tmp_path / name)
+
+
+def test_points_are_grouped_by_federation():
+    """Clients of one federation are trained once, for methods of one study and for several numbers of a table."""
+    asked = Settings.make(clients=2)
+    points = [Point("r", m, {}, s, [0]) for m in ("fedavg", "ensemble") for s in (asked, Settings.make(clients=3))]
+    assert [[len(row) for row in group] for group in engine.grouped(points)] == [[2], [2]]
+    assert {type(study) for study in STUDIES.values()} == {Figures, Tuning, Tables}

@@ -1,0 +1,312 @@
+"""Studies as a person runs them: interrupted, killed, failing, refused, estimated; on this machine and through Dask."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedlab_nb.cli import main
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.jupyter import free_port
+from fedlab_nb.methods.fens import Fens
+from fedlab_nb.studies import Study, engine, store
+from fedlab_nb.studies.cluster import distributed
+from fedlab_nb.studies.engine import study
+from fedlab_nb.studies.results import Results
+
+QUICK = {"epochs": 1, "clients": 3}
+SIZES = {"train": 90, "test": 30, "public": 20}
+EXACT = ("method", "alpha", "seed", "accuracy", "accuracy_validation", "bytes_up", "bytes_down", "error")
+
+
+def exact(results: Results) -> list[tuple]:
+    """What must not depend on how a study was carried out."""
+    return [tuple(row[name] for name in EXACT) for row in results]
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "store"))
+    from fedlab_nb.studies import experiment
+
+    experiment._remembered._memory.clear()
+
+
+def test_the_rows_have_the_whole_setting():
+    results = study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})
+    assert len(results) == 12 and results.axes == ("alpha", "fens.rounds")
+    row = next(row for row in results if row["method"] == "fens" and row["alpha"] == 1)
+    assert row["fens.rounds"] == 2 and json.loads(row["options"])["rounds"] == 2
+    assert json.loads(row["recipe"])["epochs"] == 1
+    assert row["device"] == "cpu" and row["version"] and row["torch"] and row["partition"] == "dirichlet"
+    assert exact(study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})) == exact(
+        results
+    )
+
+
+def test_validation_images_are_neither_trained_on_nor_tested():
+    rows = {row["method"]: row for row in study(["fedavg", "fens", "local", "centralized"], **QUICK)}
+    assert rows["fedavg"]["validation_on"] == "held-out"
+    assert rows["fens"]["validation_on"] == "public"  # its aggregator is trained on the held-out parts
+    assert rows["local"]["validation_on"] == "public"  # it names its best client by them
+    assert rows["centralized"]["validation_on"] == "public"  # it trains on everything
+    assert all(0 <= row["accuracy_validation"] <= 1 for row in rows.values())
+    (without,) = study(["fedavg"], holdout=0, **QUICK)
+    assert without["validation_on"] == "public"
+
+
+def test_a_persons_own_validation_images(tmp_path):
+    """FENS trains on the held-out parts, so it is judged on the public share: only where the file has its labels."""
+    rng = np.random.default_rng(0)
+    arrays = {f"x_{part}": rng.integers(0, 255, (n, 8, 8), np.uint8) for part, n in SIZES.items()}
+    arrays |= {f"y_{part}": np.arange(n) % 3 for part, n in SIZES.items()}
+    np.savez(tmp_path / "labelled.npz", **arrays)
+    del arrays["y_public"]
+    np.savez(tmp_path / "unlabelled.npz", **arrays)
+    names = [str(tmp_path / "labelled.npz"), str(tmp_path / "unlabelled.npz")]
+    with_labels, without = study(["fens"], dataset=names, **QUICK)
+    assert with_labels["validation_on"] == "public" and 0 <= with_labels["accuracy_validation"] <= 1
+    assert (without["validation_on"], without["accuracy_validation"]) == ("", None)
+    assert without["accuracy"] == with_labels["accuracy"]
+
+
+def test_a_failed_cell_has_its_reason_and_the_rest_goes_on(monkeypatch):
+    def fail(self, ctx):
+        yield from ()
+        raise RunError("The aggregator diverged; use a smaller rate.")
+
+    monkeypatch.setattr(Fens, "run", fail)
+    results = study(["fedavg", "fens", "ensemble"], seeds=2, **QUICK)
+    assert [row["error"] for row in results.failed] == ["The aggregator diverged; use a smaller rate."] * 2
+    assert {row["method"] for row in results if not row["error"]} == {"fedavg", "ensemble"}
+
+
+def test_an_interrupted_study_keeps_what_is_done(tmp_path):
+    seen = []
+
+    def stop(event):
+        if event.outcome is not None:
+            seen.append(event)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    declared = Study.declare(["fedavg", "ensemble"], seeds=4, **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        study(declared, out=tmp_path / "out", watch=stop)
+    assert 2 <= len(Results.load(tmp_path / "out")) <= 3
+    assert engine.estimate(declared).remembered == 3
+    whole = study(declared, out=tmp_path / "out")
+    assert exact(Results.load(tmp_path / "out")) == exact(whole) and len(whole) == 8
+
+
+def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine, "in_this_process", lambda *a: pytest.fail("work was begun"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        study(["fedavg"], out=tmp_path / "file" / "out")
+    with pytest.raises(UsageError, match="alpha is -1"):
+        study(["fedavg"], alpha=[0.1, -1])
+    with pytest.raises(UsageError, match="workers"):
+        study(["fedavg"], workers=0)
+    with pytest.raises(UsageError, match="takes no settings beside it"):
+        study(tmp_path / "mine.toml", alpha=1)
+
+
+def test_the_command_line(tmp_path, capsys):
+    file, out = tmp_path / "mine.toml", tmp_path / "out"
+    file.write_text('methods = ["fedavg", "fens"]\nseeds = 2\nalpha = [0.1, 1]\nepochs = 1\nclients = 3\n')
+    assert main(["study", str(file), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("8 cells, 0 remembered, 8 to compute: about ")
+    assert main(["study", str(file), "--out", str(out), "--plot", "alfa"]) == 2
+    assert "'alfa': did you mean 'alpha'?" in capsys.readouterr().err and not out.exists()  # before anything is run
+    assert main(["study", str(file), "--out", str(out), "--table", "latex", "--plot", "alpha"]) == 0
+    assert "\\begin{tabular}{lrr}" in capsys.readouterr().out
+    assert {p.name for p in out.iterdir()} == {"results.csv", "results.json", "results.parquet", "results.svg"}
+    assert main(["study", str(file), "--dry-run"]) == 0
+    assert capsys.readouterr().out == "8 cells, 8 remembered, 0 to compute.\n"
+    file.write_text("methods = [")
+    assert main(["study", str(file)]) == 2
+    assert "not valid TOML" in capsys.readouterr().err
+
+
+def test_the_store_in_order(capsys, monkeypatch):
+    study(["fedavg", "ensemble"], seeds=2, **QUICK)
+    assert {entry.kind for entry in store.entries()} == {"runs", "clients"}
+    assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
+    assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
+    assert main(["store", "verify"]) == 0 and "6 of 6 entries are not damaged" in capsys.readouterr().out
+    body = store.entries()[0].path / "arrays.npz"
+    body.write_bytes(body.read_bytes()[:-1])
+    assert main(["store", "verify"]) == 1 and "5 of 6 entries are not damaged" in capsys.readouterr().out
+    assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
+    assert main(["store", "prune", "--size", "much"]) == 2 and "is not a size" in capsys.readouterr().err
+    monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
+    assert main(["store", "size"]) == 2 and "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'" in capsys.readouterr().err
+    monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
+    assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
+    assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
+    head = store.entries()[0].path / "entry.json"
+    head.write_text(head.read_text().replace('"torch"', '"tarch"'))
+    assert main(["store", "prune", "--version"]) == 0 and "1 entries" in capsys.readouterr().out
+    assert main(["store", "prune", "--size", "0"]) == 0 and store.entries() == []
+
+
+def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
+    study(["fedavg"], seeds=3, **QUICK)
+    here = store.entries()
+    for age, entry in enumerate(reversed(here)):  # the last one is the newest
+        os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
+        os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
+    total = sum(entry.bytes for entry in here)
+    monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
+    monkeypatch.setattr(store, "_calls", iter([0]))
+    store.bound()
+    left = store.entries()
+    assert sum(entry.bytes for entry in left) <= 0.9 * total
+    assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
+
+
+# ------------------------------------------------------------------------------------------------ processes
+GRID = {"methods": ["fedavg", "ensemble", "local", "regmean"], "alpha": [0.05, 0.1, 0.5, 1, 10], **QUICK}
+MANY, FEW = {"seeds": 10, **GRID}, {"seeds": 3, **GRID}  # 200 and 60 cells
+SCRIPT = """
+import itertools, json, signal, sys, time
+from fedlab_nb.studies.engine import study
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored, and so its children
+count = itertools.count(1)
+def watch(event):  # after these cells each one takes longer, so that a signal comes before the last on any machine
+    if event.outcome is not None and next(count) > int(sys.argv[3]):
+        time.sleep(0.2)
+study(**json.loads(sys.argv[2]), out=sys.argv[1], progress=False, watch=watch)
+"""
+
+
+def started(grid: dict, store: Path, out: Path, cells: int) -> subprocess.Popen:
+    root = str(Path(__file__).parents[2])
+    env = {**os.environ, "FEDLAB_NB_STORE": str(store), "PYTHONPATH": root}
+    call = [sys.executable, "-c", SCRIPT, str(out), json.dumps(grid), str(cells)]
+    return subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.PIPE)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of a grid whose study was never stopped, in this process and with a store of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("whole")))
+        rows = list(study(**MANY))
+    return lambda grid: exact(Results(row for row in rows if row["seed"] < grid["seeds"]))
+
+
+def stored_runs(store: Path) -> int:
+    return len(list((store / "runs").glob("[!.]*"))) if (store / "runs").is_dir() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "grid", "cells"),
+    [(signal.SIGKILL, MANY, 200), (signal.SIGINT, FEW, 60)],
+    ids=["200 cells killed", "60 cells interrupted"],
+)
+def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, monkeypatch, whole, how, grid, cells):
+    store, out = tmp_path / "other", tmp_path / "out"
+    process = started(grid, store, out, cells // 3)
+    limit = time.monotonic() + 300  # on a busy machine the import alone can take one minute
+    while stored_runs(store) < cells // 3 and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    process.send_signal(how)
+    process.communicate(timeout=300)
+    assert process.returncode != 0 and cells // 3 <= stored_runs(store) < cells
+    if how == signal.SIGINT:
+        assert 0 < len(Results.load(out)) < cells
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(store))  # this process goes on where the other one ended
+    study(**grid, out=out)
+    again = Results.load(out)
+    assert len(again) == cells and not again.failed
+    assert exact(again) == whole(grid)
+
+
+# ------------------------------------------------------------------------------------------------ Dask
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """Starts a real `dask scheduler` and `dask worker`s on loopback: (address, start a worker)."""
+    monkeypatch.setattr(
+        "fedlab_nb.studies.cluster.WAIT", 300
+    )  # they start as the study does, on a machine that is busy
+    processes = []
+
+    def start(*words: str, root: Path = Path(__file__).parents[2]) -> subprocess.Popen:
+        env = {
+            **os.environ,
+            "FEDLAB_NB_STORE": str(tmp_path / "theirs"),
+            "PYTHONPATH": str(root),
+            "OMP_NUM_THREADS": "1",
+        }
+        call = [sys.executable, "-m", "dask", *words, "--dashboard-address", "127.0.0.1:0"]
+        processes.append(subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.DEVNULL))
+        return processes[-1]
+
+    address = f"tcp://127.0.0.1:{free_port(8786)}"
+    start("scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
+
+    def worker(**options) -> subprocess.Popen:
+        folder = str(tmp_path / f"worker-{len(processes)}")
+        return start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", folder, **options)
+
+    yield address, worker
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cluster):
+    address, worker = cluster
+    first, _ = worker(), worker()
+    rows = {}
+    for done in distributed(Study.declare(**FEW).groups(), workers=1, scheduler=address, client=None, cache=True):
+        rows[id(done[0])] = engine.row_of(*done)
+        if len(rows) == 15:
+            first.kill()
+    assert len(rows) == 60 and not any(row["error"] for row in rows.values())
+    assert stored_runs(tmp_path / "store") == 60  # what the workers computed was sent back into our own store
+    assert sorted(exact(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
+
+
+@pytest.mark.slow
+def test_workers_on_this_machine_give_the_same_table(tmp_path, monkeypatch, capsys):
+    grid = {"alpha": [0.1, 1], "seeds": 3, **QUICK, "fedavg_multi.rounds": 3, "fens.rounds": 5}
+    theirs = exact(study(["fedavg", "fens", "fedavg_multi"], workers=2, **grid))
+    assert "Dask's dashboard: http" in capsys.readouterr().err
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "third"))
+    assert theirs == exact(study(["fedavg", "fens", "fedavg_multi"], **grid))
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_version_is_refused(tmp_path, cluster):
+    address, worker = cluster
+    other = tmp_path / "other"
+    shutil.copytree(Path(__file__).parents[2] / "fedlab_nb", other / "fedlab_nb")
+    init = other / "fedlab_nb" / "__init__.py"
+    init.write_text(init.read_text().replace('__version__ = "', '__version__ = "9.'))
+    worker(root=other)
+    with pytest.raises(UsageError, match="has another version"):
+        study(["fedavg"], scheduler=address, **QUICK)
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr("fedlab_nb.studies.cluster.WAIT", 1)
+    with pytest.raises(UsageError, match="No Dask scheduler answers at 'tcp://127.0.0.1:1'"):
+        study(["fedavg"], scheduler="tcp://127.0.0.1:1", **QUICK)
+
+
+def test_without_dask_one_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'fedlab-nb\[cluster\]'"):
+        study(["fedavg"], workers=2, **QUICK)

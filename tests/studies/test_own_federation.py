@@ -1,0 +1,183 @@
+"""A person's own data and clients through `run`, studies, the store, workers and the command line."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import fedlab_nb as fl
+from fedlab_nb.cli import main
+from fedlab_nb.data import federate, load, registry
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies.cluster import send_data
+from fedlab_nb.studies.grid import Study
+from fedlab_nb.studies.settings import Settings, plans_for
+
+Y = np.arange(72) % 3
+X = (np.random.default_rng(0).random((72, 5)) + Y[:, None]).astype("float32")
+OWN = {"x_train": X, "y_train": Y, "x_test": X[:30], "y_test": Y[:30]}
+IDS = np.repeat(["a", "b", "c", "d"], [30, 20, 12, 10])
+CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "distil_steps": 5, "one_shot_steps": 5}
+QUICK = {"epochs": 1}
+pytestmark = pytest.mark.usefixtures("forget_names")
+
+
+@pytest.fixture
+def file(tmp_path):
+    np.savez(tmp_path / "mine.npz", **OWN, client_train=IDS)
+    return str(tmp_path / "mine.npz")
+
+
+def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
+    knobs = {f"{m}.{k.name}": CHEAP[k.name] for m, cls in METHODS.items() for k in cls.fields() if k.name in CHEAP}
+    done, lacking = {}, {}
+    for event in fl.job("all", dataset={**OWN, "client_train": IDS}, public=0.1, **QUICK, **knobs):
+        if event.outcome is not None:
+            done[event.method] = event.outcome
+        if event.error is not None:
+            lacking[event.method] = event.error
+    assert set(done) | set(lacking) == set(METHODS)
+    assert all(o.settings.partition == "natural" and len(o.label_counts) == 4 for o in done.values())
+    assert list(lacking) == ["fadi"] and isinstance(lacking["fadi"], fl.UsageError)
+    assert str(lacking["fadi"]).startswith("F-ADI needs images, not feature rows")
+    with_public = ["feddf", "fedkd", "dsfl", "fedet"]
+    for event in fl.job(with_public, dataset={**OWN, "client_train": IDS}, **QUICK):
+        text = str(event.error)
+        assert "needs unlabelled public" in text and "public=0.1" in text and text.endswith(".")
+
+
+def test_a_federation_gives_what_its_settings_give():
+    fed = federate("digits", alpha=0.3, clients=4, seed=3)
+    given, plain = fl.run("local", dataset=fed, **QUICK), fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK)
+    assert (given.accuracy, given.bytes_up) == (plain.accuracy, plain.bytes_up)
+    assert np.array_equal(given.label_counts, plain.label_counts)
+    assert all(map(torch.equal, given.federation().shards, fed.shards))
+    assert given.settings.seed == 3 and given.settings.partition == "natural" and given.settings.clients == 4
+
+
+def test_own_indices_and_the_store():
+    lists = [range(0, 30), [31, 35, 40], list(range(50, 90))]
+    first = fl.run("fedavg", dataset="digits", indices=lists, **QUICK)
+    again = fl.run("fedavg", dataset=load("digits"), indices=lists, **QUICK)
+    other = fl.run("fedavg", dataset="digits", indices=lists[::-1], **QUICK)
+    assert again.cached and not other.cached and not first.cached
+    assert [shard.tolist() for shard in again.federation().shards] == [list(rows) for rows in lists]
+    assert fl.run("fedavg", dataset=OWN, clients=3, **QUICK).settings.partition == "dirichlet"
+    fl.add_dataset("renamed", OWN)
+    assert fl.run("fedavg", dataset="renamed", clients=3, **QUICK).cached  # content counts, not the name
+
+
+def test_other_data_under_the_name_are_no_federation_of_the_outcome():
+    fl.add_dataset("mine", OWN)
+    outcome = fl.run("fedavg", dataset="mine", clients=3, **QUICK)
+    fl.add_dataset("mine", {**OWN, "y_train": (Y + 1) % 3})
+    with pytest.raises(fl.UsageError, match="The name 'mine' now belongs to other data than in this run"):
+        outcome.federation()
+
+
+def test_settings_that_change_nothing_are_not_in_the_keys():
+    plain, asked = Settings.make(), Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None)
+    assert plain.federation_options() == asked.federation_options() == {
+        "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0
+    }  # fmt: skip
+    keys = {plans_for(Settings.make(**own), ["fedavg"])[0].clients_key() for own in
+            ({}, {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
+             {"partition": "client_dirichlet"})}  # fmt: skip
+    assert len(keys) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            dict(alpha=1),
+            "alpha cannot be set, because data set .* has 4 clients of its own, and says who holds which sample; leave",
+        ),
+        (dict(clients=5), "clients is 5, but data set '.*' has 4 clients of its own"),
+        (dict(partition="natural", clients="5"), "clients is 5, but"),
+        (dict(partition="natural", minimum=5), "minimum cannot be set"),
+    ],
+)
+def test_natural_clients_are_not_dealt_out_unasked(settings, message, file):
+    for dataset in (file, {**OWN, "client_train": IDS}):
+        with pytest.raises(fl.UsageError, match=message):
+            fl.run("fedavg", dataset=dataset, **settings)
+    again = Settings.make(**Settings.make(dataset=file).keywords())  # what a panel hands back
+    assert again == Settings.make(dataset=file) and again.clients == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(partition="natural"), "The data set 'digits' does not name its clients"),
+        (dict(minimum=124), "minimum is 124, but it must be a whole number from 0 to 123; 10 clients share 1237"),
+        (dict(repair="mend"), "Unknown repair 'mend': Allowed: move, redraw"),
+        (dict(share=0), "share is 0, but it must be a number above 0 and up to 1"),
+        (dict(share=0.01, clients=13), "clients is 13, but digits has only 12 training samples"),
+        (dict(size_sigma=0.4, partition="quantity"), "size_sigma is 0.4, but partition 'quantity' has no lognormal"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_computed(settings, message):
+    with pytest.raises(fl.UsageError, match=message):
+        fl.job("fedavg", **settings).send(None)
+
+
+def test_a_study_takes_data_in_memory_and_its_workers_get_them():
+    results = fl.study(["fedavg"], dataset=[OWN, "digits"], clients=3, **QUICK)
+    assert len(results) == 2 and not results.failed and results.axes == ("dataset",)
+    grid = Study.declare(["fedavg"], dataset={**OWN, "client_train": IDS}, epochs=[1, 2])
+    (name,) = grid.shared["dataset"]
+    plugins = []
+
+    class Client:
+        def register_plugin(self, plugin, name):
+            plugins.append(plugin)
+
+    pytest.importorskip("dask")
+    send_data(Client(), grid.groups())
+    made = load(name)
+    registry._added.clear()
+    plugins[0].setup(None)  # as on a worker that has started
+    assert load(name).digest == made.digest and load(name).client_names == made.client_names
+    with pytest.raises(fl.UsageError, match="alpha cannot be set"):
+        Study.declare(["fedavg"], dataset=name, alpha=[0.1, 1]).groups()
+
+
+# ------------------------------------------------------------------------------------------------------ command line
+def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
+    words = ["run", "fedavg", "--json", "--dataset", file, "--set", "epochs=1"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["partition"] == "natural" and json.loads(out)["clients"] == 4
+    assert err == f"fedlab-nb: {file} names its clients: its own 4 are used.\n"
+    assert main([*words, "--partition", "natural"]) == 0 and capsys.readouterr().err == ""
+    assert main([*words, "--alpha", "1"]) == 2
+    assert (
+        "has 4 clients of its own, and says who holds which sample; leave that out, or set partition='dirichlet'"
+        in capsys.readouterr().err
+    )
+    assert main([*words, "--alpha", "1", "--partition", "dirichlet", "--clients", "3"]) == 0
+    assert json.loads(capsys.readouterr().out)["clients"] == 3
+
+
+def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_path):
+    table = tmp_path / "wards.csv"
+    table.write_text("age,ward,ill\n" + "".join(f"{30 + i % 7},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(40)))
+    assert main(["run", "gauss", "--json", "--clients", "2", "--dataset", str(table)]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert err.startswith(
+        "fedlab-nb: wards.csv: The label is column 'ill'. 1 column of numbers is standardised by sums "
+    )
+
+
+def test_partition_options_of_the_command_line(capsys, tmp_path):
+    words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
+    assert main([*words, "--partition", "client_dirichlet", "--size-sigma", "0.4", "--share", "0.5"]) == 0
+    assert json.loads(capsys.readouterr().out)["partition"] == "client_dirichlet"
+    assert main([*words, "--repair", "redraw", "--minimum", "247", "--alpha", "0.01"]) == 1
+    err = capsys.readouterr().err
+    assert "None of 1000 draws of the dirichlet partition" in err and "use repair='move'" in err
+    sweep = ["sweep", "--methods", "fedavg", "--set", "epochs=1", "--set", "share=0.2", "--out", str(tmp_path)]
+    assert main(sweep) == 0 and len((tmp_path / "results.csv").read_text().splitlines()) == 2

@@ -1,0 +1,77 @@
+"""A method's report: typed, kept by field name, the same fresh and from the store; what a running one shows so far."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from fedlab_nb.methods import METHODS, EnsembleModel, Method, Report, register
+from fedlab_nb.methods.fedcvae import FedCvaeReport
+from fedlab_nb.methods.local import LocalReport
+from fedlab_nb.studies import job, run
+
+QUICK = {"clients": 3, "epochs": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Shown(Report):
+    """`path [T]`; `scores`: by layer."""
+
+    path: np.ndarray | None = None
+    scores: dict[str, float] | None = None
+
+
+def test_a_report_comes_back_from_the_store_as_it_was():
+    vae = {"steps": 5, "samples": 20, "server_epochs": 1}
+    for name, kind, own in (("local", LocalReport, {}), ("fedcvae", FedCvaeReport, vae)):
+        settings = QUICK | own
+        fresh, stored = run(name, **settings), run(name, **settings)
+        assert stored.cached and type(fresh.report) is type(stored.report) is kind
+        assert fresh.report.numbers() == stored.report.numbers() == stored.to_json()["extras"]
+        arrays = fresh.report.arrays()
+        assert arrays.keys() == stored.report.arrays().keys()
+        assert all(np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items())
+
+
+def test_a_method_without_a_report_has_an_empty_one():
+    assert type(run("fedavg", **QUICK).report) is Report and not run("fedavg", **QUICK).report.filled()
+
+
+def test_a_misspelt_field_is_found_at_once():
+    with pytest.raises(TypeError):
+        Shown(paht=np.zeros(2))
+    with pytest.raises(AttributeError):
+        _ = Shown().paht
+
+
+def test_a_running_method_shows_what_it_has_so_far_and_another_type_is_refused():
+    from fedlab_nb.methods import Progress
+
+    @register("shown", title="Shown", paper="a test", rounds="one-shot", traffic="0")
+    @dataclass(frozen=True)
+    class Running(Method):
+        """A test."""
+
+        report = Shown
+        wrong = False
+
+        def run(self, ctx):
+            model = EnsembleModel((yield from ctx.local_training()))
+            for t in range(1, 3):
+                model.report = Shown(path=np.arange(t), scores={"a": float(t)})
+                yield Progress("steps", t, 2, model=model)
+            if self.wrong:
+                model.report = LocalReport()
+            return model
+
+    try:
+        events = list(job("shown", cache=False, **QUICK))
+        assert {event.report for event in events if event.phase == "local training"} == {None}
+        assert [len(event.report.path) for event in events if event.phase == "steps"] == [1, 2]
+        outcome = events[-1].outcome
+        assert outcome.report.scores == {"a": 2.0} and outcome.to_json()["extras"] == {"scores": {"a": 2.0}}
+        Running.wrong = True
+        error = list(job("shown", cache=False, **QUICK))[-1].error
+        assert isinstance(error, TypeError) and "LocalReport" in str(error) and "Shown" in str(error)
+    finally:
+        del METHODS["shown"]

@@ -1,0 +1,127 @@
+"""Rows of a study by hand: means, bands, differences, choices on validation images, tables and files."""
+
+import csv
+import json
+import math
+
+import pytest
+
+from fedlab_nb.errors import FedlabError, UsageError
+from fedlab_nb.studies.results import COLUMNS, Results
+from fedlab_nb.studies.statistics import band, difference
+
+
+def row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **axes):
+    return {
+        "method": method, "dataset": "digits", "alpha": alpha, "clients": 10, "seed": seed, "preset": "classroom",
+        "accuracy": None if error else accuracy, "bytes_up": 100, "bytes_down": 50, "seconds_total": 1.0,
+        "accuracy_validation": accuracy if validation is None else validation, "error": error, **axes,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def results():
+    a = {0: 0.5, 1: 0.6, 2: 0.7}
+    b = {0: 0.6, 1: 0.7, 2: 0.81}
+    rows = [row("fedavg", s, v) for s, v in a.items()] + [row("fens", s, v) for s, v in b.items()]
+    rows += [row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [row("fens", 0, 0, alpha=1, error="diverged")]
+    return Results(rows, ["alpha"])
+
+
+def test_means_with_bands(results):
+    first = results.summary()[0]
+    assert (first["method"], first["alpha"], first["seeds"]) == ("fedavg", 0.1, 3)
+    assert first["accuracy"] == pytest.approx(0.6)
+    assert first["band"] == pytest.approx(band([0.5, 0.6, 0.7]).half_width)
+    assert (first["bytes_up"], first["bytes_down"]) == (100, 50)
+    assert len(results.summary()) == 3  # the failed cell is in none of them
+
+
+def test_paired_differences(results):
+    (gap,) = results.differences("fedavg")
+    assert gap["difference"] == pytest.approx(0.31 / 3)
+    expected = difference({0: 0.6, 1: 0.7, 2: 0.81}, {0: 0.5, 1: 0.6, 2: 0.7})
+    assert gap["band"] == pytest.approx(expected.half_width) and gap["verdict"] == "clear"
+    with pytest.raises(UsageError, match="fedavg"):
+        results.differences("fedavgg")
+
+
+def test_ranks(results):
+    assert [(r["alpha"], r["method"], r["rank"]) for r in results.ranks()] == [
+        (0.1, "fens", 1), (0.1, "fedavg", 2), (1, "fedavg", 1),
+    ]  # fmt: skip
+
+
+def test_failed_cells_have_their_reason(results):
+    assert [r["error"] for r in results.failed] == ["diverged"]
+    assert "1 of 10 cells failed" in repr(results)
+
+
+def test_a_choice_is_made_on_validation_images():
+    """0.001 is best on the test images, 0.01 on the validation images: 0.01 is chosen, and its test value is shown."""
+    rows = []
+    for rate, test, held in ((0.001, 0.9, 0.5), (0.01, 0.7, 0.8)):
+        rows += [row("fens", s, test, validation=held, **{"fens.eta_s": rate}) for s in range(3)]
+    (chosen,) = Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
+    assert chosen["fens.eta_s"] == 0.01
+    assert chosen["accuracy"] == pytest.approx(0.7) and chosen["validation"] == pytest.approx(0.8)
+    assert chosen["seeds"] == 3
+    with pytest.raises(UsageError, match="axis"):
+        Results(rows, ["fens.eta_s"]).choose("fens.eta")
+
+
+def test_no_choice_without_validation_images():
+    rows = [row("fens", 0, 0.9, **{"fens.eta_s": 0.1}) | {"accuracy_validation": None}]
+    with pytest.raises(UsageError, match="no validation accuracy"):
+        Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
+
+
+def test_own_axes_name_the_method():
+    results = Results([row("fens", 0, 0.5, **{"fens.rounds": 10}), row("fedavg", 0, 0.4)], ["fens.rounds"])
+    assert list(results.points()[()]) == ["fens (rounds = 10)", "fedavg"]
+
+
+def test_tables(results):
+    assert results.table().splitlines()[0].split("  ")[0] == "method"
+    assert results.table("markdown").splitlines() == [
+        "| method | alpha = 0.1 | alpha = 1 |",
+        "|---|---|---|",
+        "| fedavg | 60.0 ± 24.8 | 70.0 ± 24.8 |",
+        "| fens | 70.3 ± 26.1 |  |",
+    ]
+    latex = results.table("latex")
+    assert (
+        latex.startswith("\\begin{tabular}{lrr}") and "60.0 $\\pm$ 24.8" in latex and latex.endswith("\\end{tabular}")
+    )
+    assert "<th>alpha = 0.1</th>" in results._repr_html_()
+    with pytest.raises(UsageError, match="latex"):
+        results.table("latx")
+
+
+def test_files(results, tmp_path):
+    place = results.save(tmp_path / "out")
+    with open(place / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
+    assert len(rows) == 10 and float(rows[0]["accuracy"]) == 0.5
+    again = Results.load(place)
+    assert (again.rows, again.axes) == (results.rows, results.axes)
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    assert pyarrow.read_table(place / "results.parquet").num_rows == 10
+
+
+def test_files_in_trouble(results, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FedlabError, match="could not be written"):
+        results.save(tmp_path / "file" / "out")
+    with pytest.raises(UsageError, match="no results of a study"):
+        Results.load(tmp_path)
+    (tmp_path / "results.json").write_text(json.dumps([1]))
+    with pytest.raises(UsageError, match="no results of a study"):
+        Results.load(tmp_path)
+
+
+def test_one_seed_has_no_band():
+    (only,) = Results([row("fens", 0, 0.5)]).summary()
+    assert math.isnan(only["band"])
+    assert Results([row("fens", 0, 0.5)]).table("markdown").endswith("| fens | 50.0 |")

@@ -1,0 +1,285 @@
+"""Set-ups: the papers' values, written down again here from the papers; what wins over them; what `fl.plan` says."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import fedlab_nb as fl
+from fedlab_nb.data import DATASETS, Dataset, describe
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.models import build, specified
+from fedlab_nb.studies.settings import RECIPE_FIELDS, Settings, plans_for, setting_names
+from fedlab_nb.studies.setups import CLASSROOM, SETUPS, Line
+from fedlab_nb.training import Recipe
+
+PAPERS = [name for name in SETUPS if name != CLASSROOM]
+
+# ------------------------------------------------------------------------------- the papers' values, typed from them
+CROPPED = "crop+flip"  # on CIFAR, in the codes
+FENS = Recipe(500, 16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001, augmentation=CROPPED)
+FEDET = Recipe(200, 64, lr=0.1, momentum=0, weight_decay=0)
+COBOOSTING = Recipe(300, 128, lr=0.01, momentum=0.9, weight_decay=0, clip_norm=10, augmentation=CROPPED)
+FUSEFL = Recipe(200, 128, lr=0.01, momentum=0.9, weight_decay=0, augmentation=CROPPED)
+CLIENTS = {  # data set, α, clients, model, recipe
+    "fens": ("cifar10", 0.1, 20, "resnet8:128", FENS),
+    "fedet": (
+        "cifar10",
+        0.1,
+        100,
+        "resnet18-nobn:64,resnet8-nobn:128,cnn:14",
+        Recipe(200, 64, lr=0.1, momentum=0, weight_decay=0),
+    ),
+    "coboosting": ("cifar10", 0.1, 10, "cnn3", COBOOSTING),
+    "fusefl": ("cifar10", 0.5, 5, "resnet18", FUSEFL),
+    "fedlpa": ("fashion-mnist", 0.1, 10, "cnn", Recipe(200, 64, lr=0.01, momentum=0.9, weight_decay=1e-5)),
+}
+SYNTHESIS = {"epochs": 200, "images": 128, "batch": 128, "server_lr": 0.01, "temperature": 4}
+GENERATOR = {"generator_steps": 30, "generator_lr": 1e-3, "latent": 256, "width": 64}
+DENSE = {"passes": 0, "div_weight": 1, "reset": True}
+CO = {"epochs": 500, "generator_steps": 30, "generator_lr": 1e-3, "server_lr": 0.01, "temperature": 4, "epsilon": 8,
+      "mu": 0.1, "adversarial_temperature": 1, "perturbation_temperature": 4, "clip": "generator",
+      "batch": 128, "images": 128, "latent": 256, "width": 64}  # fmt: skip
+ADI = {"steps": 2000, "image_lr": 0.05, "tv": 2.5e-5, "l2": 0, "bn_weight": 10, "adaptive": 10}
+DAFL = {"one_hot": 1, "entropy": 5, "activation": 0.1}
+FIVE_HUNDRED = {**SYNTHESIS, "epochs": 500}  # Co-Boosting: the same hyperparameters for all
+ROUNDS = {"rounds": 100, "local_epochs": 2, "schedule": "constant"}
+OFTEN = {"rounds": 230, "local_epochs": 5, "per_round": 10}
+ONCE = {"rounds": 1, "local_epochs": 200}
+KNOBS = {
+    "fens": {
+        "fedavg": {}, "ensemble": {"rule": "logits"},
+        "fedkd": {"epochs": 200, "batch": 512, "server_lr": 1e-3, "loss": "l1"},
+        "fedet": {"rounds": 1, "diversity": 0.05}, "fedcvae": {}, "coboosting": CO,
+        "fens": {"aggregator": "nn", "k": 40, "eta_l": 1, "eta_s": 0.001, "batch": 128, "local_steps": 1,
+                 "rounds": 500, "server": "fedadam"},
+        "fedavg_multi": {**ROUNDS, "lr": 0.1, "keep": 0.5}, "fedprox": {**ROUNDS, "lr": 0.1, "mu": 0.01},
+        "fednova": {**ROUNDS, "lr": 0.005, "momentum": 0.9, "server_momentum": 0.9},
+        "scaffold": {**ROUNDS, "lr": 0.01, "eta_s": 1}, "fedyogi": {**ROUNDS, "lr": 0.01, "eta_s": 0.01},
+        "fedadam": {**ROUNDS, "lr": 0.01, "eta_s": 0.01},
+    },
+    "fedet": {
+        "fedavg_multi": OFTEN, "fedprox": OFTEN, "scaffold": OFTEN, "moon": {**OFTEN, "mu": 5, "temperature": 0.5},
+        "feddf": {}, "dsfl": {"rounds": 100, "local_epochs": 5, "temperature": 0.1, "aggregation": "era"},
+        "fedet": {"per_round": 10, "local_steps": 30, "server_lr": 0.005, "server_batch": 64, "server_steps": 128,
+                  "diversity": 0.05, "width": 128, "pool": "drawn", "transform": True},
+    },
+    "coboosting": {
+        "local": {}, "fedavg": {}, "ensemble": {"rule": "logits"}, "coboosting": CO,
+        "feddf": {"epochs": 500, "batch": 128, "server_lr": 0.01, "temperature": 4},
+        "fadi": {**FIVE_HUNDRED, **ADI}, "fdafl": {**FIVE_HUNDRED, **GENERATOR, **DAFL},
+        "dense": {**FIVE_HUNDRED, **GENERATOR, **DENSE, "bn_weight": 0, "augment": "none"},
+        "fedavg_multi": {"rounds": 200, "local_epochs": 10}, "scaffold": {"rounds": 200, "local_epochs": 10},
+    },
+    "fusefl": {
+        "fedavg": {}, "ensemble": {"rule": "logits"}, "coboosting": CO, "fedavg_multi": {"rounds": 10},
+        "feddf": {"epochs": 200, "batch": 128, "server_lr": 0.01, "temperature": 4},
+        "fdafl": {**SYNTHESIS, **GENERATOR, **DAFL}, "fadi": {**SYNTHESIS, **ADI},
+        "dense": {**SYNTHESIS, **GENERATOR, **DENSE, "bn_weight": 1, "augment": "crop+flip"},
+        "fusefl": {"blocks": 2, "adaptor": "conv", "virtual": 5000, "passes": 1, "client_rate": True, "fused_rate": 1,
+                   "rescale": False, "head": "ccvr"},
+    },
+    "fedlpa": {
+        "fedavg": {}, "fedprox": ONCE, "fednova": {**ONCE, "momentum": 0.9}, "scaffold": ONCE,
+        "fisher_merge": {"labels": "true"},
+        "dense": {**GENERATOR, **DENSE, "epochs": 200, "images": 256, "batch": 64, "server_lr": 0.005,
+                  "temperature": 20, "bn_weight": 1},
+        "fedlpa": {"damping": 0.001, "solver": "gd", "step": "official", "iterations": 10_000, "pi": "one"},
+        "fedov": {"optimizer": "adam", "lr": 1e-3, "fresh": True, "adversarial": 5},
+        "coboosting": CO, "fedavg_multi": {"rounds": 50, "local_epochs": 10},
+    },
+}  # fmt: skip
+RATES = {"mnist": (0.001, 0.001, 0.001), "fashion-mnist": (0.001, 0.01, 0.01), "svhn": (0.001, 0.01, 0.01),
+         "cifar10": (0.01, 0.01, 0.01), "cifar100": (0.01, 0.01, 0.01)}  # fmt: skip
+# set-up, data set, α: {method ("": the clients): values}
+ROWS = [
+    ("fens", "cifar100", 0.1, {"": {"lr": 0.0025, "epochs": 500},
+                               "fens": {"aggregator": "per_class", "eta_s": 0.003, "rounds": 1000, "eta_l": 1}}),
+    ("fens", "svhn", 0.1, {"": {"lr": 0.01, "epochs": 50},
+                           "fens": {"aggregator": "nn", "k": 40, "eta_l": 0.1, "eta_s": 0.01, "rounds": 500}}),
+    ("fens", "cifar10", 0.05, {"fedavg_multi": {"lr": 0.01}, "fedprox": {"lr": 0.01, "mu": 0.01},
+                               "fednova": {"lr": 0.02}, "scaffold": {"lr": 0.01, "eta_s": 0.1}}),
+    ("fens", "cifar10", 0.01, {"fedavg_multi": {"lr": 0.01}, "fednova": {"lr": 1e-4},
+                               "scaffold": {"lr": 1e-4, "eta_s": 1}, "fedyogi": {"lr": 0.01, "eta_s": 0.01}}),
+    ("fedet", "cifar100", 0.5, {"": {"lr": 0.1, "batch_size": 64}, "fedet": {"rounds": 270}}),
+    *[("fusefl", data, a, {"": {"lr": lr}, "fusefl": {"client_rate": True}}) for data, rates in RATES.items()
+      for a, lr in zip((0.1, 0.3, 0.5), rates, strict=True)],
+]  # fmt: skip
+
+
+def planned(preset, names=None, **settings):
+    names = names or list(KNOBS[preset])
+    return {work.name: work for work in plans_for(Settings.make(preset=preset, device="cpu", **settings), names)}
+
+
+def has(work, wanted):
+    """Recipe fields among `wanted` that are no knobs of the method are its clients'."""
+    own = {k.name for k in work.method.fields()}
+    return {name: getattr(work.method if name in own else work.recipe, name) for name in wanted}
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_the_values_are_the_papers(preset):
+    dataset, alpha, clients, model, recipe = CLIENTS[preset]
+    works = planned(preset)
+    assert tuple(KNOBS[preset]) and set(KNOBS[preset]) == set(SETUPS[preset].methods)
+    for name, work in works.items():
+        asked = work.settings
+        assert (asked.dataset, asked.alpha, asked.clients) == (dataset, alpha, clients)
+        assert has(work, KNOBS[preset][name]) == KNOBS[preset][name], name
+        if work.method.trains_locally:
+            assert work.recipe == recipe
+    line = SETUPS[preset].block.shared["model"]
+    assert line.value == model
+
+
+def test_images_are_brought_to_the_papers_range():
+    """By the authors' codes: mean and deviation 0.5 in FENS and Co-Boosting; crop and flip on CIFAR, flip on SVHN."""
+    of = {(name, data): Settings.make(preset=name, dataset=data, device="cpu").transform
+          for name in PAPERS for data in ("cifar10", "svhn", "mnist", "digits")}  # fmt: skip
+    both = "symmetric+crop+flip"
+    assert of["fens", "cifar10"] == of["coboosting", "cifar10"] == both and of["fens", "svhn"] == "symmetric+flip"
+    assert of["coboosting", "svhn"] == of["coboosting", "mnist"] == "symmetric"
+    assert of["fusefl", "cifar10"] == of["fedlpa", "cifar10"] == "crop+flip" and of["fedet", "cifar10"] == "none"
+    assert {of[name, data] for name in ("fusefl", "fedlpa") for data in ("svhn", "mnist", "digits")} == {"none"}
+    assert Settings.make(preset="fedlpa", dataset="cifar100", device="cpu").transform == "standardise+crop+flip"
+
+
+def test_public_data_are_those_of_the_papers():
+    public = {name: Settings.make(preset=name, device="cpu").public for name in PAPERS}
+    assert public == {"fens": "cifar100", "fedet": 0.12, "coboosting": 0.2, "fusefl": "own", "fedlpa": 0}
+    assert Settings.make(preset="fens", dataset="svhn", device="cpu").public == "cifar10"
+    fedet = Settings.make(preset="fedet", device="cpu")  # 7:1 of the 60,000 images
+    assert (round(fedet.share * fedet.describe().n_train), fedet.describe().n_public) == (42_000, 6_000)
+    assert all(Settings.make(preset=name, device="cpu").holdout_for == "needed" for name in PAPERS)
+
+
+@pytest.mark.parametrize(("preset", "dataset", "alpha", "expected"), ROWS)
+def test_data_sets_have_their_own_rows(preset, dataset, alpha, expected):
+    works = planned(preset, dataset=dataset, alpha=alpha)
+    for name, wanted in expected.items():
+        assert has(works[name] if name else works[preset], wanted) == wanted, name
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_all_methods_stand_on_one_footing(preset):
+    """One federation, one recipe, one architecture, or one mixture, for all; what a method has of its own besides is
+    for methods of rounds and for those that train in a way of their own."""
+    works = planned(preset).values()
+    assert len({tuple(work.settings.federation_options().items()) for work in works}) == 1
+    assert len({work.digest for work in works}) == 1
+    shared = {work.recipe for work in works if work.method.trains_locally}
+    assert len(shared) == 1
+    kinds = {work.architectures for work in works}
+    mixed = {work.architectures for work in works if "one architecture" not in work.method.info.needs}
+    assert len(kinds) == (2 if preset == "fedet" else 1) and len(mixed) == 1
+    if preset == "fedet":  # the homogeneous methods train the large network
+        (one,) = kinds - mixed
+        assert {(name, width) for name, *_, width in one} == {("vgg9", 78)}
+
+
+def test_every_line_is_a_setting_and_says_where_it_is_from():
+    for name in PAPERS:
+        setup = SETUPS[name]
+        assert set(setup.datasets) <= set(DATASETS) and setup.title and setup.paper and setup.help
+        for block in (setup.block, *setup.rows):
+            assert set(block.shared) <= setting_names() | set(RECIPE_FIELDS) | {"model", "one_model"}
+            lines = list(block.shared.values())
+            for method, own in block.methods.items():
+                assert set(own) <= {k.name for k in METHODS[method].fields()} | set(RECIPE_FIELDS), method
+                lines += own.values()
+            assert all(isinstance(line, Line) and line.source.strip() for line in lines)
+        for method in setup.methods:
+            assert setup.block.sources[method]
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
+def test_the_networks_can_be_built(preset, shape):
+    there = SETUPS[preset].at("any", 0.1, shape).block.shared
+    for line in ("model", "one_model"):
+        for name, width in specified(there[line].value, shape) if line in there else []:
+            assert build(name, shape, 10, width=width)(torch.zeros(1, *shape)).shape == (1, 10)
+
+
+def test_what_is_given_wins():
+    asked = {"dataset": "digits", "alpha": 0.3, "clients": 4, "model": "mlp", "public": 0.2, "holdout": 0.2}
+    works = planned("fens", ["fens", "fedadam"], lr=0.5, rounds=7, **{"fens.k": 5}, **asked)
+    for work in works.values():
+        assert {name: getattr(work.settings, name) for name in asked} == asked
+        assert work.recipe.lr == 0.5 and work.method.rounds == 7
+        assert {name for name, *_ in work.architectures} == {"mlp"}
+    assert works["fens"].recipe.epochs == 500 and works["fens"].method.k == 5
+    assert works["fedadam"].recipe.schedule == "constant" and works["fedadam"].method.eta_s == 0.01
+
+
+def test_other_methods_have_the_same_clients_and_the_classrooms_knobs():
+    works = planned("coboosting", ["coboosting", "fedov", "fens"])
+    assert len({work.architectures for work in works.values()}) == len({work.recipe for work in works.values()}) == 1
+    assert works["fens"].method == METHODS["fens"]() and works["fedov"].method == METHODS["fedov"]()
+
+
+def test_grey_images_have_lenet_in_coboosting():
+    assert {w.model for w in planned("coboosting", dataset="mnist").values()} == {"lenet5"}
+
+
+# ------------------------------------------------------------------------------------------------------- what is said
+@pytest.mark.parametrize("preset", SETUPS)
+def test_a_plan_gives_a_source_for_every_line(preset):
+    methods = ["fens", "fedavg_multi"] if preset == CLASSROOM else None
+    overview = fl.plan(preset, methods)
+    assert all(source.strip() for _, _, source in overview.rows())
+    shared, text = overview.shared, repr(overview)
+    assert {"dataset", "alpha", "clients", "partition", "model", "epochs", "lr"} <= set(shared)
+    assert [work.name for work in overview.plans] == list(methods or SETUPS[preset].methods)
+    for work in overview.plans:
+        assert {k.name for k in work.method.fields()} <= set(overview.methods[work.name])
+        assert f"\n{work.name} " in text
+    assert overview._repr_html_().count("<tr>") == len(overview.rows()) + 1
+
+
+def test_a_plan_says_what_is_the_persons_and_what_is_not_the_papers():
+    overview = fl.plan("fusefl", ["fusefl", "fens"], dataset="digits", lr=0.2, **{"fusefl.blocks": 4})
+    shared, own = overview.shared, overview.methods
+    assert shared["dataset"] == Line("digits", "given here") and shared["lr"] == Line(0.2, "given here")
+    assert shared["momentum"].value == 0.9 and "4.1" in shared["momentum"].source
+    assert own["fusefl"]["blocks"] == Line(4, "given here") and own["fusefl"]["virtual"].source == "code"
+    assert own["fusefl"]["warm_start"].source == own["fens"]["rounds"].source == "not given: classroom"
+    assert own["fens"][""].source.startswith("not in this paper")
+    assert overview.notes[0].startswith("digits is not in this paper")
+    assert fl.plan("fusefl", "fedavg_multi").methods["fedavg_multi"]["rounds"].value == 10
+
+
+def test_data_that_name_their_clients_keep_them():
+    data = Dataset("wards", torch.rand(30, 1, 8, 8), torch.arange(30) % 3, torch.rand(6, 1, 8, 8), torch.arange(6) % 3,
+                   None, ("a", "b", "c"), "wards", client_train=torch.arange(30) % 5,
+                   client_names=tuple("12345"))  # fmt: skip
+    shared = fl.plan("fedlpa", ["fedavg"], dataset=data, model="mlp").shared
+    assert shared["partition"] == Line("natural", "the data's own clients") and shared["clients"].value == 5
+    assert "alpha" not in shared and shared["epochs"].value == 200
+
+
+def test_rows_of_features_have_a_perceptron(tmp_path):
+    path = tmp_path / "rows.npz"
+    rows = np.random.default_rng(0).normal(size=(40, 7))
+    np.savez(path, x_train=rows, y_train=np.arange(40) % 2, x_test=rows, y_test=np.arange(40) % 2)
+    overview = fl.plan("fens", ["ensemble"], dataset=path, clients=2)
+    assert overview.shared["model"].value == "mlp" and overview.shared["transform"].value == "none"
+    assert overview.shared["model"].source.startswith("the paper has no feature rows")
+
+
+def test_wrong_plans_are_refused():
+    for wrong in ({"preset": "paper"}, {"methods": ["fenz"]}, {"alpha": 0}, {"roundz": 3}):
+        with pytest.raises(UsageError):
+            fl.plan(**wrong)
+    with pytest.raises(UsageError, match="classroom, coboosting, fedet, fedlpa, fens, fusefl"):
+        fl.run("fedavg", preset="paper")
+
+
+def test_the_classroom_is_what_settings_are_without_a_word():
+    assert Settings.make() == dataclasses.replace(Settings(), device=Settings.make().device)
+    overview = fl.plan(methods="fedavg")
+    assert overview.shared["epochs"].value == 40 and overview.shared["dataset"].value == "digits"
+    assert describe("digits").n_train == 1237

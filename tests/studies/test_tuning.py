@@ -1,0 +1,127 @@
+"""The tuning study: the same for all methods, its rule, and the classroom's knobs that come from it."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from fedlab_nb.data import load as load_data
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.tuning import Tried, choice, given, grid, load, parts, validation_set
+
+TABLE, PARTS = load(), parts()
+FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
+
+
+def test_every_method_has_the_same_number_of_tries_seeds_and_images():
+    assert set(PARTS["methods"].tries) <= set(METHODS)
+    assert {name: len(tries) for name, tries in PARTS["methods"].tries.items()} == {
+        name: FEWER.get(name, 8) for name in PARTS["methods"].tries
+    }
+    assert len(next(iter(PARTS["recipe"].tries.values()))) == 8
+    assert not set(TABLE.about["seeds"]) & {*range(10), *range(100, 110)}
+    for name, part in PARTS.items():
+        for method, tries in part.tries.items():
+            assert TABLE.tries(name, method) == list(tries), "the table is of other tries: make it again"
+            assert len({tuple(knobs) for knobs in tries}) == 1
+            for number in range(len(tries)):
+                places = {(alpha, seed) for alpha in grid()["alphas"] for seed in grid()["seeds"]}
+                assert set(TABLE.accuracies(name, method, number)) == places
+
+
+def test_no_try_sends_more_than_the_first_one():
+    for (part, method, _, alpha), row in TABLE.rows.items():
+        assert row["bytes"][0] <= TABLE.rows[part, method, 0, alpha]["bytes"][0], (part, method, row["knobs"])
+
+
+def test_the_validation_images_are_training_images_and_no_test_images():
+    digits, here = load_data("digits"), validation_set()
+    train, test = ({image.numpy().tobytes() for image in images} for images in (digits.x_train, digits.x_test))
+    held = {image.numpy().tobytes() for image in here.x_test}
+    assert held <= train and len(here.x_test) + len(here.x_train) == len(digits.x_train)
+    assert not (held - test) & test and not {image.numpy().tobytes() for image in here.x_train} & held
+    assert torch.equal(here.x_public, digits.x_public)
+
+
+@pytest.mark.parametrize("method", sorted(PARTS["methods"].tries))
+def test_classroom_knobs_are_those_that_the_study_took(method):
+    classroom = dataclasses.asdict(METHODS[method].configure())
+    taken = choice(method)
+    assert {name: classroom[name] for name in taken} == pytest.approx(dict(taken))
+
+
+def test_the_classroom_recipe_is_the_one_that_the_study_took():
+    recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
+    assert {name: getattr(recipe, name) for name in choice("recipe", "recipe")} == dict(choice("recipe", "recipe"))
+
+
+def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
+    table, part = load("glyphs:16g"), parts("glyphs:16g")["recipe"]
+    assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
+    for judge, tries in part.tries.items():
+        assert table.tries("recipe", judge) == list(tries) and len({tuple(knobs) for knobs in tries}) == 1
+        steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
+        assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
+    taken, asked = choice("recipe", "recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
+    recipe = plans_for(asked, ["fedavg"])[0].recipe
+    assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
+    glyphs, here = load_data("glyphs:16g"), validation_set("glyphs:16g")
+    held = {image.numpy().tobytes() for image in here.x_test}
+    assert len(held) == 400 and held <= {image.numpy().tobytes() for image in glyphs.x_train}
+    assert not held & {image.numpy().tobytes() for image in here.x_train}
+
+
+@pytest.mark.parametrize("method", ["dense", "coboosting"])
+def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
+    table, tries = load("glyphs:28g"), parts("glyphs:28g")["methods"].tries[method]
+    assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
+    assert table.tries("methods", method) == list(tries)
+    work = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in tries]
+    assert max(work) == work[0]
+    taken, always = choice(method, "methods", "glyphs:28g"), given("glyphs:28g")
+    for dataset in ("glyphs:28", "glyphs:28g"):
+        plan = plans_for(Settings.make(dataset=dataset), [method])[0]
+        assert {name: getattr(plan.method, name) for name in taken} == dict(taken)
+        # The tries ran with the classroom's recipe.
+        assert {name: getattr(plan.recipe, name, plan.settings.transform) for name in always} == dict(always)
+
+
+def test_a_try_is_taken_only_where_it_is_clearly_better():
+    def table(*tries):
+        about = {"seeds": [200, 201, 202]}
+        made = {"part": "methods", "method": "m", "alpha": 0.1, "knobs": {}}
+        return Tried(about, {("methods", "m", n, 0.1): {**made, "accuracy": a} for n, a in enumerate(tries)})
+
+    first = [0.5, 0.6, 0.7]
+    assert table(first, [0.56, 0.65, 0.77]).chosen("methods", "m") == 1
+    assert table(first, [0.2, 0.9, 0.9]).chosen("methods", "m") == 0  # higher, but within the noise
+    assert table(first, [0.4, 0.5, 0.6]).chosen("methods", "m") == 0  # clearly lower
+    assert table(first, [0.51, 0.61, 0.71], [0.61, 0.7, 0.79]).chosen("methods", "m") == 2
+
+
+def test_a_try_that_is_clearly_worse_without_skew_is_not_taken():
+    def table(*, mild):
+        made = {"method": "m", "alpha": 0.1, "knobs": {}}
+        tries = {"methods": [[0.5, 0.6, 0.7], [0.56, 0.65, 0.77], [0.61, 0.7, 0.79]], "guard": mild}
+        rows = {
+            (part, "m", n, 0.1): {**made, "part": part, "accuracy": accuracies}
+            for part, of_part in tries.items()
+            for n, accuracies in enumerate(of_part)
+        }
+        return Tried({"seeds": [200, 201, 202]}, rows)
+
+    first, better, noisy, worse = [0.9, 0.9, 0.91], [0.95, 0.96, 0.95], [0.8, 0.95, 0.9], [0.4, 0.5, 0.4]
+    assert table(mild=[first, better, better]).better("methods", "m") == [2, 1]
+    assert table(mild=[first, better, better]).chosen("methods", "m") == 2
+    assert table(mild=[first, better, noisy]).chosen("methods", "m") == 2
+    assert table(mild=[first, better, worse]).chosen("methods", "m") == 1
+    assert table(mild=[first, worse, worse]).chosen("methods", "m") == 0
+
+
+def test_every_better_try_was_run_without_skew():
+    for method in PARTS["methods"].tries:
+        places = {(alpha, seed) for alpha in grid()["guard"] for seed in grid()["seeds"]}
+        for number in TABLE.better("methods", method):
+            assert set(TABLE.accuracies("guard", method, number)) == places
+            assert set(TABLE.accuracies("guard", method, 0)) == places
