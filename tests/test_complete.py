@@ -19,13 +19,13 @@ BOUNDS = {"local", "centralized"}  # they have no knobs
 def missing(name: str) -> list[str]:
     """What the method `name` lacks."""
     title, lacking = METHODS[name].info.title, []
-    tries, tried = tuning.parts()["methods"].tries, tuning.load()
+    tries, tried = tuning.parts()["methods"], tuning.load()
     if name not in tries and name not in BOUNDS:
-        lacking.append("tries in studies/tuning/tries.toml")
+        lacking.append("tries in studies/declared/tuning.toml")
     elif name not in BOUNDS and tried.tries("methods", name) != list(tries[name]):
-        lacking.append(f"the results of its tries (python -m fedlab_nb.studies.tuning {name})")
+        lacking.append(f"the results of its tries (python -m fedlab_nb.studies.declared tuning)")
     lacking += [
-        f"stored results on {dataset} (python -m fedlab_nb.studies.stored {dataset})"
+        f"stored results on {dataset} (python -m fedlab_nb.studies.declared stored)"
         for dataset in sets()
         if name not in load(dataset).methods
     ]

@@ -13,8 +13,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from ..data import Dataset
 from ..data import load as load_data
 from ..declared import declared
@@ -23,7 +21,6 @@ from ..rng import numpy_rng
 from .rows import Point, Row, read
 from .settings import Settings, setting_names
 from .statistics import Band, difference
-from .store import store_folder
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
@@ -34,39 +31,23 @@ Knobs = Mapping[str, Any]
 Key = tuple[str, str, int, float]  # part, method, try, alpha
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the study. `tries`: by method, what each try sets.
-
-    `of_recipe`: the tries are the clients' recipe, one for all methods, and a method is only a judge of it.
-    """
-
-    name: str
-    tries: Mapping[str, tuple[Knobs, ...]]
-    of_recipe: bool = False
-
-    def overrides(self, method: str, knobs: Knobs) -> dict[str, Any]:
-        """Settings that mean `knobs` of the recipe or of `method`, as a run takes them."""
-        return {name if self.of_recipe else f"{method}.{name}": value for name, value in knobs.items()}
-
-
 def grid() -> dict[str, Any]:
     """`clients`, `alphas`, `guard` (more alphas) and `seeds`, the same for every try of every method."""
     return {name: declared(NAME)[name] for name in ("clients", "alphas", "guard", "seeds")}
 
 
-def parts(dataset: str = DIGITS) -> dict[str, Part]:
-    """All parts of the study on that data set, by name, in the order in which they are made."""
+def parts(dataset: str = DIGITS) -> dict[str, dict[str, tuple[Knobs, ...]]]:
+    """All parts of the study on that data set, in the order in which they are made: by method, what each try sets. The
+    tries of the part "recipe" are the clients' recipe, one for all methods, and a method is only a judge of it."""
     choose("data set of the tuning study", dataset, SETS)
     content = declared(NAME) if dataset == DIGITS else declared(NAME)[dataset]
     none: dict[str, Any] = {"judges": [], "methods": [], "tries": []}
     recipe, work = content.get("recipe", none), content.get("equal_work", none)
-    tries = {
+    return {
         "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
         "methods": {name: tuple(tries) for name, tries in content.get("methods", {}).items()},
         "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
     }
-    return {name: Part(name, of, of_recipe=name == "recipe") for name, of in tries.items()}
 
 
 def given(dataset: str) -> Knobs:
@@ -76,7 +57,8 @@ def given(dataset: str) -> Knobs:
 
 # ------------------------------------------------------------------------------------------------ what is run for it
 def validation_set(dataset: str = DIGITS) -> Dataset:
-    """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images are gone."""
+    """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images and the
+    labels of its public ones are gone."""
     own = load_data(dataset)
     order = numpy_rng(0, "validation").permutation(len(own.y_train))
     held, rest = order[: len(order) // 5], order[len(order) // 5 :]
@@ -87,46 +69,36 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
         y_train=own.y_train[rest],
         x_test=own.x_train[held],
         y_test=own.y_train[held],
+        y_public=None,
         digest=f"{own.digest}, validation",
     )
-
-
-def validation_file(dataset: str = DIGITS) -> Path:
-    """`validation_set(dataset)` as an .npz file in the store's folder, so that every process can load it."""
-    path = store_folder() / f"{dataset.replace(':', '')}_validation.npz"
-    if not path.exists():
-        images = validation_set(dataset)
-        names = ("x_train", "y_train", "x_test", "y_test", "x_public")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {name: array.numpy() for name in names if (array := getattr(images, name)) is not None}
-        np.savez(path, **arrays)
-    return path
 
 
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     """Every try of every method. Where no skew is, those tries that are clearly better than the first one (and the
     first one). Of equal work: with the knobs that were chosen before, but for the local epochs."""
-    base = {"dataset": str(validation_file(dataset)), "device": "cpu", "clients": grid()["clients"], **given(dataset)}
+    base = {"dataset": validation_set(dataset), "device": "cpu", "clients": grid()["clients"], **given(dataset)}
     table = tried(rows)
 
     @cache
     def plain(alpha: float, **fixed: Any) -> Settings:
         return Settings.make(**base, alpha=alpha, **fixed)
 
-    for part in parts(dataset).values():
-        for method, tries in part.tries.items():
-            places = [(part.name, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]]
+    for part, of in parts(dataset).items():
+        for method, tries in of.items():
+            places = [(part, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]]
             chosen: Knobs = {}
-            complete = all((part.name, method, n, alpha) in table.rows for _, n, alpha in places)
-            if part.name == "methods" and complete:
+            complete = all((part, method, n, alpha) in table.rows for _, n, alpha in places)
+            if part == "methods" and complete:
                 guarded = {n for name, m, n, _ in table.rows if (name, m) == (GUARD, method)}
                 if better := {*table.better("methods", method), *guarded}:
                     places += [(GUARD, n, alpha) for n in sorted({0, *better}) for alpha in grid()["guard"]]
-            if part.name == "equal_work" and table.tries("methods", method):
+            if part == "equal_work" and table.tries("methods", method):
                 chosen = dict(table.tries("methods", method)[table.chosen("methods", method)])
                 chosen.pop("local_epochs")
             for name, n, alpha in places:
-                made = part.overrides(method, {**chosen, **tries[n]})
+                prefix = "" if part == "recipe" else f"{method}."
+                made = {f"{prefix}{knob}": value for knob, value in {**chosen, **tries[n]}.items()}
                 usual = plain(alpha, **{k: v for k, v in made.items() if k in setting_names()})
                 own = {k: v for k, v in made.items() if k not in setting_names()}
                 asked = dataclasses.replace(usual, overrides=tuple(sorted({**dict(usual.overrides), **own}.items())))
@@ -196,7 +168,7 @@ def choice(method: str, part: str = "methods", dataset: str = DIGITS) -> Knobs:
     """The knobs of `method` that the study took; for a part that tries recipes, `method` is "recipe". UsageError for a
     method of which nothing was tried."""
     of = parts(dataset)[choose("part of the tuning study", part, parts(dataset))]
-    methods = tuple(of.tries) if of.of_recipe else (choose("method of the tuning study", method, of.tries),)
+    methods = tuple(of) if part == "recipe" else (choose("method of the tuning study", method, of),)
     table = load(dataset)
     return table.tries(part, methods[0])[table.chosen(part, *methods)]
 

@@ -15,14 +15,14 @@ FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
 
 
 def test_every_method_has_the_same_number_of_tries_seeds_and_images():
-    assert set(PARTS["methods"].tries) <= set(METHODS)
-    assert {name: len(tries) for name, tries in PARTS["methods"].tries.items()} == {
-        name: FEWER.get(name, 8) for name in PARTS["methods"].tries
+    assert set(PARTS["methods"]) <= set(METHODS)
+    assert {name: len(tries) for name, tries in PARTS["methods"].items()} == {
+        name: FEWER.get(name, 8) for name in PARTS["methods"]
     }
-    assert len(next(iter(PARTS["recipe"].tries.values()))) == 8
+    assert len(next(iter(PARTS["recipe"].values()))) == 8
     assert not set(TABLE.about["seeds"]) & {*range(10), *range(100, 110)}
     for name, part in PARTS.items():
-        for method, tries in part.tries.items():
+        for method, tries in part.items():
             assert TABLE.tries(name, method) == list(tries), "the table is of other tries: make it again"
             assert len({tuple(knobs) for knobs in tries}) == 1
             for number in range(len(tries)):
@@ -44,7 +44,7 @@ def test_the_validation_images_are_training_images_and_no_test_images():
     assert torch.equal(here.x_public, digits.x_public)
 
 
-@pytest.mark.parametrize("method", sorted(PARTS["methods"].tries))
+@pytest.mark.parametrize("method", sorted(PARTS["methods"]))
 def test_classroom_knobs_are_those_that_the_study_took(method):
     classroom = dataclasses.asdict(METHODS[method].configure())
     taken = choice(method)
@@ -59,7 +59,7 @@ def test_the_classroom_recipe_is_the_one_that_the_study_took():
 def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
     table, part = load("glyphs:16g"), parts("glyphs:16g")["recipe"]
     assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
-    for judge, tries in part.tries.items():
+    for judge, tries in part.items():
         assert table.tries("recipe", judge) == list(tries) and len({tuple(knobs) for knobs in tries}) == 1
         steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
         assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
@@ -74,7 +74,7 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
 
 @pytest.mark.parametrize("method", ["dense", "coboosting"])
 def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
-    table, tries = load("glyphs:28g"), parts("glyphs:28g")["methods"].tries[method]
+    table, tries = load("glyphs:28g"), parts("glyphs:28g")["methods"][method]
     assert [table.about[name] for name in ("seeds", "alphas")] == [TABLE.about[name] for name in ("seeds", "alphas")]
     assert table.tries("methods", method) == list(tries)
     work = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in tries]
@@ -120,7 +120,7 @@ def test_a_try_that_is_clearly_worse_without_skew_is_not_taken():
 
 
 def test_every_better_try_was_run_without_skew():
-    for method in PARTS["methods"].tries:
+    for method in PARTS["methods"]:
         places = {(alpha, seed) for alpha in grid()["guard"] for seed in grid()["seeds"]}
         for number in TABLE.better("methods", method):
             assert set(TABLE.accuracies("guard", method, number)) == places

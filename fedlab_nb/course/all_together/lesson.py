@@ -94,7 +94,7 @@ def equal_work() -> Card:
     """The methods of many rounds at equal rounds, and at the local work of one shot (40 epochs in all): mean validation
     accuracy of the tuning study, nothing is run. The split of the 40 epochs is each method's best one there."""
     table, lines = load(), []
-    for method, splits in parts()["equal_work"].tries.items():
+    for method, splits in parts()["equal_work"].items():
         rounds = table.mean("methods", method, table.chosen("methods", method))
         epochs = choice(method)["local_epochs"]
         work = {n: table.mean("equal_work", method, n) for n in range(len(splits))}

@@ -1,7 +1,7 @@
 """A declared study: which points it wants, which rows are stored beside it, whether they still hold, making them again.
 
-`Declared` is the engine. Its kinds differ in the points that they want: grids of runs with the figures and claims of
-texts (`Figures`), tries of the classroom's values (`Tuning`), and the cells of the papers' tables (`Tables`).
+`Declared` is the engine. Studies differ in the points that they want: grids of runs with the figures and claims of
+texts (`Figures`), tries of the classroom's values (`studies/tuning`), and the cells of the papers' tables.
 """
 
 from __future__ import annotations
@@ -41,16 +41,21 @@ Values = dict[int, float]  # by seed
 
 @dataclass(frozen=True)
 class Declared:
-    """A study by name. path: its results;   note: what its file says of them;   decimals: of a number in a row"""
+    """A study by name. path: its results;   note: what its file says of them;   decimals: of a number in a row
+
+    wanted: gives the points that are wanted, from the rows that are there already (for a study that goes on from what
+    came out)
+    """
 
     name: str
     path: Path
     note: str = ""
     decimals: int = 4
+    wanted: Callable[[Sequence[Row]], Iterator[Point]] | None = None
 
     def points(self, rows: Sequence[Row]) -> Iterator[Point]:
-        """What is wanted; `rows` are there already, for a study that goes on from what came out."""
-        raise NotImplementedError
+        """What is wanted."""
+        return self.wanted(rows) if self.wanted else iter(())
 
     def rows(self) -> list[Row]:
         """The stored rows, none if nothing was stored yet."""
@@ -240,24 +245,6 @@ class Figures(Declared):
 
 
 # --------------------------------------------------------------------------------------------------- the other kinds
-@dataclass(frozen=True)
-class Tuning(Declared):
-    """Tries of the classroom's values on validation images of a data set."""
-
-    dataset: str = ""
-
-    def points(self, rows: Sequence[Row]) -> Iterator[Point]:
-        return tuning_points(self.dataset, rows)
-
-
-@dataclass(frozen=True)
-class Tables(Declared):
-    """The cells of the papers' tables at classroom scale, each once."""
-
-    def points(self, rows: Sequence[Row]) -> Iterator[Point]:
-        return stored_points()
-
-
 def load(path: Path) -> Figures:
     """The study that a TOML file declares; its results stand beside it."""
     content = parse(path.read_text(encoding="utf-8"))
@@ -270,6 +257,8 @@ def load_all() -> dict[str, Declared]:
     note = "accuracy: share of the validation images, a fixed fifth of the training images; no test image was used"
     files = [*sorted(LESSONS.glob("*/figures.toml")), *sorted(set(HERE.glob("*.toml")) - {HERE / "tuning.toml"})]
     studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
-    studies += [Tuning(f"tuning-{name.replace(':', '')}", file_of(name), note, dataset=name) for name in SETS]
-    studies.append(Tables("tables", TABLES_FILE, "accuracy: share of the 360 test images; by seed"))
+    for name in SETS:
+        studies.append(Declared(file_of(name).stem, file_of(name), note, wanted=partial(tuning_points, name)))
+    note = "accuracy: share of the 360 test images; by seed"
+    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: stored_points()))
     return {study.name: study for study in studies}

@@ -29,7 +29,6 @@ def shown(values: Values, form: str) -> str:
         "mean": lambda: f"{100 * of.mean:.0f}",
         "fine": lambda: f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
         "abs": lambda: f"{100 * abs(of.mean):.0f}{percent}",  # of a difference whose sign the sentence gives
-        "size": lambda: f"{100 * abs(of.mean):.0f}",
         "verdict": lambda: of.verdict,
         "counts": lambda: " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
         "each": lambda: " ".join(f"{100 * v:.0f}" for v in all_),
@@ -38,12 +37,9 @@ def shown(values: Values, form: str) -> str:
         "above": lambda: f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
         "below": lambda: f"{sum(v < 0 for v in all_)}",
         "seeds": lambda: f"{of.n}",
-        "number": lambda: f"{of.mean:.3g}",
         "tenths": lambda: f"{of.mean:.1f}",
         "hundredths": lambda: f"{of.mean:.2f}",
         "whole": lambda: f"{of.mean:,.0f}",
-        "kB": lambda: f"{of.mean / 1e3:,.0f}",
-        "MB": lambda: f"{of.mean / 1e6:.1f}",
     }
     if form not in forms:
         raise ValueError(f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}.")
