@@ -23,7 +23,7 @@ def missing(name: str) -> list[str]:
     if name not in tries and name not in BOUNDS:
         lacking.append("tries in studies/declared/tuning.toml")
     elif name not in BOUNDS and tried.tries("methods", name) != list(tries[name]):
-        lacking.append(f"the results of its tries (python -m fedlab_nb.studies.declared tuning)")
+        lacking.append("the results of its tries (python -m fedlab_nb.studies.declared tuning)")
     lacking += [
         f"stored results on {dataset} (python -m fedlab_nb.studies.declared stored)"
         for dataset in sets()
