@@ -163,8 +163,9 @@ def contents(title: str, slides: Sequence[Slide]) -> str:
     for section, slide in headed(slides):
         lines += [f"## {section}", ""] if section else []
         lines += [f"**{slide.name}**" + (f" ({ANSWER})" if slide.answer else ""), ""]
-        lines += [f"![{bracketed(slide.alt)}]({slide.name})", "", one_line(slide.sentence), ""]
-        lines += [f"*Alt text:* {one_line(slide.alt)}", ""]
+        alt = one_line(slide.alt)
+        bracketed = alt.replace("[", "(").replace("]", ")")  # what a Markdown image can hold
+        lines += [f"![{bracketed}]({slide.name})", "", one_line(slide.sentence), "", f"*Alt text:* {alt}", ""]
     return "\n".join(lines)
 
 
@@ -194,8 +195,3 @@ def headed(slides: Sequence[Slide]) -> Iterator[tuple[str, Slide]]:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def bracketed(text: str) -> str:
-    """An alt text that a Markdown image can hold."""
-    return one_line(text).replace("[", "(").replace("]", ")")

@@ -62,7 +62,7 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
     """Of the papers' tables (`among`: "tables" gives their number): in how many the half of the orderings with the
     larger published gaps agrees more often than the other half."""
     from ..studies.papers import TABLES, reproduce
-    from ..studies.papers.orderings import TRIED
+    from ..studies.papers.published import TRIED
 
     more, tried = 0, 0
     for name in TABLES:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import choose, demand
-from ..studies.papers.orderings import TRIED, counts
+from ..studies.papers.published import TRIED, counts
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis

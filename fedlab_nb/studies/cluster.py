@@ -18,7 +18,6 @@ from .clients import TrainedClients
 from .code_version import core_code
 from .experiment import Run, plan_events, recall, restored
 from .grid import Cell, Done
-from .outcome import Outcome
 from .settings import Plan
 from .store import Store, made
 
@@ -167,18 +166,13 @@ def train(plan: Plan, cache: bool) -> dict[str, Any]:
     return {} if entry is None else {key: entry}
 
 
-def run_one(plan: Plan, trained: Trained | None, cache: bool) -> Outcome:
-    """One run, from clients that `train` has trained."""
-    clients = TrainedClients()
-    if trained is not None and (entry := trained.get(plan.clients_key())) is not None:
-        clients.put(plan.clients_key(), dict(entry), None)
-    outcomes = [event.outcome for event in plan_events(plan, clients, cache) if event.outcome is not None]
-    return outcomes[-1]
-
-
 def one_cell(plan: Plan, trained: Trained | None, cache: bool) -> tuple[Entry | None, str]:
     """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
     try:
-        return run_one(plan, trained, cache).to_entry(), ""
+        clients, key = TrainedClients(), plan.clients_key()
+        if trained and key in trained:
+            clients.put(key, dict(trained[key]), None)
+        outcomes = [event.outcome for event in plan_events(plan, clients, cache) if event.outcome is not None]
+        return outcomes[-1].to_entry(), ""
     except Exception as error:
         return None, reason(error if not isinstance(error, MemoryError) else RunError("The worker has no memory left."))

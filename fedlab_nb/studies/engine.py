@@ -123,18 +123,13 @@ def carried_out(
     cache: bool = True,
     watch: Callable[[Event], None] = lambda event: None,
 ) -> Iterator[Done]:
-    """All cells, in this process, or as `study` says for several workers (nothing is watched then)."""
-    if client is None and scheduler is None and workers == 1:
-        return in_this_process(groups, cache, watch)
-    from .cluster import distributed
+    """All cells: in this process, federation by federation, or as `study` says for several workers (nothing is watched
+    then)."""
+    if client is not None or scheduler is not None or workers > 1:
+        from .cluster import distributed
 
-    return distributed(groups, workers=workers, scheduler=scheduler, client=client, cache=cache)
-
-
-def in_this_process(
-    groups: Sequence[Sequence[Sequence[Cell]]], cache: bool, watch: Callable[[Event], None]
-) -> Iterator[Done]:
-    """All cells in this process, federation by federation."""
+        yield from distributed(groups, workers=workers, scheduler=scheduler, client=client, cache=cache)
+        return
     for rows in groups:
         cells = iter([cell for row in rows for cell in row])
         for event in events([[cell.plan for cell in row] for row in rows], cache):

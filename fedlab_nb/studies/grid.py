@@ -91,25 +91,22 @@ class Study:
                 choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
                 raise UsageError(f"Setting {name!r} is of none of the study's methods ({', '.join(names)}).")
         study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
-        if not (len(study) <= MOST):
-            raise UsageError(f"The study has {len(study):,} cells, and at most {MOST:,} are allowed; shorten an axis.")
+        cells = len(study)
+        demand(cells <= MOST, f"The study has {cells:,} cells, and at most {MOST:,} are allowed; shorten an axis.")
         return study
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
         """The study that a TOML file declares; UsageError where it cannot be read."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            content = parse(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
             raise UsageError(f"The study {path} cannot be read: {why}; give the path of a TOML file.") from None
-        try:
-            content = parse(text)
         except ValueError as error:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
-        demand(
-            "methods" in content, f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].'
-        )
+        advice = 'add a line such as methods = ["fedavg", "fens"]'
+        demand("methods" in content, f"The study {path} names no methods; {advice}.")
         settings: dict[str, Any] = {}
         for name, value in content.items():
             if isinstance(value, Mapping):

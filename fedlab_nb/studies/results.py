@@ -234,9 +234,16 @@ def accuracy_words(of: Band) -> str:
     return f"{100 * of.mean:.1f}" + ("" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.1f}")
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]], words: int | None = None) -> str:
+    """Rows as lines of text: the first columns, `words` of them or all, begin together, the others end together."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    first = len(widths) if words is None else words
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, strict=True)
+        return "  ".join(c.ljust(w) if i < first else c.rjust(w) for i, (c, w) in enumerate(cells)).rstrip()
+
+    return "\n".join(map(line, rows))
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

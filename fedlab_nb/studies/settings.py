@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,11 @@ from .code_version import core_code, foreign_code, run_code, torch_version
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
-INITS = ("same", "different")
 HOLDOUT_FOR = ("all", "needed")
+ALLOWED: Mapping[str, Iterable[str]] = {
+    "preset": SETUPS, "partition": PARTITIONS, "backend": BACKENDS, "init": ("same", "different"), "cue": CUES,
+    "holdout_for": HOLDOUT_FOR, "repair": REPAIRS,
+}  # fmt: skip
 UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
@@ -127,12 +130,8 @@ class Settings:
 
     def check(self) -> Settings:
         alpha = number("alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
-        choose("preset", self.preset, SETUPS)
-        choose("partition", self.partition, PARTITIONS)
-        choose("backend", self.backend, BACKENDS)
-        choose("init", self.init, INITS)
-        choose("cue", self.cue, CUES)
-        choose("holdout_for", self.holdout_for, HOLDOUT_FOR)
+        for name, allowed in ALLOWED.items():
+            choose(name, getattr(self, name), allowed)
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
         about = describe(self.dataset)
         public = checked_public(self.public, about)
@@ -148,13 +147,12 @@ class Settings:
         )
         hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
         minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
-        choose("repair", self.repair, REPAIRS)
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
-        if not (sigma == 0 or self.partition in SIZED):
-            raise UsageError(
-                f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set; use "
-                "dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²."
-            )
+        demand(
+            sigma == 0 or self.partition in SIZED,
+            f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set; use "
+            "dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma².",
+        )
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
@@ -221,14 +219,13 @@ def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def resolve_device(device: str) -> str:
     """`auto` becomes `cuda` where there is a usable GPU, else `cpu`; a named device must be there."""
-    name = str(device).split(":")[0]
+    name, _, index = str(device).partition(":")
     choose("device", name, ("auto", "cpu", "cuda"))
     if name == "cpu":
         return "cpu"
     import torch
 
     if torch.cuda.is_available():
-        index = str(device).partition(":")[2]
         count = torch.cuda.device_count()
         demand(
             not index or (index.isdigit() and int(index) < count),

@@ -113,14 +113,8 @@ class Store:
             if part is not None:
                 shutil.rmtree(part, ignore_errors=True)
             why = error.strerror or error
-            warnings.warn(
-                (
-                    f"The result could not be stored in {self.folder}: {why}; you get it now, but it will be computed "
-                    "again next time."
-                ),
-                StoreWarning,
-                stacklevel=2,
-            )
+            text = f"The result could not be stored in {self.folder}: {why}; you get it now, but it will be computed"
+            warnings.warn(f"{text} again next time.", StoreWarning, stacklevel=2)
             return False
 
 

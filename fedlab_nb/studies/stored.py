@@ -14,7 +14,7 @@ from typing import Any
 
 from ..declared import declared
 from ..training.recipe import OFF
-from .rows import Row, read
+from .rows import read
 
 DIGITS = "digits"
 FOLDER = Path(__file__).parent / "declared"
@@ -95,36 +95,25 @@ class Stored:
         return self.rows[method, float(alpha), clients, seed]
 
 
-def by_seed(row: Row) -> dict[tuple[str, float, int, int], dict[str, Any]]:
-    """A stored row as one row a seed; what failed is left out."""
-    alpha, clients = float(row["at"]["alpha"]), row["at"]["clients"]
-    names = [name for name in row if isinstance(row[name], list) and name != "seeds"]
-    return {
-        (row["method"], alpha, clients, seed): {
-            "method": row["method"], "alpha": alpha, "clients": clients, "seed": seed,
-            **{name: row[name][i] for name in names},
-        }
-        for i, seed in enumerate(row["seeds"])
-        if row["accuracy"][i] is not None
-    }  # fmt: skip
-
-
 @lru_cache(maxsize=len(GRIDS))
 def load(dataset: str = DIGITS) -> Stored:
     """The table of a data set that came with the package; FedlabError where there is none."""
     about, rows = read(file_of(dataset))
     options: dict[str, dict[str, Any]] = {}
+    table: dict[tuple[str, float, int, int], Mapping[str, Any]] = {}
     for row in rows:
         own = {name.partition(".")[2]: v for name, v in row["made"].items() if name.startswith(f"{row['method']}.")}
         options[row["method"]] = {"options": own}
+        at = {"method": row["method"], "alpha": float(row["at"]["alpha"]), "clients": row["at"]["clients"]}
+        columns = [name for name in row if isinstance(row[name], list) and name != "seeds"]
+        for i, seed in enumerate(row["seeds"]):
+            if row["accuracy"][i] is not None:  # else it failed
+                table[(*at.values(), seed)] = {**at, "seed": seed, **{name: row[name][i] for name in columns}}
     recipe = {name.removeprefix("recipe."): v for name, v in rows[0]["made"].items() if name.startswith("recipe.")}
     recipe = {name: value for name, value in recipe.items() if OFF.get(name) != value}
     grid = GRIDS[dataset]
     axes = {"alpha": list(grid.alphas), "clients": list(grid.clients), "seed": list(grid.seeds)}
     settings = {"dataset": dataset, "preset": "classroom", "device": "cpu", **axes}
-    table: dict[tuple[str, float, int, int], Mapping[str, Any]] = {}
-    for row in rows:
-        table |= by_seed(row)
     return Stored({**about, "settings": settings, "recipe": recipe, "methods": options}, table)
 
 

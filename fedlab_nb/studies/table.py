@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from ..errors import FedlabError
+from .results import aligned
 
 WHAT = ("dataset", "partition", "alpha", "clients", "preset", "device")  # said once where it is the same in all rows
 ALWAYS = ("method", "seed")
@@ -58,7 +59,7 @@ class Table(list):
         if not self:
             return "No outcomes."
         shared, rows, words = self.cells()
-        return "\n".join([*filter(None, [shared]), *aligned(rows, words)])
+        return "\n".join([*filter(None, [shared]), aligned(rows, words)])
 
     __str__ = __repr__
 
@@ -100,15 +101,3 @@ class Outcomes(list):
 
 def text(value: Any, form: Callable[[Any], str] = str) -> str:
     return "" if value is None else form(value)
-
-
-def aligned(rows: Sequence[Sequence[str]], words: int) -> list[str]:
-    """Rows as lines of text: the first columns, `words` of them, begin together, the others end together."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(wide) if i < words else cell.rjust(wide)
-            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

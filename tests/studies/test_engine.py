@@ -107,7 +107,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
 
 
 def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "in_this_process", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(engine, "carried_out", lambda *a, **options: pytest.fail("work was begun"))
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         study(["fedavg"], out=tmp_path / "file" / "out")

@@ -4,12 +4,11 @@
     fl.reproduce("fens:1", stored=True)                       the results that came with the package
     fl.reproduce("coboosting:1", scale="paper", dataset="cifar10")
 
-published      the tables as data: a TOML file each     orderings   every pair within a column, and its verdict
+published      the tables as data, a TOML file each, and every pair of methods within a column with its verdict
 cells          what is run for each number              words       a table beside its runs as text and HTML
 reproduction   `reproduce` and what it gives
 """
 
 from .cells import stored_points
-from .orderings import VERDICTS, Ordering
-from .published import TABLES, PaperTable, paper_table
+from .published import TABLES, VERDICTS, Ordering, PaperTable, paper_table
 from .reproduction import PaperTables, Reproduction, paper_tables, reproduce

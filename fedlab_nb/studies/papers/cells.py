@@ -52,7 +52,7 @@ def numbers_to_target(outcome: Outcome, target: float) -> float:
     return min(reached, default=outcome.bytes_up + outcome.bytes_down) / 4
 
 
-MEASURES: Mapping[str, Callable[[Outcome, float], float]] = {
+MEASURES: Mapping[str, Callable[..., float]] = {
     "accuracy": accuracy,
     "best": best,
     "ensemble": ensemble,
@@ -73,11 +73,6 @@ class Wanted:
     @property
     def dataset(self) -> str:
         return self.point.settings.dataset
-
-
-def read_off(measure: str, target: float, outcome: Outcome) -> float:
-    """One of MEASURES."""
-    return MEASURES[measure](outcome, target)
 
 
 def scale_of(scale: object) -> str | float:
@@ -132,7 +127,7 @@ def wanted(
                 read = {
                     "accuracy": lambda outcome: outcome.accuracy,
                     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
-                    label: partial(read_off, measure, values.get("target", 0)),
+                    label: partial(MEASURES[measure], target=values.get("target", 0)),
                 }
                 runs.append(Wanted(name, place, label, point(row.method, settings, seeds, read)))
     return runs, why

@@ -2,21 +2,33 @@
 
 [rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
 [published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows
+
+And which of its orderings agree: every pair of methods within a column is one, and gets one verdict.
+In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
+standard deviations leaves out zero (`clear_there`; None where the paper prints none). Here both methods ran on the same
+seeds, so `ours` is their paired difference with its band of Student's t, the paper's better one minus the other: beyond
+zero it agrees, below it disagrees, else it is within the noise.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...declared import declared
 from ...errors import choose, parsed
+from ..statistics import Band, difference, t_quantile
 
 FOLDER = "studies/papers"
 TABLES = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2", "fedlpa:1")
+VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not run")
+TRIED = VERDICTS[:3]
+Values = Mapping[tuple[str, int], Mapping[int, float]]  # {(row, column's place): {seed: value}}
 
 
 @dataclass(frozen=True)
@@ -114,3 +126,82 @@ def paper_table(name: str) -> PaperTable:
             values = tuple((key, parsed(value)) for key, value in pairs)
             columns.append(Column(dataset, values, {k: n for k, n in numbers.items() if n is not None}))
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
+
+
+# -------------------------------------------------------------------------------------------------- orderings
+@dataclass(frozen=True)
+class Ordering:
+    """One pair of methods in one column. `better`, `worse`: as published (of a tie: in the table's order)."""
+
+    table: PaperTable
+    column: Column
+    better: str
+    worse: str
+    ours: Band | None = None
+    why: str = ""  # it was not run
+
+    @property
+    def gap(self) -> float:
+        """How far `better` is ahead in the paper, in the table's unit; at least 0."""
+        a, b = (self.column.numbers[name].mean for name in (self.better, self.worse))
+        return round(abs(a - b), 4)
+
+    @property
+    def clear_there(self) -> bool | None:
+        """Whether the paper's own spread makes the order clear; None where it prints none that could."""
+        a, b = (self.column.numbers[name] for name in (self.better, self.worse))
+        width = interval(a, b, self.table.runs)
+        return None if math.isnan(width) else self.gap > width
+
+    @property
+    def verdict(self) -> str:
+        """One of VERDICTS."""
+        if self.gap == 0:
+            return "tie in the paper"
+        if self.ours is None or self.ours.verdict == "one seed":
+            return "not run"
+        if self.ours.verdict != "clear":
+            return "within the noise"
+        return "agrees" if self.ours.mean > 0 else "disagrees"
+
+    def __str__(self) -> str:
+        return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
+
+
+def interval(a: Number, b: Number, runs: int) -> float:
+    """Half the width of Welch's 95 % interval of the difference of two means of `runs` seeds, from their printed
+    standard deviations; nan where one is missing.
+
+    >>> round(interval(Number(60, 3), Number(50, 4), 3), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    8.27
+    """
+    errors = [number.spread**2 / runs if runs > 1 else math.nan for number in (a, b)]
+    if any(map(math.isnan, errors)) or not sum(errors):
+        return math.nan if any(map(math.isnan, errors)) else 0.0
+    degrees = sum(errors) ** 2 * (runs - 1) / sum(error**2 for error in errors)
+    return t_quantile(degrees) * math.sqrt(sum(errors))
+
+
+def orderings(
+    table: PaperTable, values: Values, why: Mapping[tuple[str, int], str] | None = None
+) -> Iterator[Ordering]:
+    """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not."""
+    for place, column in enumerate(table.columns):
+        for one, other in itertools.combinations(column.numbers, 2):
+            ahead = column.numbers[one].mean >= column.numbers[other].mean
+            tie = column.numbers[one].mean == column.numbers[other].mean
+            better, worse = (one, other) if tie or ahead != table.less_is_better else (other, one)
+            mine, theirs = values.get((better, place)), values.get((worse, place))
+            if mine and theirs:
+                gap = difference(mine, theirs)
+                ours = Band(-gap.mean, gap.half_width, gap.n) if table.less_is_better else gap
+                yield Ordering(table, column, better, worse, ours, "one seed" if gap.n < 2 else "")
+            else:
+                reasons = dict.fromkeys((why or {}).get((name, place), "") for name in (better, worse))
+                yield Ordering(table, column, better, worse, None, "; ".join(filter(None, reasons)) or "not run")
+
+
+def counts(of: Iterable[Ordering]) -> dict[str, int]:
+    """How many there are of each verdict, all of VERDICTS in order."""
+    seen = Counter(ordering.verdict for ordering in of)
+    return {verdict: seen[verdict] for verdict in VERDICTS}

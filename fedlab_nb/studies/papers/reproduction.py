@@ -18,8 +18,7 @@ from ..rows import grouped, key_of, read
 from ..statistics import Band, band
 from . import words
 from .cells import SEEDS, Wanted, checked, scale_of, stored_runs, wanted
-from .orderings import TRIED, VERDICTS, Ordering, counts, orderings
-from .published import TABLES, PaperTable, paper_table
+from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, counts, orderings, paper_table
 
 FILE = Path(__file__).parents[1] / "declared" / "tables.json"
 COUNTS = ("numbers to target",)  # measures that are no shares

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..results import accuracy_words, aligned, html_table
 from ..statistics import Band
-from .orderings import TRIED, Ordering
+from .published import TRIED, Ordering
 
 if TYPE_CHECKING:
     from .reproduction import Reproduction
@@ -88,7 +88,8 @@ def not_run(r: Reproduction) -> list[str]:
         reasons.setdefault(reason, []).append(at)
     lines = []
     for reason, of in reasons.items():
-        rows = [row for row in r.table.rows if any(name == row for name, _ in of)]
+        without = {name for name, _ in of}
+        rows = [row for row in r.table.rows if row in without]
         columns = list(dict.fromkeys(r.table.columns[place].dataset for _, place in of))
         whole_columns = len(rows) > 1 and all(
             (row, place) in of for _, place in of for row in r.table.columns[place].numbers
@@ -133,24 +134,21 @@ def by_pair(tried: Sequence[Ordering]) -> list[str]:
     groups: dict[tuple[str, str], Counter[str]] = {}
     for o in tried:
         groups.setdefault((o.better, o.worse), Counter())[o.verdict] += 1
-    lists: dict[str, list[str]] = {"Disagrees": [], "Agrees in every column": [], "Agrees in some": [], "Noise": []}
+    against, everywhere = "Published so, and clearly the other way round here", "Agrees wherever it was tried"
+    somewhere = "Agrees in some columns, within the noise in the others"
+    noise = "Within the noise wherever it was tried"
+    lists: dict[str, list[str]] = {words: [] for words in (against, everywhere, somewhere, noise)}
     for (better, worse), n in groups.items():
         pair, total = f"{better} over {worse}", sum(n.values())
         if n["disagrees"]:
-            lists["Disagrees"].append(f"{pair} ({n['disagrees']} of {total})")
+            lists[against].append(f"{pair} ({n['disagrees']} of {total})")
         elif n["agrees"] == total:
-            lists["Agrees in every column"].append(f"{pair} ({total})")
+            lists[everywhere].append(f"{pair} ({total})")
         elif n["agrees"]:
-            lists["Agrees in some"].append(f"{pair} ({n['agrees']} of {total})")
+            lists[somewhere].append(f"{pair} ({n['agrees']} of {total})")
         else:
-            lists["Noise"].append(f"{pair} ({total})")
-    words = {
-        "Disagrees": "Published so, and clearly the other way round here",
-        "Agrees in every column": "Agrees wherever it was tried",
-        "Agrees in some": "Agrees in some columns, within the noise in the others",
-        "Noise": "Within the noise wherever it was tried",
-    }
-    return [f"{words[name]}: {', '.join(of)}." for name, of in lists.items() if of]
+            lists[noise].append(f"{pair} ({total})")
+    return [f"{words}: {', '.join(of)}." for words, of in lists.items() if of]
 
 
 def listing(r: Reproduction) -> str:

@@ -5,8 +5,18 @@ import math
 
 import pytest
 
-from fedlab_nb.studies.papers.orderings import VERDICTS, counts, interval, orderings
-from fedlab_nb.studies.papers.published import TABLES, Column, Number, PaperTable, Row, paper_table
+from fedlab_nb.studies.papers.published import (
+    TABLES,
+    VERDICTS,
+    Column,
+    Number,
+    PaperTable,
+    Row,
+    counts,
+    interval,
+    orderings,
+    paper_table,
+)
 from fedlab_nb.studies.papers.reproduction import Reproduction
 from fedlab_nb.studies.papers.words import sentences
 
