@@ -87,10 +87,7 @@ function follow(kernel, mark) {
 
 function render({ model, el }) {
   el.hidden = true;
-  let root = null;
-  let watch = null;
-    let due = false;
-  let later = 0;
+  let [root, watch, due, later] = [null, null, false, 0];
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
     due = false;

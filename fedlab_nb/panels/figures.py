@@ -30,8 +30,8 @@ from .theme import made, offer, player, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
-QUICK, SLOW = 90, 300  # milliseconds a step of a race that plays
-STRIDE = 4  # steps of the button "Step"
+QUICK, SLOW = 60, 200  # milliseconds a step of a race that plays
+STRIDE = 6  # steps of the button "Step"
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
 
@@ -255,7 +255,8 @@ class Track(LabView):
         self.label = widgets.HTML()
         self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")
         self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + STRIDE) % (STEPS + STRIDE)))
-        self.controls = [self.play, self.step, self.slow, self.spent, self.label]
+        # In a box of its own what the label says is no move of a control, which would draw once more.
+        self.controls = [self.play, self.step, self.slow, self.spent, widgets.HBox([self.label])]
         self._of: tuple = ()
         self._race = Race(())
 

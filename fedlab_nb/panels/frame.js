@@ -10,6 +10,7 @@ const STYLE = `
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
@@ -72,8 +73,7 @@ function render({ model, el }) {
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
   let made = [];
-  let boxes = null;
-  let hovered = null;
+  let [boxes, hovered, later] = [null, null, 0];
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
@@ -108,10 +108,12 @@ function render({ model, el }) {
     if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
     emphasise();
   }
-  /** Put what has moved since the drawing in the place of what it was. */
+  /** Put what has moved since the drawing in its place; where motion is unwanted, once nothing plays any more. */
   function move() {
     const [moves, svg] = [model.get("moves"), shadow.querySelector("svg")];
+    clearTimeout(later);
     if (!svg || !moves.parts) return;
+    if (calm.matches && el.closest(".fl-view")?.querySelector(".fa-pause")) return void (later = setTimeout(move, 200));
     const focused = focusedAt();
     for (const [name, text] of Object.entries(moves.parts)) {
       if (svg.moved?.[name] === text) continue;
@@ -218,6 +220,6 @@ function render({ model, el }) {
   model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
-  return () => { watch.disconnect(); theme.disconnect(); };
+  return () => { watch.disconnect(); theme.disconnect(); clearTimeout(later); };
 }
 export default { render };

@@ -15,7 +15,7 @@ from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dres
 from .vector import mark, moves
 from .words import data_size, percent, plural, tabled
 
-STEPS = 192  # from the least bytes to the most
+STEPS = 288  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
 
 

@@ -220,6 +220,7 @@ class ByHand:
     """The picture of hand-set weights; `show(...)` brings it up to date."""
 
     _shape: tuple | None = None
+    _looked: tuple | None = None
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
@@ -230,7 +231,7 @@ class ByHand:
         with LOCK:
             if shape != self._shape:
                 self._build(*shape)
-                self._shape = shape
+                self._shape, self._looked = shape, None
             self._update(tried, client, klass, setting)
             shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
             moves(self.figure, shown, **self._parts(tried))
@@ -268,9 +269,11 @@ class ByHand:
     def _parts(self, tried: Tried) -> dict[str, Any]:
         """What moves with the weights: see `vector.moves`."""
         scores = [*self._dots.values(), *self._diamonds.values(), *self._numbers.values(), self._head]
-        upper, yours = self._artists.upper, (*tried.shares[YOURS], *tried.by_class[YOURS])
+        upper = self._artists.upper
         return {
-            "bars": (yours, [*self._artists.bars, *self._bars, self._ticks]),
+            "bars": (tried.shares[YOURS].tobytes(), self._artists.bars),
+            "classes": (tried.by_class[YOURS].tobytes(), self._bars),
+            "equal": (tried.by_class[EQUAL].tobytes(), [self._ticks]),
             "weights": (upper.get_ylim(), [upper.yaxis, *upper.lines]),
             "scores": (str((tried.tune, tried.judge)), scores),
         }
@@ -291,7 +294,10 @@ class ByHand:
         self._numbers = {who: ax.text(0, i, "", va="center", fontsize=9, color=INK) for i, who in enumerate(ROWS)}
 
     def _update(self, tried: Tried, client: int | None, klass: int | None, setting: str) -> None:
-        self._artists.update(tried.counts, client, klass, setting=setting)
+        looked = (tried.counts.tobytes(), client, klass, setting)
+        if looked != self._looked:  # what the clients hold stays while a slider moves
+            self._artists.update(tried.counts, client, klass, setting=setting)
+            self._looked = looked
         for bar, share in zip(self._artists.bars, tried.shares[YOURS], strict=True):
             bar.set_height(share)
         upper = self._artists.upper
