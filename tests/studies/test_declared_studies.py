@@ -27,6 +27,7 @@ def row_of(method, at, accuracy, runs="runs", **more):
 @pytest.fixture
 def study(tmp_path):
     figures = {name: f"runs/{name}" for name in ACCURACY} | {"gain": "a - b", "up": "runs/a:bytes_up"}
+    figures["more"] = "runs/a:bytes_up + up / 10"
     claims = {"clear": "a > b", "noise": "a ~ c", "wrong": "b > a", "low": "gain > 0.2", "not_clear": "c > a"}
     save(tmp_path / "x.json", {}, [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()])
     quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
@@ -54,7 +55,7 @@ def test_axes_name_one_run_among_several(study):
     "what, words",
     [("gain", "10 ± 5"), ("gain:fine", "10.0 ± 5.0"), ("gain:mean", "10"), ("a:each", "50 60 70"),
      ("gain:verdict", "clear"), ("a@0-1:each", "50 60"), ("up@0-1:counts", "2000000 2000000"),
-     ("gain:above", "3"), ("up:whole", "2,000,000"), ("a@1:mean", "60"), ("b:high", "58")],
+     ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):
     assert texts.figure(study, what) == words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import operator
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,10 @@ from ..tuning import SETS, file_of, tuning_points
 
 SEEDS = tuple(range(10))
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
-SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>.+))?")
+SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
+NUMBER = re.compile(r"-?[\d.]+")
+ARITHMETIC = {" + ": operator.add, " - ": operator.sub, " / ": operator.truediv}  # the first one binds least
+OPERATOR = re.compile(r" [->~+/] ")
 COMMAND = "python -m fedlab_nb.studies.declared"
 HERE = Path(__file__).parent
 LESSONS = HERE.parents[1] / "course"
@@ -176,7 +180,7 @@ class Figures(Declared):
 
     def columns_of(self, runs: str, method: str) -> list[str]:
         """What the rows of a method in these runs keep."""
-        series = [SERIES.fullmatch(text) for text in self.figures.values()]
+        series = [SERIES.fullmatch(part) for text in self.figures.values() for part in OPERATOR.split(text)]
         read = {m["column"] for m in series if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
         return [*self.columns, *sorted(read - set(self.columns))]
 
@@ -195,18 +199,20 @@ class Figures(Declared):
         return value
 
     def value(self, text: str, rows: Sequence[Row]) -> Values:
-        """A figure's values by seed; `text`: its name, or an expression."""
+        """A figure's values by seed; `text`: its name, an expression, or a number, which is the same on every seed."""
         text = text.strip()
+        if NUMBER.fullmatch(text):
+            return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
         if text in self.figures:
             return self.value(self.figures[text], rows)
         if text.startswith("="):
             name, _, arguments = text[1:].strip().partition("(")
             function = getattr(importlib.import_module(self.measures), name)
             return {0: float(function(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
-        for sign in (" - ", " / "):
+        for sign, calculate in ARITHMETIC.items():
             if sign in text:
                 a, b = (self.value(part, rows) for part in text.rsplit(sign, 1))
-                return {s: a[s] - b[s] if sign == " - " else a[s] / b[s] for s in a if s in b}
+                return {s: calculate(a[s], b[s]) for s in a if s in b}
         match = SERIES.fullmatch(text)
         if match is None:
             raise ValueError(f"Study {self.name} has no figure {text!r}; it has {', '.join(self.figures)}.")
@@ -220,9 +226,7 @@ class Figures(Declared):
     def judge(self, claim: str, rows: Sequence[Row]) -> Verdict:
         """Whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole band)."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
-        number = re.fullmatch(r"-?[\d.]+", right)
-        gap = self.value(left, rows) if number else self.value(f"{left} - {right}", rows)
-        of = band({seed: value - (float(right) if number else 0) for seed, value in gap.items()})
+        of = band(self.value(f"{left} - {right}", rows))
         words = f"{100 * of.mean:+.1f} ± {100 * of.half_width:.1f}, {of.verdict}"
         if sign == "~":
             return Verdict(True if of.is_noise else None, words)
@@ -234,7 +238,7 @@ class Figures(Declared):
         """Rows on other seeds, of the runs that the claims read. Nothing is written."""
 
         def runs(text: str) -> Iterator[str]:
-            for part in re.split(r" [->~/] ", text):
+            for part in OPERATOR.split(text):
                 if part in self.figures:
                     yield from runs(self.figures[part])
                 elif match := SERIES.fullmatch(part):

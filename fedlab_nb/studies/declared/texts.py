@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..statistics import band
+from ..table import data_size
 from .engine import COMMAND, Figures, Values
 
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
@@ -40,6 +41,7 @@ def shown(values: Values, form: str) -> str:
         "tenths": lambda: f"{of.mean:.1f}",
         "hundredths": lambda: f"{of.mean:.2f}",
         "whole": lambda: f"{of.mean:,.0f}",
+        "bytes": lambda: data_size(of.mean),
     }
     if form not in forms:
         raise ValueError(f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}.")
