@@ -102,10 +102,7 @@ def test_features_cannot_be_tinted():
     [
         (dict(x_train=torch.zeros(60, 1, 8, 8, dtype=torch.float64)), "must be float32 and int64"),
         (dict(y_train=torch.zeros(59, dtype=torch.int64)), r"x_train has shape \(60, 1, 8, 8\) and y_train \(59,\)"),
-        (
-            dict(y_test=torch.full((6,), 3)),
-            r"y_test has labels from 3 to 3, but they must lie in 0..2",
-        ),
+        (dict(y_test=torch.full((6,), 3)), r"y_test has labels from 3 to 3, but they must lie in 0..2"),
         (
             dict(x_test=torch.zeros(6, 1, 9, 9)),
             r"x_test has samples of shape \(1, 9, 9\), but those of x_train have \(1, 8, 8\)",

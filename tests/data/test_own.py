@@ -171,10 +171,7 @@ def test_wrong_indices(indices, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            dict(alpha=1),
-            "alpha cannot be set, because data set 'own' has 3 clients of its own",
-        ),
+        (dict(alpha=1), "alpha cannot be set, because data set 'own' has 3 clients of its own"),
         (dict(clients=4), "clients is 4, but data set 'own' has 3 clients of its own"),
         (dict(partition="natural", minimum=5), "minimum cannot be set"),
         (dict(partition="natural", size_sigma=1, repair="redraw"), "repair and size_sigma cannot be set"),

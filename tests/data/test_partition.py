@@ -223,7 +223,7 @@ def test_top_up_moves_just_what_is_missing_from_the_largest():
         6,
         3,
         3,
-    ]  # 10 gives 3 and is 7, still the largest, gives 2
+    ]  # 10 gives 3, is still the largest, gives 2
     assert set(shards[2]) < set(range(10)) and 16 in shards[3]
     assert sorted(np.concatenate(shards).tolist()) == list(range(17))
 
@@ -269,28 +269,19 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(alpha=0), r"alpha is 0, but it must be a number above 0; smaller is more skewed"),
-        (dict(alpha=-1), r"alpha is -1, but"),
-        (dict(alpha=float("nan")), r"alpha is nan, but"),
-        (dict(alpha="0.1"), r"alpha is '0.1', but"),
-        (
-            dict(clients=41),
-            r"clients is 41, but it must be a whole number from 1 to 40; every client needs one training sample",
-        ),
-        (dict(clients=0), r"clients is 0, but"),
-        (dict(clients=2.5), r"clients is 2.5, but"),
+        (dict(alpha=0), "alpha is 0, but it must be a number above 0; smaller is more skewed"),
+        (dict(alpha=float("nan")), "alpha is nan"),
+        (dict(alpha="0.1"), "alpha is '0.1'"),
+        (dict(clients=41), "clients is 41, but it must be a whole number from 1 to 40"),
+        (dict(clients=2.5), "clients is 2.5"),
         (dict(partition="dirichlett"), r"Unknown partition 'dirichlett': did you mean 'dirichlet'\?"),
-        (dict(repair="fix"), r"Unknown repair 'fix': Allowed: move, redraw"),
-        (
-            dict(minimum=11),
-            r"minimum is 11, but it must be a whole number from 1 to 10; 4 clients share 40 training samples",
-        ),
-        (dict(minimum=0), r"minimum is 0, but"),
-        (dict(classes_per_client=5), r"classes_per_client is 5, but it must be a whole number from 1 to 4"),
-        (dict(max_draws=0), r"max_draws is 0, but"),
-        (dict(size_sigma=-1), r"size_sigma is -1, but it must be a number from 0 to 10"),
-        (dict(size_sigma=1, partition="iid"), r"size_sigma is 1, but partition 'iid' has no lognormal sizes"),
-        (dict(partition="natural"), r"Unknown partition 'natural'"),
+        (dict(repair="fix"), "Unknown repair 'fix': Allowed: move, redraw"),
+        (dict(minimum=11), "minimum is 11, but it must be a whole number from 1 to 10"),
+        (dict(classes_per_client=5), "classes_per_client is 5, but it must be a whole number from 1 to 4"),
+        (dict(max_draws=0), "max_draws is 0"),
+        (dict(size_sigma=-1), "size_sigma is -1, but it must be a number from 0 to 10"),
+        (dict(size_sigma=1, partition="iid"), "size_sigma is 1, but partition 'iid' has no lognormal sizes"),
+        (dict(partition="natural"), "Unknown partition 'natural'"),
     ],
 )
 def test_wrong_arguments(options, message):

@@ -213,10 +213,7 @@ VALUE = st.floats(-1e6, 1e6) | st.just(float("nan"))
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    values=st.lists(st.tuples(VALUE, VALUE), min_size=2, max_size=30),
-    seed=st.integers(0, 99),
-)
+@given(values=st.lists(st.tuples(VALUE, VALUE), min_size=2, max_size=30), seed=st.integers(0, 99))
 def test_sums_do_not_depend_on_who_holds_what(values, seed):
     x = np.array(values)
     owner = np.random.default_rng(seed).integers(0, 4, len(x))

@@ -1,4 +1,4 @@
-"""Runs as a view's work: every seed comes back, progress goes up, a failed choice is told or kept."""
+"""What all labs share: views before a run; runs as a view's work, with all seeds, progress and failed choices."""
 
 from __future__ import annotations
 
@@ -6,9 +6,30 @@ import pytest
 from watched import watched
 
 from fedlab_nb.errors import UsageError
+from fedlab_nb.labs import lab
 from fedlab_nb.labs.runs import one_run, tries
 
 SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds": 2, "epochs": 1}
+VIEWS = {  # of each lab; those that wait for a run stand before the bar
+    "afl": "forget image | skew budget size", "coboosting": "hand weights images curves | switches",
+    "distilled": "sent | budget", "fedet": "expert temperature dissent target rounds public traffic |",
+    "fedlpa": "factors damping solver leak | plane", "fens": "trust sample | vary forget cost",
+    "fusefl": "steps cue halves probes | sums cues", "gauss": "pictures sent | heads",
+    "matching": "barrier partners | game",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("system", VIEWS)
+def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing):
+    panel = closing(lab(system, clients=3))
+    waiting, ready = (names.split() for names in VIEWS[system].split("|"))
+    assert set(panel.lab_views) == {*waiting, *ready}
+    for name in waiting:
+        assert panel.show(name) is None and "press run" in panel.views[name].frame.value.lower(), name
+    for name in ready:
+        assert panel.show(name).sentence and panel.error == "", name
+    for view in panel.lab_views.values():
+        assert all(c.description for c in view.controls if hasattr(c, "value")) and len(view.title) <= 20
 
 
 def test_one_run_gives_every_seed_and_its_progress():

@@ -10,7 +10,7 @@ from fedlab_nb.labs import lab
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import Extra, LabSpec, LabView, Panel
-from fedlab_nb.panels.choices import KnobBox, reveal
+from fedlab_nb.panels.choices import KnobBox
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.style import new_figure
 
@@ -184,11 +184,6 @@ def test_a_guess_is_revealed_after_the_run(toy):
     assert "You guessed 100 % for FENS; it is" in text(toy, "accuracy") and "too high" in text(toy, "accuracy")
 
 
-def test_reveal_names_the_gap():
-    assert reveal("X", 0.4, [0.5]) == "You guessed 40 % for X; it is 50 %: 10 points too low."
-    assert reveal("X", 0.5, [0.4, 0.6]) == "You guessed 50 % for X; it is 50 % (mean of 2 seeds): exactly right."
-
-
 def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
     panel = lab("dense", job=job, hide=["epochs", "guess"], fixed={"dense.temperature": 2}, images=16)
     knobs = panel.controls.knobs
@@ -199,11 +194,6 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
         lab("fen", job=job)
     with pytest.raises(UsageError, match="aggregator"):
         Panel(SPEC, methods=(), job=job, aggregator="nothing")
-
-
-def test_unknown_views_are_told(toy):
-    with pytest.raises(UsageError, match="Unknown view"):
-        toy.show("nowhere")
 
 
 def test_a_view_that_cannot_be_drawn_does_not_hold_up_the_run(toy, monkeypatch):

@@ -5,10 +5,8 @@ import csv
 import gc
 import json
 import runpy
-import threading
 import weakref
 
-import numpy as np
 import pytest
 
 from fedlab_nb.data import load
@@ -49,7 +47,7 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     assert not panel.error and not panel.controls.error.value
 
 
-@pytest.mark.parametrize("model", ["auto", "mlp", "mlp:16", "mlp,mlp:16", "cnn,mlp,mlp:16"])
+@pytest.mark.parametrize("model", ["auto", "mlp:16", "cnn,mlp,mlp:16"])
 def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(model):
     panel = playground(methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
     try:
@@ -254,14 +252,6 @@ def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     assert all(output["text/plain"] for output in shown)
 
 
-def test_every_control_has_a_name_and_says_what_it_is(make):
-    controls = make().controls
-    named = [controls.dataset, controls.path, controls.alpha, controls.clients, controls.epochs, controls.device]
-    named += [controls.seed, controls.seeds, controls.run, controls.stop]
-    for widget in [*named, *controls.methods.boxes.values()]:
-        assert widget.description and widget.tooltip
-
-
 def test_hidden_and_fixed_controls(make, job):
     panel = make(hide=["device", "alpha"], fixed={"clients": 4, "methods": ["ensemble"]})
     assert panel.controls.device.layout.display == "none" and panel.controls.clients.disabled
@@ -270,21 +260,13 @@ def test_hidden_and_fixed_controls(make, job):
     assert job.calls[0][0] == ["ensemble"] and job.calls[0][2]["clients"] == 4
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"alpha": 0}, "alpha"),
-        ({"alpha": float("nan")}, "alpha"),
-        ({"clients": 51}, "clients"),
-        ({"methods": ["fenz"]}, "fens"),
-        ({"dataset": "digit"}, "digits"),
-        ({"device": "tpu"}, "device"),
-        ({"hide": ["lamp"]}, "control"),
-    ],
-)
-def test_wrong_starting_values_are_refused(options, says):
+@pytest.mark.parametrize(("name", "value", "says"), [
+    ("alpha", 0, "alpha"), ("clients", 51, "clients"), ("methods", ["fenz"], "fens"), ("dataset", "digit", "digits"),
+    ("device", "tpu", "device"), ("hide", ["lamp"], "control"),
+])  # fmt: skip
+def test_wrong_starting_values_are_refused(name, value, says):
     with pytest.raises(UsageError, match=says):
-        playground(**options)
+        playground(**{name: value})
 
 
 def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monkeypatch):
@@ -299,18 +281,3 @@ def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monk
     for panel in (first, second, other):
         assert panel.wait(60)
     assert [first.status, second.status, other.status] == ["stopped", "stopped", "done"]
-
-
-def test_a_panel_of_the_real_study():
-    """Real training: what the pictures get is what `study` measured."""
-    panel = playground(methods=["local", "fedavg", "ensemble"], clients=3, seeds=2, epochs=2)
-    panel.run(wait=True, timeout=300)
-    assert panel.status == "done" and not panel.error and len(panel.outcomes) == 6
-    for view in VIEWS:
-        panel.views.choose(view)
-        assert picture(panel, view)[0].startswith(SVG), view
-    panel.wait(60)
-    mean = np.mean([o.accuracy for o in panel.outcomes if o.method == "ensemble"])
-    assert f"Ensemble (FedENS) {100 * mean:.0f} %" in repr(panel)
-    panel.close()
-    assert not [t for t in threading.enumerate() if "fedlab_nb" in t.name]

@@ -38,14 +38,6 @@ def test_a_method_that_fails_does_not_lose_the_others(make, job, diverged):
     assert not panel.controls.error.value
 
 
-def test_a_run_without_any_result_is_an_error(make, job):
-    job.fails = {"fens": ZeroDivisionError("by nought")}
-    panel = make(methods=["fens"])
-    panel.run(wait=True)
-    assert panel.status == "error" and "Unexpected ZeroDivisionError: by nought" in panel.controls.error.value
-    assert "Traceback" in panel.error or "ZeroDivisionError" in panel.error
-
-
 def test_a_job_that_raises_is_shown_and_can_be_run_again(make, job, monkeypatch):
     panel = make()
 
@@ -211,14 +203,6 @@ def test_close_leaves_no_thread(make, job):
     panel.close()
     assert not threads() and job.closed == 1
     panel.close()
-
-
-def test_inline_works_without_a_thread(make, job):
-    panel = make(inline=True)
-    panel.controls.run.click()
-    assert panel.status == "done" and len(panel.outcomes) == 4 and not threads()
-    panel.views.choose("features")
-    assert "PCA" not in panel.views["features"].picture.sentence
 
 
 def test_errors_in_callbacks_are_shown(make, monkeypatch):

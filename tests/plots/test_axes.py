@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.plots import axes
-from fedlab_nb.plots.style import Picture, class_colours, drawing, dress, new_figure, png
+from fedlab_nb.plots.style import class_colours, drawing, dress, new_figure, png
 
 
 @pytest.fixture
@@ -117,14 +117,6 @@ def test_two_axes_stand_still_and_a_legend_above_takes_no_room():
     png(figure)
     assert (left.get_position().bounds, right.get_position().bounds) == before
     assert right.get_position().width == pytest.approx(2 * left.get_position().width)
-
-
-def test_a_picture_of_numbers_that_have_words():
-    class Numbers:
-        alt, sentence, table = "an alt", "a sentence", [{"a": 1}]
-
-    picture = Picture.of(None, Numbers())
-    assert (picture.alt, picture.sentence, picture.table) == ("an alt", "a sentence", [{"a": 1}])
 
 
 def test_every_class_has_a_colour_of_its_own():

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from fedlab_nb.panels.figures import needs
-from fedlab_nb.plots import Series, png
-from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, race, share
+from fedlab_nb.plots import Series
+from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, share
 from fedlab_nb.plots.vector import drawn, moved, moves_of
 
 LOCAL = "local training"
@@ -42,15 +42,6 @@ def test_stages_fill_one_after_the_other():
     assert share(ONCE, 250) == (1, 0.5, 0) and share(ONCE, 400) == (1, 1, 1)
     assert share(TINY, 600) == (1, 1, 0) and share(TINY, 700) == (1, 1, 0.5)
     assert share(MANY, 800) == (0.5, 0.5, 0.5)
-
-
-def test_the_sentence_says_who_leads_and_who_waits():
-    early, late = race([ONCE, MANY, TINY], 300), race([ONCE, MANY, TINY], 1600)
-    assert "Many leads with 20 %" in early.sentence and "2 methods have no global model yet" in early.sentence
-    assert "Many leads with 90 %" in late.sentence and "waiting" not in late.sentence
-    assert png(early).startswith(b"\x89PNG") and "toy" in early.alt and len(early.table) == 3
-    assert "no method has a global model yet" in race([ONCE], 10).sentence
-    assert race([], 10).sentence == "No result yet." and png(race([], 10))
 
 
 def test_what_moves_in_a_race():

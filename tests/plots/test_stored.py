@@ -24,14 +24,6 @@ def shown(data=None, **more):
     return Stored().show(results() if data is None else data, **words)
 
 
-def test_words_say_that_it_is_stored_and_where():
-    picture = shown(alpha=0.13, wanted=12)
-    assert png(picture).startswith(PNG)
-    assert "α = 0.1, 10 clients" in picture.alt and SOURCE.capitalize() in picture.sentence
-    assert "the nearest to your α = 0.13 and 12 clients" in picture.sentence
-    assert picture.sentence.endswith(".") and picture.table
-
-
 def test_the_sentence_is_true():
     picture = shown()
     assert picture.sentence.startswith(

@@ -26,15 +26,6 @@ def test_data_sizes(count, text):
     assert words.data_size(count) == text
 
 
-def test_small_words():
-    assert words.listed(["a"]) == "a" and words.listed(["a", "b", "c"]) == "a, b and c" and words.listed([]) == ""
-    assert words.plural(1, "class") == "1 class" and words.plural(2, "class") == "2 classes"
-    assert words.seeds_of({0: 1, 1: 1, 2: 1}) == "seeds 0–2" and words.seeds_of({3: 1, 0: 1}) == "seeds 0, 3"
-    setting = {"dataset": "/data/mine.npz", "alpha": 0.5, "clients": 1}
-    assert words.setting_of(setting) == "mine.npz, α = 0.5, 1 client"
-    assert words.setting_of({**setting, "partition": "iid"}) == "mine.npz, partition iid, 1 client"
-
-
 def test_a_table_has_a_dict_a_row():
     assert words.tabled("client | share", [(0, "5 %"), (1, "")]) == [
         {"client": 0, "share": "5 %"},

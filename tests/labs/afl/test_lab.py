@@ -19,13 +19,6 @@ DIGITS = [str(c) for c in range(10)]
 
 
 # ------------------------------------------------------------------------------------------------ the panel
-def test_before_a_run_every_view_says_what_to_do(make):
-    panel = make()
-    assert tuple(panel.lab_views) == ("skew", "forget", "image", "budget", "size")
-    for name in ("forget", "image"):
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    for name in ("skew", "budget", "size"):
-        assert panel.show(name).sentence.startswith("Press “Try")
 
 
 def test_a_client_is_forgotten_and_its_image_shown(make):

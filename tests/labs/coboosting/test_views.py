@@ -47,15 +47,6 @@ def ran():
     panel.close()
 
 
-def test_before_a_run_every_view_says_what_to_do(make):
-    panel = make()
-    assert tuple(panel.lab_views) == OWN
-    for name in OWN[:4]:
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    assert "Guess, then press the button" in sentence_of(panel, "switches")
-    assert all(len(view.title) <= 20 for view in panel.lab_views.values())
-
-
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
     try:
         for client, klass in ((-1, -1), (0, 0), (2, 9)):
@@ -183,12 +174,6 @@ def test_stop_ends_the_switches_and_another_press_goes_on(make):
     assert panel.wait(20) and panel.status in ("stopped", "done") and panel.error == ""
 
 
-def test_settings_of_methods_beside_it_do_not_reach_the_variants():
-    own = {"alpha": 0.1, "lr": 0.1, "coboosting.mu": 0.5, "mu": 0.5, "seeds": 2, "partition": "iid"}
-    assert settings_for("coboosting", {**own, "dense.images": 32, "rounds": 3, "overrides": ()}) == own
-    assert settings_for("ensemble", own) == {"alpha": 0.1, "lr": 0.1, "seeds": 2, "partition": "iid"}
-
-
 def test_a_run_that_answers_with_the_ensemble_has_no_student(make):
     panel = make(**{"coboosting.answer": "ensemble"})
     panel.run(wait=True)
@@ -293,16 +278,6 @@ def by_hand(picture=None, clients=4, classes=10, judge=None, gap=(0.07, 0.04, 18
     shares = {who: shares_of(w) for who, w in weights.items()}
     tried = Tried(counts(clients, classes), shares, by_class, tune, judge or None, Band(*gap), (180, 180))
     return (picture or ByHand()).show(tried, names(classes), setting=SETTING, **more)
-
-
-def test_by_hand_says_what_the_weights_reach_and_whether_that_is_noise():
-    text = sound(by_hand()).sentence
-    assert "180 images of the tune half your weights are right for 61 %, equal ones for 54 % (+7 ± 4 points, m" in text
-    assert "within the noise" in by_hand(gap=(0.02, 0.04, 180)).sentence
-    assert "too few images to tell" in by_hand(gap=(0.5, float("nan"), 1)).sentence
-    judged = by_hand(judge=True).sentence
-    assert judged.startswith("Judge half: your weights 55 %, equal ones 50 %") and "Co-Boosting 60 %" in judged
-    assert "no longer judges" in by_hand(judge=True, spoilt=True).sentence
 
 
 def test_by_hand_draws_shares():

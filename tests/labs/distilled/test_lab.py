@@ -17,11 +17,6 @@ DIGITS = [str(c) for c in range(10)]
 
 
 # ------------------------------------------------------------------------------------------------ the panel
-def test_before_a_run_every_view_says_what_to_do(make):
-    panel = make()
-    assert tuple(panel.lab_views) == OWN
-    assert panel.show("sent") is None and "Press Run" in panel.views["sent"].frame.value
-    assert "Press “Try 1 to 10 per class”" in panel.show("budget").sentence
 
 
 def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(make):

@@ -40,14 +40,6 @@ def own(panel, name):
     return panel.lab_views[name]
 
 
-def test_before_a_run_it_says_what_to_do(make):
-    panel = make()
-    assert tuple(panel.lab_views) == VIEWS and panel.methods == ("fedet", "local", "ensemble")
-    for name in VIEWS:
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    assert "model='mlp:16,mlp:32,mlp:64'" in panel.code()
-
-
 def test_every_control_at_both_ends(ran, looped):
     for panel, names in ((ran, set(VIEWS) - {"rounds"}), (looped, {"rounds"})):
         for name in names:

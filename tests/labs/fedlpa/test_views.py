@@ -49,16 +49,12 @@ def ends(control):
 
 
 # ------------------------------------------------------------------------------------------------------ the lab
-def test_before_a_run_the_plane_is_there_and_the_others_say_what_to_do(make):
+def test_the_plane_has_its_numbers_without_a_run(make):
     panel = make()
-    assert list(panel.lab_views) == OWN and panel.views.visible == "plane"
+    assert panel.views.visible == "plane"
     assert [row["distance"] for row in picture_of(panel, "plane", "angle 90").table] == [1.131, 0, 0, 0]
     assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
-    for name in OWN[1:]:
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    for view in panel.lab_views.values():
-        assert all(c.description and c.tooltip for c in view.controls)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -13,18 +13,6 @@ SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 OWN = ["trust", "sample", "vary", "forget", "cost"]
 
 
-def test_before_a_run_each_view_says_what_to_do(make):
-    panel = make()
-    assert list(panel.lab_views) == OWN
-    for name in ("trust", "sample"):
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    for name in ("vary", "forget"):
-        assert picture_of(panel, name).sentence.startswith(f"Press “{panel.lab_views[name].work_label}”")
-    assert "FENS costs a client" in sentence_of(panel, "cost")
-    for view in panel.lab_views.values():
-        assert all(c.description and c.tooltip for c in view.controls if hasattr(c, "value"))
-
-
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
     look_at(ran)
     for name in ("trust", "sample"):

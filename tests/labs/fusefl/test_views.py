@@ -35,15 +35,6 @@ def ran():
 
 
 # ----------------------------------------------------------------------------------------------------- before and after
-def test_before_a_run_each_view_says_what_to_do(make):
-    panel = make()
-    assert list(panel.lab_views) == OWN
-    for name in ("steps", "cue", "halves", "probes"):
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value.replace("press", "Press")
-    assert "the paper prints 55.38 MiB" in sentence_of(panel, "sums", "ResNet-18")
-    assert "the shortcut has 2.60 bits" in sentence_of(panel, "cues", "10 classes")
-    for view in panel.lab_views.values():
-        assert all(c.description and c.tooltip for c in view.controls if hasattr(c, "value"))
 
 
 def test_after_a_run_every_view_has_its_picture(ran):
@@ -117,16 +108,6 @@ def test_sums_at_both_ends_of_every_control(make):
     panel.controls.extras["model"].value = "cnn:12"
     view.network.value = "own"
     assert tuple(view.blocks.options) == (1, 2, 3, 4) and "five-layer CNN" in panel.show("sums").alt
-
-
-def test_two_cues_at_their_ends(make):
-    panel = make()
-    panel.show("cues")
-    view = panel.lab_views["cues"]
-    for real in (0, 1):
-        for spurious in (0, 1):
-            view.real.value, view.spurious.value = real, spurious
-            assert ("is broken" in panel.sentence) == (spurious == 1) and panel.error == ""
 
 
 # ---------------------------------------------------------------------------------------------------------- live, work

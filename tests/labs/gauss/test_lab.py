@@ -13,14 +13,6 @@ SHORT = {"clients": 3, "seeds": 1, "methods": []}
 OWN = ["pictures", "sent", "heads"]
 
 
-def test_before_a_run(make):
-    panel = make()
-    assert list(panel.lab_views) == OWN
-    for name in OWN[:2]:
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    assert panel.show("heads").sentence == "Nothing has been run yet; press “Run all heads”."
-
-
 def test_classes_and_what_a_client_sends(ran):
     counts = ran.outcomes[0].report.counts
     picture = picture_of(ran, "pictures")

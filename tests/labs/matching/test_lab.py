@@ -9,16 +9,6 @@ SYSTEM = "matching"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 
 
-def test_it_begins_with_different_starts_and_the_game(make):
-    panel = make()
-    assert list(panel.lab_views) == ["game", "barrier", "partners"] and panel.views.visible == "game"
-    assert panel.state("game").settings["init"] == "different" and panel.state("game").settings["alpha"] == 100
-    for name in ("barrier", "partners"):
-        assert panel.show(name) is None and "Press Run" in panel.views[name].frame.value
-    for view in panel.lab_views.values():
-        assert all(c.description and c.tooltip for c in view.controls)
-
-
 def test_the_game_is_played_by_swaps_until_it_is_found(make):
     panel = make()
     for number in (len(STREAMS) - 1, 0):
