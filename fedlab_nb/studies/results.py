@@ -75,18 +75,15 @@ class Results:
 
     def summary(self) -> list[dict[str, Any]]:
         """Mean test accuracy with its 95 % band over seeds, mean bytes, NLL and ECE, of each method at each point."""
-        down, up, validation = self.points("bytes_down"), self.points("bytes_up"), self.points("accuracy_validation")
-        calibrated = {name: self.points(name) for name in ("nll", "ece")}
+        means = {"validation": self.points("accuracy_validation")}
+        means |= {name: self.points(name) for name in ("bytes_up", "bytes_down", "nll", "ece")}
         rows = []
         for point, methods in self.points().items():
             for name, accuracies in methods.items():
                 test = band(list(accuracies.values()))
                 row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
                 row |= {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
-                held = validation.get(point, {}).get(name)
-                row["validation"] = fmean(held.values()) if held else math.nan
-                row |= {k: fmean(of[point][name].values()) for k, of in (("bytes_up", up), ("bytes_down", down))}
-                for column, of in calibrated.items():
+                for column, of in means.items():
                     values = of.get(point, {}).get(name)
                     row[column] = fmean(values.values()) if values else math.nan
                 rows.append(row)
