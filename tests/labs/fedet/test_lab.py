@@ -140,12 +140,6 @@ def test_rounds_tells_of_the_round_that_is_marked(looped):
     assert fresh(looped, "rounds").table[2]["averaged by kind"] == f"{100 * before[2]:.0f} %"
 
 
-def test_rounds_of_one_shot_is_the_student_on_its_way(ran):
-    picture = fresh(ran, "rounds", "After 20 steps the student is right for", "(seeds 0–1)")
-    assert own(ran, "rounds").round.disabled
-    assert [row["server steps"] for row in picture.table] == list(range(1, 21))
-
-
 def test_other_public_data(make):
     panel = make(clients=2, methods=[])
     panel.run(wait=True)

@@ -42,20 +42,6 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
     assert likeness(COUNTS, np.full((3, 3), 1 / 3, dtype=np.float32)) == (0, 0, 0, 0)
 
 
-def test_the_sentence_on_trust_follows_what_is_looked_at():
-    weights = np.array([[0.5, -0.2, 0.1], [0.1, 0.9, 0.0], [0.0, 0.1, 0.3]])
-
-    def sentence(weights, **more):
-        return said(trust(COUNTS, weights, ABC, SETTING, **more))
-
-    assert "3 of 3 classes" in sentence(weights) and "11 %" in sentence(weights)
-    assert "client 0 counts most for class a (0.50; it holds 9 samples)" in sentence(weights, client=0)
-    assert "client 1 counts most for class b (0.90; it holds 8 samples)" in sentence(weights, klass=1)
-    assert "counts the same" in sentence(np.full((3, 3), 1 / 3)) and "every weight is 0" in sentence(np.zeros((3, 3)))
-    weights[1] = np.nan
-    assert "client 1 is forgotten" in sentence(weights, client=1)
-
-
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 10), (5, 40)])
 def test_trust_and_forgetting_at_their_extremes(clients, classes):
     rng = np.random.default_rng(1)

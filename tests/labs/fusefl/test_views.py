@@ -14,7 +14,6 @@ from fedlab_nb.labs.fusefl.probes import Probed, probes
 from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
 from fedlab_nb.labs.fusefl.storage import PAPER, storage
 from fedlab_nb.labs.fusefl.two_cues import shortcut, two_cues
-from fedlab_nb.methods.fusefl import FuseFL
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots import png
 from fedlab_nb.plots.words import data_size
@@ -35,14 +34,6 @@ def ran():
 
 
 # ----------------------------------------------------------------------------------------------------- before and after
-
-
-def test_after_a_run_every_view_has_its_picture(ran):
-    assert ran.status == "done" and ran.error == ""
-    assert sentence_of(ran, "steps", MADE).startswith("Step ")
-    assert sentence_of(ran, "cue", MADE).startswith("Clients 0 with the cue")
-    assert "Calibrating the averaged classifier: " in sentence_of(ran, "halves", MADE)
-    assert "Probes train on 1237 samples" in sentence_of(ran, "probes", MADE)
 
 
 @pytest.mark.parametrize("name", ["steps", "cue", "probes"])
@@ -188,12 +179,6 @@ def test_more_blocks_than_layers_is_said_in_the_panel(make):
         panel.show(name)
 
 
-def test_every_knob_of_the_method_is_a_control(make):
-    panel = make(adaptor="average")
-    assert list(panel.controls.knobs.controls) == [knob.name for knob in FuseFL.fields()]
-    assert "'fusefl.adaptor': 'average'" in panel.code()
-
-
 # ---------------------------------------------------------------------------------------------- pictures by hand
 SETTING = "digits, α = 0.1, 5 clients, seed 0"
 
@@ -228,16 +213,6 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
     assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
     assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
     assert [s.adapted for s in every][3:6] == [1, 2, 2]
-
-
-def test_steps_say_what_happened():
-    texts = {(s.kind, s.block): s.text for s in steps(replay())}
-    assert "(50 numbers): 100 % right at home, 22 % on test samples" in texts["train", 1]
-    assert "reads 5 × 8 channels below, gives 8" in texts["adapt", 1] and "(20 B up, 80 B down)" in texts["send", 2]
-    assert "from 40 % to 90 %" in texts["calibrate", 2] and "40 % of the test samples" in texts["average", 2]
-    average = {(s.kind, s.block): s.text for s in steps(replay(adaptor="average", head="own"))}
-    assert "mean of the 5 outputs" in average["adapt", 1] and "adaptor" not in average["train", 2]
-    assert "50 % of the test samples" in average["average", 2] and ("calibrate", 2) not in average
 
 
 @pytest.mark.parametrize(("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")])
