@@ -81,7 +81,7 @@ class Controls:
         )  # fmt: skip
         self.alpha, self.ends, self.seed = (
             alpha_slider(),
-            widgets.HTML(f'<div class="fl-ends">{ENDS}</div>'),
+            widgets.HTML(ENDS),
             seed_field(),
         )
         self.clients = made(
