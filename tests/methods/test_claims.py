@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 # ------------------------------------------------------------------------------------------------------------------ AFL
-# What the sums are worth under skew: digits, M = 10, alpha = 0.1, on each of four seeds, means of eight.
+# What the sums are worth under skew: digits, M = 10, alpha = 0.1, on each of eight seeds.
 
 
 def afl_accuracies(methods, **settings):
@@ -23,7 +23,7 @@ def afl_accuracies(methods, **settings):
 
 def test_ahead_of_the_mean_of_probabilities_and_of_the_clients_own_fits_on_every_seed():
     settings = {"afl.features": "relu", "ensemble.rule": "probabilities"}
-    for seed in range(4):
+    for seed in range(8):
         afl, others = compare(["afl", "ensemble"], seed=seed, **settings)
         assert afl.accuracy >= others.accuracy + 0.25
         assert afl.accuracy >= afl.report.own_fits + 0.10
@@ -150,7 +150,7 @@ def test_the_last_factor_reveals_the_classes_after_5_epochs():
 # With different starts and hardly any skew it brings back most of what averaging loses. Under strong skew nothing is
 # claimed of it, and with a common start nothing moves.
 
-MATCHED = range(100, 104)
+MATCHED = range(100, 108)
 
 
 @pytest.mark.parametrize("seed", MATCHED)
@@ -171,7 +171,7 @@ def test_with_a_common_start_and_strong_skew_rebasin_moves_next_to_nothing(seed)
 
 
 # --------------------------------------------------------------------------------------------------------- distillation
-# What is safe to assert of distillation, over two partitions of the digits (α = 0.1, M = 10).
+# What is safe to assert of distillation, over three partitions of the digits (α = 0.1, M = 10).
 #
 # The order among DENSE, F-DAFL and F-ADI is within noise and asserted nowhere.
 
@@ -181,7 +181,7 @@ POINTS = 0.02
 
 @pytest.fixture(scope="module")
 def distilling():
-    return compare(["ensemble", "feddf", *DATA_FREE], seeds=2, **{"ensemble.rule": "logits"})  # their teacher
+    return compare(["ensemble", "feddf", *DATA_FREE], seeds=3, **{"ensemble.rule": "logits"})  # their teacher
 
 
 def test_on_every_partition_feddf_is_at_most_two_points_above_its_teacher(distilling):
@@ -229,7 +229,7 @@ MANY = {"clients": 20, "alpha": 10}  # small clients that are nearly alike
 
 @pytest.fixture(scope="module")
 def iterative():
-    return compare(ITERATIVE, seeds=2)
+    return compare(ITERATIVE, seeds=3)
 
 
 def test_fedavg_in_twenty_rounds_is_no_starved_baseline(iterative):
@@ -246,20 +246,20 @@ def test_twenty_rounds_are_more_than_one_where_clients_are_alike():
 @pytest.mark.parametrize("name", MODELS_TRAVEL)
 def test_no_method_of_many_rounds_lies_below_its_one_round_form(name):
     """SCAFFOLD's seed 1 is the nearest that was seen: 0.833 against 0.828."""
-    one, many = compare("fedavg", seeds=2, **MANY), compare(name, seeds=2, **MANY)
+    one, many = compare("fedavg", seeds=3, **MANY), compare(name, seeds=3, **MANY)
     gaps = [o.accuracy - before.accuracy for o, before in zip(many, one, strict=True)]
     assert min(gaps) >= 0 and mean(gaps) > 0.03
 
 
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_well_above_chance(iterative, name):
-    """Ten classes; the least mean over seeds that was seen is 0.66."""
+    """Ten classes; the least mean of three seeds that was seen is 0.66."""
     assert iterative.mean(name) > 0.45
 
 
 def test_round_by_round_they_leave_one_round_of_fedavg_behind(iterative):
     """The reason for more rounds; the smallest gap of means that was seen is 0.36."""
-    one = compare("fedavg", seeds=2).mean("fedavg")
+    one = compare("fedavg", seeds=3).mean("fedavg")
     assert min(iterative.mean(name) for name in ITERATIVE) > one + 0.2
 
 
@@ -289,18 +289,18 @@ def fens_over(seeds, method="fens", **setting):
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_under_skew_the_network_is_above_everything_that_is_fixed_or_poorer(seed, alpha):
-    """Smallest gaps measured over 16 such runs, with seeds 0-7: best client 0.41, one-round FedAvg 0.61, averaging
+    """Smallest gaps measured over these 16 runs: best client 0.41, one-round FedAvg 0.61, averaging
     0.30, weighted averaging 0.06, voting 0.08, linear 0.08. The last three are tested for their sign alone."""
     setting = {**FENS, "alpha": alpha}
-    network = fens_over(range(4), **setting, **NETWORK)[seed]
+    network = fens_over(range(8), **setting, **NETWORK)[seed]
     rule = {
-        name: fens_over(range(4), aggregator=name, **setting, **FENS_STEPS)[seed].accuracy
+        name: fens_over(range(8), aggregator=name, **setting, **FENS_STEPS)[seed].accuracy
         for name in ("averaging", "weighted", "voting", "linear", "per_class")
     }
     one_round = max(
-        fens_over(range(4), "fedavg", **{**setting, "epochs": epochs})[seed].accuracy for epochs in (1, 5, 20)
+        fens_over(range(8), "fedavg", **{**setting, "epochs": epochs})[seed].accuracy for epochs in (1, 5, 20)
     )
     assert network.accuracy > rule["averaging"] + 0.2 and rule["per_class"] > rule["averaging"] + 0.2
     assert network.accuracy > max(network.report.member_accuracy) + 0.15
@@ -311,14 +311,14 @@ def test_under_skew_the_network_is_above_everything_that_is_fixed_or_poorer(seed
 def test_the_gain_over_the_average_shrinks_as_the_skew_goes():
     gain = {}
     for alpha in (0.05, 1):
-        runs = fens_over(range(4), **{**FENS, "alpha": alpha}, **NETWORK)
+        runs = fens_over(range(8), **{**FENS, "alpha": alpha}, **NETWORK)
         gain[alpha] = np.mean([r.accuracy - r.report.average_accuracy for r in runs])
     assert gain[0.05] > gain[1] + 0.2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
-    whole = fens_over(range(4), **FENS, **NETWORK)[seed]
+    whole = fens_over(range(8), **FENS, **NETWORK)[seed]
     share = whole.label_counts / whole.label_counts.sum(0)
     owner, lost = np.unravel_index(share.argmax(), share.shape)
     left = run("fens", seed=seed, without=int(owner), **FENS, **NETWORK)
@@ -327,9 +327,9 @@ def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
     assert np.delete(fall, lost).mean() < 0.1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_one_student_answers_as_the_ensemble_does(seed):
-    teacher = fens_over(range(4), **FENS, **NETWORK)[seed].accuracy
-    student = fens_over(range(4), distil=True, **FENS, **NETWORK)[seed].accuracy
-    average = fens_over(range(4), aggregator="averaging", **FENS)[seed].accuracy
+    teacher = fens_over(range(8), **FENS, **NETWORK)[seed].accuracy
+    student = fens_over(range(8), distil=True, **FENS, **NETWORK)[seed].accuracy
+    average = fens_over(range(8), aggregator="averaging", **FENS)[seed].accuracy
     assert abs(student - teacher) < 0.05 and student > average + 0.2

@@ -1,9 +1,8 @@
-"""What can safely be claimed of Co-Boosting on small data: on five partitions of the digits, ten clients.
+"""What can safely be claimed of Co-Boosting on small data: means over ten partitions of the digits, ten clients.
 
-Measured with seeds 0-9, of which 0-4 are run here, at alpha 0.1: ensemble 0.37 with equal weights, 0.60 with
-Co-Boosting's, 0.67 with weights from real images; server model 0.45, at worst 0.23. DENSE's student has 0.34: the
-server model is above it by 0.12 ± 0.08 (95 %, Student's t of the paired differences), on no seed more than two points
-below. Of five clients that
+Measured there (seeds 0-9, alpha 0.1): ensemble 0.37 with equal weights, 0.60 with Co-Boosting's, 0.67 with weights
+from real images; server model 0.45, at worst 0.23. DENSE's student has 0.34: the server model is above it by 0.12 ±
+0.08 (95 %, Student's t of the paired differences), on no seed more than two points below. Of five clients that
 difference was 0.09 ± 0.16, within the noise. Not claimed: that it beats every baseline, any effect of DHS, pretty
 images; nor that better weights help wherever there is headroom. With more than 10 points of it the weighted ensemble
 was better on 26 of 28 partitions (seeds 0-29), by 0.7 of the headroom on average, and at worst two points worse.
@@ -22,7 +21,8 @@ from fedlab_nb.methods.coboosting import WeightedEnsemble, boosting
 from fedlab_nb.studies import job
 
 pytestmark = pytest.mark.slow
-CLIENTS, SEEDS, HOLDOUT = 10, 5, 0.1  # as in lesson 05, so that its runs are remembered; its study has ten seeds
+CLIENTS, SEEDS, HOLDOUT = 10, 10, 0.1  # as in lesson 05, so that its runs are remembered
+BESIDE_DENSE = 5  # seeds of the comparison with DENSE; the study of lesson 05 has ten
 
 
 def accuracy(model):
@@ -47,7 +47,8 @@ def scores(alpha):
     by_name: dict[str, list[float]] = {}
     jobs = [job("ensemble", seeds=SEEDS, alpha=alpha, clients=CLIENTS, rule="logits")]
     if alpha < 1:
-        jobs += [job(["coboosting", "dense"], seeds=SEEDS, alpha=alpha, clients=CLIENTS)]
+        jobs += [job("coboosting", seeds=SEEDS, alpha=alpha, clients=CLIENTS)]
+        jobs += [job("dense", seeds=BESIDE_DENSE, alpha=alpha, clients=CLIENTS)]
     for event in chain.from_iterable(jobs):
         if event.error is not None:
             raise event.error
@@ -88,7 +89,7 @@ def test_the_server_model_is_nowhere_near_chance():
 
 def test_the_server_model_is_above_denses():
     s = scores(0.1)
-    gains = s["coboosting"] - s["dense"]
+    gains = s["coboosting"][:BESIDE_DENSE] - s["dense"]
     assert gains.mean() >= 0.04 and (gains > -0.02).all()
 
 

@@ -24,7 +24,7 @@ from fedlab_nb.training import Recipe
 from fedlab_nb.training.backend import suitable_threads
 
 pytestmark = pytest.mark.slow
-SEEDS, CLIENTS = (0, 1), 5
+SEEDS, CLIENTS = (0, 1, 2), 5
 RECIPE = Recipe(epochs=12, batch_size=64, lr=0.1, momentum=0.9, weight_decay=0)
 
 
