@@ -13,6 +13,8 @@ from fedlab_nb.course.capstone.form import CaseForm
 from fedlab_nb.course.kit import view
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
+from fedlab_nb.plots.capstone import tried
+from fedlab_nb.plots.series import Series
 
 WHY = "It is the best one within the budget."
 COSTS = {"fedavg": 50_000, "ensemble": 60_000, "afl": 9_000, "fens": 10_000_000}  # of client 1, up and down
@@ -74,6 +76,16 @@ def test_a_code_word_gives_one_federation():
     assert desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
 
 
+def test_another_word_gives_another_federation():
+    words = [f"WORD {i}" for i in range(8)]
+    drawn = [desk.drawn(word) for word in words]
+    assert len({tuple(h.sizes) for h in drawn}) == len(words)
+    assert len({h.source for h in drawn}) == 2 and len({h.clients for h in drawn}) > 1
+    assert len({h.budget for h in drawn}) > 2
+    with pytest.raises(UsageError, match="The code word is empty"):
+        capstone.case(" ")
+
+
 @pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
 def test_no_test_image_is_in_the_data_set_of_the_tries(word):
     h = desk.drawn(word)
@@ -130,6 +142,22 @@ def test_test_accuracy_is_nowhere_before_a_submission(case):
     assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
 
 
+def test_no_label_crosses_the_line_of_the_budget():
+    """Bytes of one network and of many, at both sides of the line; sizes as they are drawn."""
+    rows = [
+        Series("Ensemble (FedENS)", detail="try 2", accuracies={0: 0.2, 1: 0.3, 2: 0.22}, up=52_560, method="ensemble"),
+        Series("FedAvg, one round", detail="try 1", accuracies={0: 0.1, 1: 0.2, 2: 0.12}, up=52_560, method="fedavg"),
+        Series("AFL", detail="try 3", accuracies={0: 0.57, 1: 0.58, 2: 0.56}, up=11_200, method="afl"),
+        Series("FedAvg, T rounds", detail="try 4", accuracies={0: 0.8, 1: 0.7, 2: 0.7}, up=190_000, method="fens"),
+    ]
+    figure = tried(rows, 184_000, code="OAK").figure
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    line = ax.transData.transform((184_000, 0))[0]
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip() != "budget"]
+    assert len(boxes) == 4 and all(box.x1 < line or box.x0 > line for box in boxes)
+
+
 def test_what_a_capstone_does_not_allow(case, runs):
     for method, knobs, words in (
         ("fenz", {}, "Unknown method 'fenz'"),
@@ -168,6 +196,16 @@ def test_what_is_refused_opens_nothing(case, runs):
     with pytest.raises(UsageError, match="Your argument has 4 letters"):
         case.submit(2, " good ")
     assert all(dataset is desk.drawn("OAK").trial for _, dataset, *_ in runs) and case.record.submissions == []
+
+
+def test_a_try_at_the_budget_itself_is_within_it(case, monkeypatch):
+    monkeypatch.setitem(COSTS, "afl", case.budget)
+    case.trial("afl")
+    assert case.submit(1, WHY).bytes == case.budget
+    monkeypatch.setitem(COSTS, "fedavg", case.budget + 1)
+    assert "too much, it cannot be submitted" in case.trial("fedavg").text
+    with pytest.raises(UsageError, match="1.0 times the budget"):
+        case.submit(2, WHY)
 
 
 def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):

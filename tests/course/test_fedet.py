@@ -163,6 +163,26 @@ def by_the_method(s):
     return consensus(torch.as_tensor(s).log()).distribution
 
 
+def test_saving_reads_the_panels_traffic(looped, monkeypatch):
+    assert lesson.saving(looped, goal=0.999) == "not every seed got to 100 %"
+    known = {"own": (3, 100), "large": (1, 900), "small": None}
+    monkeypatch.setattr(lesson, "reached", lambda panel, goal: known)
+    assert lesson.saving(looped) == "fewer numbers, but more rounds"
+
+
+@pytest.mark.slow
+def test_the_loop_holds():
+    """Ten rounds: numbers saved, rounds not; softmax and raw logits level; the smallest model cheaper still."""
+    panel = lab("fedet", seeds=3, rounds=10, methods=[])
+    panel.run(wait=True)
+    own, large, smallest = lesson.reached(panel, 0.5).values()
+    assert own[0] > 1.5 * large[0] and own[1] < 0.6 * large[1] and smallest[1] < own[1]
+    assert lesson.saving(panel) == "fewer numbers, but more rounds"
+    text = lesson.rules(panel.state("rounds").outcomes)
+    assert "raw logits" in text and text.split("raw logits")[1].count("within the noise") == 1
+    panel.close()
+
+
 @pytest.mark.slow
 def test_the_terms_of_the_bound():
     numbers = re.findall(r"\d\.\d\d", repr(lesson.bound()))

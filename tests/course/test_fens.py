@@ -143,3 +143,17 @@ def test_forgetting_the_main_owner_loses_its_class():
 @pytest.mark.parametrize("answer", [by_loop, by_torch])
 def test_right_however_it_is_written(answer):
     assert lesson.q4.problem.check(answer).state == "right"
+
+
+@pytest.mark.slow
+def test_what_the_lesson_says_of_bits_and_of_proxy_samples_holds():
+    def means(**options):
+        outcomes = lesson.runs(["fens"], **options)
+        alone = [np.mean(o.report.member_accuracy) for o in outcomes]
+        return lesson.accuracy(outcomes, "fens"), 100 * np.mean(alone), 100 * outcomes[0].report.average_accuracy
+
+    whole, four, two = means(), means(**{"fens.bits": 4}), means(**{"fens.bits": 2})
+    assert abs(whole[0] - four[0]) < 2 and abs(whole[1] - four[1]) < 2
+    assert two[1] < 0.75 * whole[1] and two[0] > 0.9 * whole[0]
+    few, many = means(holdout=0.02), means(holdout=0.4)
+    assert few[0] > few[2] + 20 and many[0] > few[0] + 2
