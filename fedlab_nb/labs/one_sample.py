@@ -117,7 +117,7 @@ def what_is_known(ax: Axes, of: OneSample, hues: Sequence[str]) -> None:
         mark(ax, of.members.index(of.client), m, "y")
     for x, title in zip((1.2, 1.65), others if m <= FEW else (), strict=False):
         style = {"transform": ax.get_yaxis_transform(), "ha": "center", "va": "center", "fontsize": 8.5}
-        ax.text(x, -1, title, color=QUIET, **style)
+        ax.text(x, 1.02, title, color=QUIET, **{**style, "transform": ax.transAxes, "va": "bottom"})
         for i, value in enumerate(of.beside[title]):
             ax.text(x, i, f"{value:.0f}" if value >= 10 else f"{value:.2g}", color=INK, **style)
 

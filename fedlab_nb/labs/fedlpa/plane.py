@@ -49,7 +49,7 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
     weights = two_weights(angle, ratio, damping)
     rows, said = [], {}
     with drawing(fixed=True) as (figure, _):
-        ax = dress(figure.add_axes((0.09, 0.125, 0.88, 0.8)), title="Who is sure of what", x="weight 1", y="weight 2")
+        ax = dress(figure.add_axes((0.09, 0.125, 0.56, 0.8)), title="Who is sure of what", x="weight 1", y="weight 2")
         gaussians(ax, weights)
         for name, (words, colour, marker, size) in ANSWERS.items():
             point = getattr(weights, name)
