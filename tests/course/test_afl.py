@@ -1,5 +1,7 @@
 """Lesson 10: the exercises by another way, worked numbers against another derivation."""
 
+import re
+
 import numpy as np
 import pytest
 from lessons import LESSONS
@@ -82,7 +84,7 @@ def test_slopes_by_hand():
 
 
 def test_the_upload_is_what_the_ledger_counts():
-    text = LESSONS["10_closed_form"]
+    text = re.sub(r"<!--.*?-->", "", LESSONS["10_closed_form"])
     assert "65 · 66 / 2 = 2145" in text and "2795 numbers of 4 bytes = 11.2 kB" in text
     assert lesson.runs("afl", seeds=1)[0].bytes_up == 10 * 4 * 2795
 
