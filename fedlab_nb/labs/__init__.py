@@ -11,8 +11,7 @@ from typing import Any
 
 from ..errors import UsageError, choose
 from ..methods import METHODS
-from ..panels import Panel
-from ..panels.lab_view import LabSpec
+from ..panels import LabSpec, Panel
 from .coboosting.images import DATA_FREE, data_free
 
 __all__ = ["lab", "spec_of"]

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..plots import Picture, drawing, dress, heading, percent, told
 from ..plots.axes import class_ticks, few_ticks, mark, no_spines
 from ..plots.characters import row_name
-from ..plots.kit import table_colours, told
-from ..plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading
-from ..plots.words import percent
+from ..plots.kit import table_colours
+from ..plots.style import ACCENT, INK, QUIET, SECOND
 
 FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
 

@@ -11,7 +11,7 @@ Clients are trained once and remembered, so that a run costs what comes after th
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from ..panels.state import words
+from ..panels import words
 from ..plots.words import Setting, setting_of
 from ..studies import job
 

@@ -10,6 +10,8 @@ from typing import Any
 from .figures import COMPARE, PLAYGROUND, RACE
 from .lab_view import Extra, LabSpec, LabView, PanelState
 from .panel import Panel
+from .state import words
+from .theme import made, offer, player
 
 
 def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

@@ -4,6 +4,8 @@ partition       who holds what (`Partition` redraws in place)   accuracy   bars 
 communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
 classes         accuracy by class and by client
 calibration     reliability diagrams, and the calibration error
+
+With what every drawing begins and ends: `drawing`, `dress`, `heading`, `legend`, `told`, `blank`, and numbers in words.
 """
 
 from .accuracy import accuracy, verdict
@@ -12,6 +14,8 @@ from .classes import classes
 from .communication import communication
 from .embed import neighbour_accuracy, pca, tsne
 from .features import MAPS, Map, features
+from .kit import blank, told
 from .partition import Partition, partition
 from .series import Series
-from .style import Picture, png, svg
+from .style import Picture, drawing, dress, heading, legend, png, svg
+from .words import listed, percent, plural, tabled

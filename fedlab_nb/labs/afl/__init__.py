@@ -1,7 +1,7 @@
 """AFL in the classroom: accuracy against skew, forgetting a client, the image in a sum, noise for privacy, number of
 features. Each view is a file here."""
 
-from ...panels.lab_view import LabSpec
+from ...panels import LabSpec
 from .budget import Budget
 from .forget import Forget
 from .image import Image

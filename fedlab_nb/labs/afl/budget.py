@@ -8,14 +8,11 @@ import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, words
+from ...plots import Picture, blank, drawing, dress, legend, tabled, told
 from ...plots.axes import FIFTHS, level_line, log_axis, percent_axis, seed_lines
-from ...plots.kit import blank, told
-from ...plots.style import ACCENT, SERIES, drawing, dress, legend, look
-from ...plots.words import mean_percent, tabled
+from ...plots.style import ACCENT, SERIES, look
+from ...plots.words import mean_percent
 from ..runs import Steps, tries
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)

@@ -9,15 +9,11 @@ import torch
 
 from ...errors import RunError
 from ...methods.afl import Sums, without
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, offer
+from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
-from ...plots.kit import blank, told
-from ...plots.style import ACCENT, QUIET, drawing, dress, legend, look
-from ...plots.words import listed, percent, plural, tabled
+from ...plots.style import ACCENT, QUIET, look
 from ...studies.outcome import Outcome
 from ..runs import Steps, where
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...methods.afl import AflReport
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture
+from ...panels import LabView, PanelState
+from ...plots import Picture, blank, drawing, heading, listed, plural, tabled, told
 from ...plots.characters import client_name
-from ...plots.kit import blank, tiles, told
-from ...plots.style import QUIET, SECOND, drawing, heading, shorten
-from ...plots.words import listed, plural, tabled
+from ...plots.kit import tiles
+from ...plots.style import QUIET, SECOND, shorten
 from ...studies.outcome import Outcome
 from ..runs import where
 

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...plots import Picture
+from ...panels import LabView, PanelState, words
+from ...plots import Picture, blank, drawing, dress, legend, tabled, told
 from ...plots.axes import FIFTHS, log_axis, percent_axis, seed_lines
-from ...plots.kit import blank, told
-from ...plots.style import ACCENT, INK, drawing, dress, legend
-from ...plots.words import data_size, mean_percent, tabled
+from ...plots.style import ACCENT, INK
+from ...plots.words import data_size, mean_percent
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 from .budget import HUES

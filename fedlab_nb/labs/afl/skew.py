@@ -1,10 +1,8 @@
 """Accuracy against α: AFL and Gaussian heads beside the ensemble and FedAvg."""
 
 from ...methods import METHODS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...plots import Picture
-from ...plots.kit import blank
+from ...panels import LabView, PanelState, words
+from ...plots import Picture, blank
 from ...plots.study import against_alpha
 from ..runs import Steps, tries
 

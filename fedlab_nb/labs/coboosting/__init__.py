@@ -1,6 +1,6 @@
 """Co-Boosting's lab: weights by hand and by epoch, synthetic images, teacher and student, the three switches."""
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .curves import TeacherAndStudent
 from .hand import Hand
 from .images import Images

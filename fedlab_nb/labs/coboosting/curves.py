@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from ...methods import METHODS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture
+from ...panels import LabView, PanelState
+from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
-from ...plots.kit import told
-from ...plots.style import INK, QUIET, drawing, dress, look
-from ...plots.words import apart, mean_percent, seed_words, seeds_of, tabled
+from ...plots.style import INK, QUIET, look
+from ...plots.words import apart, mean_percent, seed_words, seeds_of
 from .votes import NAMES, server_points
 
 TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"

@@ -12,16 +12,13 @@ import numpy as np
 import traitlets
 from matplotlib.axes import Axes
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, heading, percent, tabled, told
 from ...plots.axes import HALVES, few_ticks, level_line, no_spines, percent_axis, rows_axis
-from ...plots.kit import told
 from ...plots.partition import Artists, beyond
-from ...plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, class_colours, dress, heading, new_figure
+from ...plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
 from ...plots.vector import moves
-from ...plots.words import percent, points, significance, tabled
+from ...plots.words import points, significance
 from ...studies.statistics import Band, band
 from ..runs import Steps, where
 from .votes import FROM_REAL, beside, by_class, client_logits, correct, halves, shares_of

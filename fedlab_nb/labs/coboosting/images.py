@@ -2,9 +2,7 @@
 
 from ipywidgets import HBox, SelectionSlider
 
-from ...panels.lab_view import LabSpec, LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, player
+from ...panels import LabSpec, LabView, PanelState, made, player
 from ...plots import Picture
 from ...plots.synthetic import gallery, one_of_each
 from ..runs import where

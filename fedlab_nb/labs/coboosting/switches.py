@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 
 from ipywidgets import BoundedIntText, Dropdown
 
+from ...panels import LabView, PanelState, made
 from ...panels.figures import words
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture, Series
+from ...plots import Picture, Series, drawing, listed, tabled, told
 from ...plots.axes import HALVES
-from ...plots.kit import Bars, told
-from ...plots.style import drawing
-from ...plots.words import listed, mean_percent, points, seeds_of, tabled
+from ...plots.kit import Bars
+from ...plots.words import mean_percent, points, seeds_of
 from ...studies.statistics import difference
 from ..runs import Steps, tries
 from .curves import against

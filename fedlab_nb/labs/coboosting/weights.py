@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture
+from ...panels import LabView, PanelState
+from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.characters import row_name
-from ...plots.kit import stacked, told
-from ...plots.style import ACCENT, INK, class_colours, drawing, dress, many_is_dark, shorten
-from ...plots.words import listed, percent, plural, tabled
+from ...plots.kit import stacked
+from ...plots.style import ACCENT, INK, class_colours, many_is_dark, shorten
 from ..runs import where
 from .images import planned
 

@@ -1,7 +1,7 @@
 """Distilled data in the classroom: what a client sends beside its own images, accuracy and bytes. Each view is a file
 here."""
 
-from ...panels.lab_view import LabSpec
+from ...panels import LabSpec
 from .budget import Bytes
 from .sent import Sent
 

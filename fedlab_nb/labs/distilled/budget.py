@@ -7,14 +7,12 @@ from statistics import mean
 import ipywidgets as widgets
 
 from ...methods import METHODS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, words
+from ...plots import Picture, blank, drawing, dress, legend, listed, percent, tabled, told
 from ...plots.axes import FIFTHS, percent_axis, seed_lines
-from ...plots.kit import blank, bytes_axis, told
-from ...plots.style import ACCENT, INK, drawing, dress, legend, look
-from ...plots.words import data_size, listed, mean_percent, percent, tabled
+from ...plots.kit import bytes_axis
+from ...plots.style import ACCENT, INK, look
+from ...plots.words import data_size, mean_percent
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 from .sent import WAYS

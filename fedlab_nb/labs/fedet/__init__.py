@@ -2,7 +2,7 @@
 behind, so that all of it follows the hand; the feedback loop; public data and traffic, which need runs of their own.
 """
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .dissent import Dissent
 from .expert import Expert
 from .public import Public

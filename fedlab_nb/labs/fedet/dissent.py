@@ -7,13 +7,11 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, legend, percent, tabled, told
 from ...plots.axes import FIFTHS, level_line, percent_axis, two_axes
-from ...plots.kit import told
-from ...plots.style import ACCENT, INK, SECOND, Picture, dress, legend
-from ...plots.words import percent, seeds_of, tabled
+from ...plots.style import ACCENT, INK, SECOND
+from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import rule_of, votes_on_test
 

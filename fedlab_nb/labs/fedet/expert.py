@@ -8,11 +8,10 @@ from scipy.special import softmax
 
 from ...data import load
 from ...methods.fedet.consensus import Consensus
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots.style import Picture, shorten
-from ...plots.words import capital, percent, plural
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, percent, plural
+from ...plots.style import shorten
+from ...plots.words import capital
 from ..one_sample import OneSample, one_sample
 from ..runs import where
 from .votes import heat_slider, leaf_to, rule_of, votes

@@ -9,14 +9,10 @@ import numpy as np
 
 from ...data import DATASETS, load
 from ...methods.parts.images import OWN
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
-from ...plots.kit import Bars, as_tile, blank, told
-from ...plots.series import Series
-from ...plots.style import drawing
-from ...plots.words import apart, percent, plural, seed_words, tabled
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, Series, blank, drawing, percent, plural, tabled, told
+from ...plots.kit import Bars, as_tile
+from ...plots.words import apart, seed_words
 from ...studies import Outcome
 from ..runs import Steps, tries
 

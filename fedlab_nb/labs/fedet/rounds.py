@@ -10,13 +10,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from ...methods.fedet.model import FedETReport
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, player
+from ...panels import LabView, PanelState, made, player
+from ...plots import Picture, drawing, dress, legend, percent, told
 from ...plots.axes import few_ticks, level_line, percent_axis, seed_lines, two_axes
-from ...plots.kit import told
-from ...plots.style import ACCENT, QUIET, SECOND, SERIES, Picture, drawing, dress, legend, look
-from ...plots.words import percent, seeds_of
+from ...plots.style import ACCENT, QUIET, SECOND, SERIES, look
+from ...plots.words import seeds_of
 from ..runs import where
 from .votes import options_of
 

@@ -8,14 +8,11 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, legend, percent, plural, tabled, told
 from ...plots.axes import class_ticks, level_line, mark, percent_axis, two_axes
 from ...plots.characters import client_name
-from ...plots.kit import told
-from ...plots.style import ACCENT, INK, QUIET, SECOND, Picture, class_colours, dress, legend
-from ...plots.words import percent, plural, tabled
+from ...plots.style import ACCENT, INK, QUIET, SECOND, class_colours
 from ..runs import where
 from .votes import leaf_to, options_of, rule_of, votes
 

@@ -4,12 +4,11 @@ from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
+from ...panels import LabView, PanelState
+from ...plots import Picture, dress, legend, percent, tabled, told
 from ...plots.axes import level_line, log_axis, percent_axis, seed_lines, two_axes
-from ...plots.kit import told
-from ...plots.style import ACCENT, SERIES, Picture, dress, legend
-from ...plots.words import percent, seeds_of, tabled
+from ...plots.style import ACCENT, SERIES
+from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import heat_slider, share_right, votes_on_test
 

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, legend, percent, tabled, told
 from ...plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axes
-from ...plots.kit import told
-from ...plots.style import INK, Picture, dress, legend, looks
-from ...plots.words import percent, seeds_of, tabled
+from ...plots.style import INK, looks
+from ...plots.words import seeds_of
 from ...studies import Outcome
 from ..runs import Steps, tries
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ...methods.fedet.consensus import Consensus, consensus
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import PanelState, made
 from ...studies import Outcome
 
 

@@ -1,6 +1,6 @@
 """FedLPA's lab: two weights in the plane, the factors, λ_damp and π, the solver, what the uploads give away."""
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .damping import Damping
 from .factors import Factors
 from .leak import Leak

@@ -13,14 +13,10 @@ from ipywidgets import Dropdown, SelectionSlider
 from ...errors import RunError
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, offer
+from ...plots import Picture, drawing, dress, legend, listed, percent, tabled, told
 from ...plots.axes import FIFTHS, log_axis, percent_axis
-from ...plots.kit import told
-from ...plots.style import ACCENT, INK, SERIES, drawing, dress, legend, look
-from ...plots.words import listed, percent, tabled
+from ...plots.style import ACCENT, INK, SERIES, look
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
 from ..runs import where

@@ -11,14 +11,10 @@ from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...data import load
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, offer
+from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
-from ...plots.kit import told
-from ...plots.style import drawing, dress, many_is_dark
-from ...plots.words import listed, percent, plural, tabled
+from ...plots.style import many_is_dark
 from ...rng import generator
 from ..runs import where
 from .replay import posteriors_of, power

@@ -12,16 +12,13 @@ from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import classes_read_off, label_leak
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, heading, legend, listed, percent, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_axis
-from ...plots.kit import heat_map, told
+from ...plots.kit import heat_map
 from ...plots.partition import LIMIT
-from ...plots.style import SECOND, SERIES, drawing, dress, heading, legend, look
-from ...plots.words import listed, percent, tabled
+from ...plots.style import SECOND, SERIES, look
 from ..runs import where
 from .replay import replay
 

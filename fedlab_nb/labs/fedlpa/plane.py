@@ -5,13 +5,9 @@ from ipywidgets import FloatLogSlider, IntSlider
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
-from ...plots.kit import told
-from ...plots.style import INK, SERIES, drawing, dress, legend, look
-from ...plots.words import tabled
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, legend, tabled, told
+from ...plots.style import INK, SERIES, look
 from .two_weights import TwoWeights, two_weights
 
 ANGLE = "The direction of which client 2 is sure. Client 1 is sure of weight 1, which is 0 degrees"

@@ -11,14 +11,11 @@ from matplotlib.axes import Axes
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, legend, percent, plural, told
 from ...plots.axes import FIFTHS, log_axis, percent_axis, two_axes
-from ...plots.kit import told
-from ...plots.style import ACCENT, MARKERS, QUIET, SERIES, dress, legend
-from ...plots.words import capital, percent, plural
+from ...plots.style import ACCENT, MARKERS, QUIET, SERIES
+from ...plots.words import capital
 from ..runs import Steps, where
 from .replay import DECADES, labelled, layer_names, power, replay, ten
 

@@ -2,7 +2,7 @@
 2 without a client; one client's bytes at two sizes.
 """
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .cost import Cost
 from .forget import Forget
 from .sample import Sample

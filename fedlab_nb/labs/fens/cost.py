@@ -11,13 +11,12 @@ from ...comm import Ledger, formulas
 from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
 from ...models import build_specified, model_state
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, plural, tabled, told
 from ...plots.axes import SIZES, few_ticks
-from ...plots.kit import stacked, told
-from ...plots.style import ACCENT, INK, Picture, drawing, dress, look
-from ...plots.words import data_size, plural, tabled
+from ...plots.kit import stacked
+from ...plots.style import ACCENT, INK, look
+from ...plots.words import data_size
 from ..runs import where
 
 OWN, ENSEMBLE, ROUNDS, OTHER, FEDAVG = "own model", "ensemble", "aggregator rounds", "other", "FedAvg, all rounds"

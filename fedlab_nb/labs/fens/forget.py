@@ -9,12 +9,8 @@ from typing import Any
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...panels.theme import made, offer
-from ...plots.kit import blank, told
-from ...plots.style import Picture
-from ...plots.words import percent, tabled
+from ...panels import LabView, PanelState, made, offer, words
+from ...plots import Picture, blank, percent, tabled, told
 from ...studies import Outcome
 from ..runs import Steps, moved, tries
 from .trust import beside_the_samples, shares

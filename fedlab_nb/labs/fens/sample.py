@@ -8,11 +8,10 @@ import numpy as np
 from scipy.special import softmax
 
 from ...data import load
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots.style import Picture, shorten
-from ...plots.words import capital, listed, percent, plural
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, listed, percent, plural
+from ...plots.style import shorten
+from ...plots.words import capital
 from ...studies import Outcome
 from ...studies.experiment import test_points
 from ..one_sample import OneSample, one_sample

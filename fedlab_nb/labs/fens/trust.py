@@ -7,12 +7,9 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, player
-from ...plots.kit import Heat, told
-from ...plots.style import Picture, drawing
-from ...plots.words import percent, tabled
+from ...panels import LabView, PanelState, made, player
+from ...plots import Picture, drawing, percent, tabled, told
+from ...plots.kit import Heat
 from ..runs import where
 
 # What the numbers beside the partition are, rule by rule: title, unit, whether they can be negative.

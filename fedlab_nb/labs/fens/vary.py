@@ -12,13 +12,12 @@ import ipywidgets as widgets
 from matplotlib.axes import Axes
 
 from ...methods.fens.aggregators import AGGREGATORS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made, words
+from ...plots import Picture, blank, drawing, dress, listed, tabled, told
 from ...plots.axes import FIFTHS, SIZES, few_ticks, legend_above, percent_axis
-from ...plots.kit import blank, stacked, told
-from ...plots.style import FAINT, INK, Picture, drawing, dress, look, shorten
-from ...plots.words import apart, band_words, data_size, listed, mean_percent, seeds_of, tabled
+from ...plots.kit import stacked
+from ...plots.style import FAINT, INK, look, shorten
+from ...plots.words import apart, band_words, data_size, mean_percent, seeds_of
 from ...studies import Outcome
 from ...studies.outcome import WORDS
 from ...studies.statistics import band

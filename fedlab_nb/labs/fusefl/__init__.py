@@ -2,7 +2,7 @@
 the shortcut in bits.
 """
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .cue import SpuriousCue
 from .halves import Halves
 from .probes import Probes

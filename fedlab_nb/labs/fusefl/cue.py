@@ -15,15 +15,13 @@ from matplotlib.axes import Axes
 from ...data.cues import CUES
 from ...errors import demand
 from ...methods import METHODS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
-from ...plots import Picture, Series
+from ...panels import LabView, PanelState, made, offer
+from ...plots import Picture, Series, drawing, dress, legend, listed, percent, tabled, told
 from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
 from ...plots.identity import short
-from ...plots.kit import Bars, tiles, told
-from ...plots.style import ACCENT, INK, RULE, SECOND, drawing, dress, legend
-from ...plots.words import listed, mean_percent, percent, tabled
+from ...plots.kit import Bars, tiles
+from ...plots.style import ACCENT, INK, RULE, SECOND
+from ...plots.words import mean_percent
 from ...rng import generator
 from ...training import ClientModels, accuracy
 from ..runs import where

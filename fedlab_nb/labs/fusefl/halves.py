@@ -7,12 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture, Series
-from ...plots.kit import Bars, told
-from ...plots.style import drawing
-from ...plots.words import apart, band_words, mean_percent, seed_words, tabled
+from ...panels import LabView, PanelState
+from ...plots import Picture, Series, drawing, tabled, told
+from ...plots.kit import Bars
+from ...plots.words import apart, band_words, mean_percent, seed_words
 from ..runs import Steps, tries
 
 HEADS = {"average": "classifiers averaged", "own": "everyone's own", "ccvr": "averaged and calibrated"}

@@ -24,14 +24,12 @@ from torch import Tensor, nn
 from ...errors import demand
 from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture
+from ...panels import LabView, PanelState
+from ...plots import Picture, drawing, dress, legend, percent, tabled, told
 from ...plots.axes import few_ticks, percent_axis
 from ...plots.identity import Look
-from ...plots.kit import lines, told
-from ...plots.style import ACCENT, SECOND, drawing, dress, legend
-from ...plots.words import percent, tabled
+from ...plots.kit import lines
+from ...plots.style import ACCENT, SECOND
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop

@@ -13,14 +13,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
 from ...methods.fusefl.network import FuseFLReport
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, player
-from ...plots import Picture
+from ...panels import LabView, PanelState, made, player
+from ...plots import Picture, drawing, dress, heading, percent, tabled, told
 from ...plots.axes import QUARTERS, few_ticks, legend_above, percent_axis
-from ...plots.kit import told
-from ...plots.style import ACCENT, INK, QUIET, SECOND, drawing, dress, heading
-from ...plots.words import data_size, percent, tabled
+from ...plots.style import ACCENT, INK, QUIET, SECOND
+from ...plots.words import data_size
 from ..runs import where
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()

@@ -15,13 +15,10 @@ from ipywidgets import Dropdown, IntSlider
 from ...comm import formulas
 from ...methods.fusefl.blocks import CUTS, Client, narrow, size
 from ...models import build
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
-from ...plots import Picture
-from ...plots.kit import stacked, told
-from ...plots.style import INK, SECOND, drawing, dress, legend
-from ...plots.words import tabled
+from ...panels import LabView, PanelState, made, offer
+from ...plots import Picture, drawing, dress, legend, tabled, told
+from ...plots.kit import stacked
+from ...plots.style import INK, SECOND
 from ...studies.settings import architectures
 
 WHICH = "The network whose size is computed: the paper's, for images of 3×32×32, or the one that Run trains"

@@ -20,14 +20,10 @@ from ipywidgets import FloatSlider
 from torch import Tensor
 
 from ...errors import number, whole
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, dress, legend, tabled, told
 from ...plots.axes import two_axes
-from ...plots.kit import told
-from ...plots.style import ACCENT, SECOND, SERIES, dress, legend
-from ...plots.words import tabled
+from ...plots.style import ACCENT, SECOND, SERIES
 
 REAL = "How well the real cue shows the label at every client. At 0 % it agrees only by chance, at 100 % always"
 SPURIOUS = (

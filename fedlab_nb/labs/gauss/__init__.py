@@ -1,7 +1,7 @@
 """The Gaussian heads in the classroom: classes as images, what one client sends, and all heads side by side. Each view
 is a file here."""
 
-from ...panels.lab_view import LabSpec
+from ...panels import LabSpec
 from .heads import Heads
 from .pictures import Pictures
 from .sent import Sent

@@ -6,13 +6,10 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...methods.parts.gaussian_heads import HEADS
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState, words
-from ...panels.theme import made
-from ...plots import Picture, Series
-from ...plots.kit import blank, points, told
-from ...plots.style import drawing, dress
-from ...plots.words import data_size, listed, percent, seed_words, tabled
+from ...panels import LabView, PanelState, made, words
+from ...plots import Picture, Series, blank, drawing, dress, listed, percent, tabled, told
+from ...plots.kit import points
+from ...plots.words import data_size, seed_words
 from .. import runs
 
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}

@@ -7,14 +7,11 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...methods.gauss import GaussReport
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
-from ...plots import Picture
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, listed, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks
-from ...plots.kit import tiles, told
-from ...plots.style import drawing, dress, shorten
-from ...plots.words import listed, plural, tabled
+from ...plots.kit import tiles
+from ...plots.style import shorten
 from ..runs import where
 
 DRAWS = 2  # rows of them

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...methods.gauss import GaussReport
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...plots import Picture
+from ...panels import LabView, PanelState
+from ...plots import Picture, drawing, heading, listed, plural, tabled, told
 from ...plots.characters import client_name
-from ...plots.kit import tiles, told
-from ...plots.style import drawing, heading
-from ...plots.words import capital, listed, plural, tabled
+from ...plots.kit import tiles
+from ...plots.words import capital
 from ..runs import where
 from .pictures import MOST, called, image_shape, of_run
 

@@ -1,6 +1,6 @@
 """The classroom of neuron matching: a game by hand, the loss barrier, who is matched with whom."""
 
-from ...panels.lab_view import Extra, LabSpec
+from ...panels import Extra, LabSpec
 from .barrier import Barrier
 from .game import Game
 from .partners import Partners

@@ -2,12 +2,10 @@
 
 import ipywidgets as widgets
 
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import PanelState, made
+from ...plots import Picture, drawing, dress, legend, percent, tabled, told
 from ...plots.axes import few_ticks, level_line, percent_axis
-from ...plots.kit import told
-from ...plots.style import ACCENT, SECOND, Picture, drawing, dress, legend
-from ...plots.words import percent, tabled
+from ...plots.style import ACCENT, SECOND
 from .pairs import RULES, Pair, TwoClients
 
 

@@ -13,13 +13,10 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.axes import Axes
 
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, heading, legend, tabled, told
 from ...plots.axes import few_ticks
-from ...plots.kit import told
-from ...plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, legend
-from ...plots.words import tabled
+from ...plots.style import ACCENT, INK, QUIET, SECOND
 
 UNITS, NOISE, POINTS = 4, 0.06, 41
 INPUTS = np.linspace(-2, 2, 81)

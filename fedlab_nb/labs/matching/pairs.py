@@ -19,9 +19,7 @@ from ...methods.matching import activations, on_the_cpu, rules
 from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied
-from ...panels.lab_view import LabView
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
+from ...panels import LabView, PanelState, made, offer
 from ...rng import generator
 from ...training import ClientModels
 from ..runs import where

@@ -3,12 +3,11 @@
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels.state import PanelState
-from ...panels.theme import made, offer
+from ...panels import PanelState, made, offer
+from ...plots import Picture, drawing, heading, tabled, told
 from ...plots.axes import no_spines
-from ...plots.kit import table_colours, told
-from ...plots.style import QUIET, Picture, drawing, heading
-from ...plots.words import tabled
+from ...plots.kit import table_colours
+from ...plots.style import QUIET
 from .pairs import RULES, Pair, TwoClients
 
 LIMIT = 0.8  # of the colours; hardly a cosine is larger
