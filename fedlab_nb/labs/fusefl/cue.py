@@ -1,5 +1,5 @@
-"""Clients with a spurious cue: right at home, lost outside. A strip of their images with and without it, a column of
-marks a client, and what becomes of it in the fused systems.
+"""Clients with a spurious cue: right at home, lost outside. A strip of their images with and without it, and a column
+of marks a client; what all clients together achieve stands in the sentence and the table.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -16,12 +16,11 @@ from ...data.cues import CUES
 from ...errors import demand
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, Series, drawing, dress, legend, listed, percent, tabled, told
-from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
+from ...plots import Picture, drawing, dress, percent, plural, tabled, told
+from ...plots.axes import QUARTERS, client_ticks, legend_above, mark, percent_axis
 from ...plots.identity import short
-from ...plots.kit import Bars, tiles
+from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND
-from ...plots.words import mean_percent
 from ...rng import generator
 from ...training import ClientModels, accuracy
 from ..runs import where
@@ -139,13 +138,10 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
     test = test if test in data.outside else "clean"
     client = client if client is not None and client < len(data.home) else None
     who = min(data.marked, default=0) if client is None else client
-    with drawing(fixed=True) as (figure, _):
+    with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
         names = (f"client {who}, without cue", "as it has them")
-        strip = list(zip(names, data.images[who], strict=True))
-        tiles(figure.add_axes((0.24, 0.76, 0.74, 0.2)), strip[who not in data.marked :])
-        clients(figure.add_axes((0.085, 0.2, 0.47, 0.44)), data, test, client)
-        rows = [Series(name, accuracies={0: shares[test]}) for name, shares in data.systems.items()]
-        Bars(figure.add_axes((0.72, 0.2, 0.21, 0.44)), rows, x="", ticks=(0, 0.5, 1)).update(rows, "All together")
+        tiles(upper, list(zip(names, data.images[who], strict=True))[who not in data.marked :])
+        clients(lower, data, test, client)
     names = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
     each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
     table = [(f"client {k}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
@@ -157,7 +153,7 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
 def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     """A column a client: at home, at home without the cue, and outside."""
     count, marked = len(data.home), list(data.marked)
-    dress(ax, title="Each client, trained alone", x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
+    dress(ax, title="Trained alone", x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
     for k in marked:
         mark(ax, k, count, colour=SECOND)
     mark(ax, client, count, frame=True, lw=2)
@@ -170,22 +166,18 @@ def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     ax.set_xlim(-0.6, count - 0.4)
     client_ticks(ax, count)
     percent_axis(ax, top=1.1, ticks=QUARTERS)
-    legend(ax, loc="upper left", bbox_to_anchor=(-0.16, -0.23), ncols=3, handletextpad=0.2, columnspacing=1.0)
+    legend_above(ax, 3)
 
 
 def sentence(data: Cue, test: str, client: int | None) -> str:
     """How often the chosen client, else the clients with the cue, else all are right at home and outside."""
-    outside, marked = data.outside[test], data.marked
-    several, who = (marked, "with the cue") if marked else (range(len(outside)), "of this run, none with a cue,")
-    text = f"Clients {listed(list(map(str, several)))} {who}" if len(several) <= 10 else f"{len(several)} clients {who}"
+    who, cue = list(data.marked) or range(len(data.home)), "with the cue" if data.marked else "without a cue"
+    text = f"{plural(len(who), 'client')} {cue}"
     if client is not None:
-        several, text = [client], f"Client {client}{' with the cue' if client in marked else ''}"
-    home, bare, out = (percent(mean(of[k] for k in several)) for of in (data.home, data.bare, outside))
-    others = [share for k, share in enumerate(outside) if k not in marked] if marked and client is None else []
-    rest = f" (other clients: {mean_percent(others)})" if others else ""
-    removed = f", {bare} of them without the cue" if set(several) & set(marked) else ""
+        who, text = [client], f"Client {client}"
+    home, bare, out = (percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test]))
     together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
     return (
-        f"{text}: right for {home} of the own images{removed}, and for {out} of the test images {TESTS[test]}{rest}. "
-        f"All together: {together}."
+        f"{text}: right for {home} of the own images, for {bare} of them without a cue, and for {out} of the test "
+        f"images {TESTS[test]}. All together: {together}."
     )

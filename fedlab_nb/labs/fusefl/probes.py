@@ -16,7 +16,6 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import mean
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +32,10 @@ from ...plots.style import ACCENT, SECOND
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
-from ..runs import Steps, one_run, where
+from ..runs import one_run, where
 
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
+UNLIKE = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 Point = tuple[Sequence[float], float]  # of one layer: each client's features, and the mean over the clients
 
 
@@ -49,7 +49,7 @@ class Probes(LabView):
         outcome, isolated = state.outcome, state.outcome
         if outcome.options["blocks"] > 1:  # the same federation, unfused
             unfused = {**outcome.settings.keywords(), "seeds": 1, "fusefl.blocks": 1, "fusefl.head": "average"}
-            isolated = (yield from quietly(one_run("fusefl", unfused)))[outcome.settings.seed]
+            isolated = (yield from one_run("fusefl", unfused))[outcome.settings.seed]
         data, device = outcome.settings.data(), outcome.settings.device
         x, y = (part[:MOST_TRAIN].to(device) for part in (data.x_train, data.y_train))
         x_test, y_test = (part[:MOST_TEST].to(device) for part in (data.x_test, data.y_test))
@@ -66,16 +66,6 @@ class Probes(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         return probes(state.prepared, client=state.client)
-
-
-def quietly(work: Steps) -> Generator[None, None, Any]:
-    """A button's work without its words; what it returns."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
-        yield
 
 
 # ------------------------------------------------------------------------------------------------ numbers
@@ -106,26 +96,17 @@ def layers_of(isolated: FusedNetwork, x: Tensor) -> Outputs:
 
     UsageError where blocks are fused, or the networks differ in depth.
     """
-    (stage,) = demanded(isolated)
+    blocks = len(isolated.stages)
+    demand(blocks == 1, f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated ones.")
+    (stage,) = isolated.eval().stages
     of_clients = []
     for branch in stage.branches:
         out, own = x, []
         for layer in branch:
             own.append(out := in_chunks(layer, out))
         of_clients.append(own)
-    demand(
-        len({len(own) for own in of_clients}) == 1,
-        "The clients' networks differ in shape or depth, so their features have no mean to probe.",
-    )
+    demand(len({len(own) for own in of_clients}) == 1, UNLIKE)
     return [list(layer) for layer in zip(*of_clients, strict=True)]
-
-
-def demanded(isolated: FusedNetwork) -> nn.ModuleList:
-    demand(
-        len(isolated.stages) == 1,
-        f"These networks are fused from {len(isolated.stages)} blocks; run FuseFL with blocks=1 for isolated ones.",
-    )
-    return isolated.eval().stages
 
 
 @torch.no_grad()
@@ -146,10 +127,7 @@ def probe(
     """After each layer: probe accuracies on the features of each client (of the first `most`), and on their mean over
     all clients. UsageError where features differ in shape, as these have no mean."""
     for own, held in zip(train, test, strict=True):
-        demand(
-            len({of.shape for of in own}) == 1,
-            "The clients' networks differ in shape or depth, so their features have no mean to probe.",
-        )
+        demand(len({of.shape for of in own}) == 1, UNLIKE)
         each = [linear_probe(a, y, b, y_test) for a, b in list(zip(own, held, strict=True))[:most]]
         yield each, linear_probe(sum(own) / len(own), y, sum(held) / len(held), y_test)
 
@@ -186,11 +164,11 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
         }
         if client is not None and client < len(points[0][0]):
             three[f"client {client}"] = ({layer: {0: each[client]} for layer, (each, _) in at.items()}, "D", ":")
-        for words, (curve, marker, dashes) in three.items():
-            curves[f"{kind}, {words}"], looks[f"{kind}, {words}"] = curve, Look(hue, marker, dashes)
+        curves |= {f"{kind}, {words}": curve for words, (curve, _, _) in three.items()}
+        looks |= {f"{kind}, {words}": Look(hue, *rest) for words, (_, *rest) in three.items()}
     with drawing() as (figure, ax):
-        dress(ax, title="What a linear probe reads from each layer", grid="y", size=9.5)
-        ax.set(xlabel="layer, from the image upwards", ylabel="probe accuracy", xlim=(0.7, len(layers) + 0.3))
+        dress(ax, title="What a linear probe reads from each layer", x="layer, from the image upwards", grid="y")
+        ax.set_xlim(0.7, len(layers) + 0.3)
         lines(ax, curves, looks)
         percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.3))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
@@ -198,8 +176,6 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
     shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
     rows = ((layer, *(percent(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
     top = ", ".join(f"{name} {percent(of[max(of)])}" for name, of in shares.items())
-    few = f"At most {MOST_CLIENTS} clients are probed alone. " if len(data.isolated[0][0]) == MOST_CLIENTS else ""
-    text = f"Right at the top: {top}. " + "Nothing is fused here (K = 1). " * (len(data.fused) == 1)
-    text += f"{few}Probes train on {data.samples} samples of all clients: no federation could do this."
+    text = f"Right at the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
     table = tabled(["layer", *shares], rows)
     return told(figure, "Accuracy of linear probes by layer", data.setting, text, table)

@@ -1,9 +1,9 @@
 """FuseFL's run step by step: M clients' networks as columns of K blocks, which part is training, sent or frozen and who
-reads whom; the bytes so far, and how good the clients are at home and outside.
+reads whom, with the bytes so far; how good the clients are at home and outside stands in the sentence and the table.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -14,8 +14,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, drawing, dress, heading, percent, tabled, told
-from ...plots.axes import QUARTERS, few_ticks, legend_above, percent_axis
+from ...plots import Picture, drawing, heading, percent, tabled, told
 from ...plots.style import ACCENT, INK, QUIET, SECOND
 from ...plots.words import data_size
 from ..runs import where
@@ -64,8 +63,8 @@ class Replay:
     clients: int
     setting: str
     options: Mapping[str, Any]
-    phases: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    report: FuseFLReport = FuseFLReport()
+    phases: Mapping[str, tuple[int, int]]
+    report: FuseFLReport
 
     @property
     def blocks(self) -> int:
@@ -76,6 +75,12 @@ class Replay:
         """Accuracies [M] of the clients after each round, at home and on test samples; empty where nobody knows."""
         home, outside = self.report.home, self.report.outside
         return [] if home is None or outside is None else list(zip(home.tolist(), outside, strict=True))
+
+    def fused(self, kind: str) -> list[float]:
+        """Accuracy of the fused network after such a step, where it is known."""
+        own = "own" if self.options["head"] == "own" else "average"
+        name, heads = {AVERAGE: own, CALIBRATE: "ccvr"}.get(kind), self.report.heads or {}
+        return [heads[name]] if name in heads else []
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,11 @@ def replay_of(state: PanelState) -> Replay:
 def steps(replay: Replay) -> list[Step]:
     """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
     every: list[Step] = []
-    clients, last, report, options = replay.clients, replay.blocks, replay.report, replay.options
+    clients, last, options = replay.clients, replay.blocks, replay.options
     learnt = options["adaptor"] == "conv"
+
+    def right(kind: str) -> str:
+        return "".join(f": right for {percent(share)} of the test samples" for share in replay.fused(kind))
 
     def add(kind: str, block: int, title: str, text: str, frozen: int, phase: str = "") -> None:
         up, down = replay.phases.get(phase, (0, 0))
@@ -120,7 +128,6 @@ def steps(replay: Replay) -> list[Step]:
         adaptor = "its adaptor, " * learnt
         text = f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {k} on and its classifier"
         text = "Each client trains its whole network alone, on its own samples" if k == 1 else text
-        text += f" ({report.trainable[k - 1]:,} numbers)" if report.trainable else ""
         if replay.rounds:
             home, outside = map(percent, map(mean, replay.rounds[k - 1]))
             text += f": {home} right at home, {outside} on test samples (mean of the clients)"
@@ -130,28 +137,15 @@ def steps(replay: Replay) -> list[Step]:
         text = f"All {clients} copies of block {k} now stand side by side at every client, and never change again"
         add(FREEZE, k, f"Fuse and freeze block {k}", text, k)
         if k < last:
-            width = report.shapes[k - 1][0] if report.shapes else "r"
-            text = f"A new adaptor in front of block {k + 1} reads {clients} × {width} channels below, gives {width}"
-            mean_text = f"Block {k + 1} is to read the mean of the {clients} outputs below; this adds no weights"
-            add(ADAPT, k, f"Adapt block {k + 1}", text if learnt else mean_text, k)
-    how = "averaged over the summed features of all branches"
-    how = "kept, each with its own branch, and their logits are averaged" if options["head"] == "own" else how
-    right = "".join(f": right for {percent(share)} of the test samples" for share in fused(replay, AVERAGE))
-    add(AVERAGE, last, "Fuse the classifiers", f"The classifiers go up and are {how}{right}", last, "classifiers")
+            text = f"A new adaptor in front of block {k + 1} reads" if learnt else f"Block {k + 1} reads the mean of"
+            add(ADAPT, k, f"Adapt block {k + 1}", f"{text} all {clients} outputs below", k)
+    how = "kept, each with its own branch" if options["head"] == "own" else "averaged"
+    text = f"The classifiers go up and are {how}{right(AVERAGE)}"
+    add(AVERAGE, last, "Fuse the classifiers", text, last, "classifiers")
     if options["head"] == "ccvr":
         text = "Means and covariances of every class go up; the classifier is trained on features drawn from them"
-        known = fused(replay, CALIBRATE)
-        text += ": from {} to {}".format(*map(percent, known)) if len(known) == 2 else ""
-        add(CALIBRATE, last, "Calibrate", text, last, "class statistics")
+        add(CALIBRATE, last, "Calibrate", f"{text}{right(CALIBRATE)}", last, "class statistics")
     return every
-
-
-def fused(replay: Replay, kind: str) -> list[float]:
-    """Accuracies of the fused network that are known at such a step: before calibration, then after it."""
-    own = "own" if replay.options["head"] == "own" else "average"
-    names = {AVERAGE: [own], CALIBRATE: [own, "ccvr"]}.get(kind, [])
-    heads = replay.report.heads or {}
-    return [heads[name] for name in names if name in heads]
 
 
 # ------------------------------------------------------------------------------------------------- the picture
@@ -170,8 +164,7 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     now = every[step]
     over = replay.rounds[: now.block if now.kind != START else 0]
     with drawing(fixed=True) as (figure, _):  # nothing jumps from step to step
-        columns(figure.add_axes((0.01, 0.02, 0.6, 0.9)), replay, now, client)
-        progress(figure.add_axes((0.69, 0.14, 0.29, 0.72)), replay, now, over, client)
+        columns(figure.add_axes((0.01, 0.02, 0.98, 0.9)), replay, now, client)
     text = f"Step {step + 1} of {len(every)}, {now.title.lower()}. {now.text}"
     if client is not None and over and client < replay.clients:
         home, outside = (percent(values[client]) for values in over[-1])
@@ -179,19 +172,19 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     rows = []
     for i, s in enumerate(every, 1):
         known = map(mean, replay.rounds[s.block - 1]) if s.kind == TRAIN and replay.rounds else ()
-        shares = *known, *fused(replay, s.kind)[-1:]
+        shares = *known, *replay.fused(s.kind)
         rows.append((i, s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, shares))))
     columns_of_table = "step | what | up so far | down so far | at home, on test samples; fused"
     title = f"The networks of {replay.clients} clients as columns of {blocks} blocks, {now.frozen} of them frozen"
     return told(figure, title, replay.setting, text, tabled(columns_of_table, rows))
 
 
-def shown_clients(clients: int, client: int | None) -> list[int | None]:
-    """Which clients are drawn: all of a few; of many the first, and the chosen one or the last; None for a gap."""
-    if clients <= COLUMNS:
-        return list(range(clients))
-    last = clients - 1 if client is None or client < COLUMNS - 2 else client
-    return [*range(COLUMNS - 2), None, last]
+def shown_clients(clients: int, client: int | None) -> list[int]:
+    """Which clients are drawn: all of a few; of many the first, and the chosen one or the last."""
+    *first, last = range(min(clients, COLUMNS))
+    if clients > COLUMNS and client not in first:
+        last = clients - 1 if client is None else client
+    return [*first, last]
 
 
 def colour_of(step: Step, row: int, blocks: int) -> str:
@@ -210,14 +203,13 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
     ax.set_axis_off()
     heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)")
     ax.set(xlim=(-1.42, len(who) - 0.45), ylim=(-0.95, blocks + 1.0))
-    places = [x for x, k in enumerate(who) if k is not None]
-    middle = (places[0] + places[-1]) / 2
+    places, middle = range(len(who)), (len(who) - 1) / 2
     names = ["client", *(f"block {row}" for row in range(1, blocks + 1)), "classifier"]
     for y, name in enumerate(names):
         ax.text(-0.6, y - 0.5, name, ha="right", va="center", fontsize=9 if blocks <= 5 else 8, color=INK)
     for x, k in enumerate(who):
         bold = "bold" if k == client else "normal"
-        ax.text(x, -0.5, "…" if k is None else k, ha="center", va="center", fontsize=9.5, fontweight=bold)
+        ax.text(x, -0.5, k, ha="center", va="center", fontsize=9.5, fontweight=bold)
     reads = []
     for row in range(1, blocks + 2):
         low, high, colour = row - 1.22, row - 0.78, colour_of(step, row, blocks)
@@ -247,23 +239,3 @@ def box(ax: Axes, x: float, y: float, colour: str, wide: float = 0.62, high: flo
     edge = {"hatch": "////", "edgecolor": "#8b959e"} if colour == FROZEN else {"edgecolor": INK}
     style = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": colour, "linewidth": 0.9, **edge}
     ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, zorder=3, **style))
-
-
-def progress(ax: Axes, replay: Replay, now: Step, over: Sequence, client: int | None) -> None:
-    """Accuracy after each round that is over: a dot a client at home and outside; at the end the fused network."""
-    dress(ax, title="", x="round, then all fused", grid="y")
-    ax.plot([], [], "o", color=QUIET, label="at home")
-    ax.plot([], [], "o", color=ACCENT, label="on test samples")
-    for k, accuracies in enumerate(over, 1):
-        for values, hue, x in zip(accuracies, (QUIET, ACCENT), (k - 0.12, k + 0.12), strict=True):
-            ax.plot([x] * len(values), values, "o", color=hue, ms=4.5, alpha=0.55, clip_on=False)
-            ax.plot([x - 0.1, x + 0.1], [mean(values)] * 2, color=INK, lw=2)
-            if client is not None and client < len(values):
-                ax.plot(x, values[client], "o", mfc="none", mec=INK, mew=1.6, ms=9, clip_on=False)
-    for x, value in enumerate(fused(replay, now.kind), replay.blocks + 1):
-        ax.bar(x, value, width=0.5, color=SECOND, alpha=0.85)
-        ax.text(x, value + 0.02, f"{100 * value:.0f}", ha="center", fontsize=9, color=INK)
-    ax.set_xlim(0.4, replay.blocks + 1.6 + (replay.options["head"] == "ccvr"))
-    few_ticks(ax, "x", 6, whole=True)
-    percent_axis(ax, top=1.08, ticks=QUARTERS)
-    legend_above(ax, 2, handlelength=0.6)

@@ -1,20 +1,20 @@
 """What FuseFL costs, as arithmetic: the size of the fused model against one ordinary network and an ensemble of M, and
 the bytes of one client, up and down; from an architecture, M, K and the adaptor to bytes, without a network.
 
-ResNet-18 is counted layer by layer in closed form, since a slider cannot wait for eleven million weights to be drawn;
-other (small) networks are built once and counted. Bytes are of parameters alone, as in the paper's tables, so without
-batch norm's running statistics.
+Networks are counted without their numbers, so that a slider need not wait for eleven million weights. Bytes are of
+parameters alone, as in the paper's tables, so without batch norm's running statistics.
 """
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from ipywidgets import Dropdown, IntSlider
 
 from ...comm import formulas
-from ...methods.fusefl.blocks import CUTS, Client, narrow, size
-from ...models import build
+from ...methods.fusefl.blocks import Client, narrow, size
+from ...models import MODELS, Network
+from ...models.build import default_width
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.kit import stacked
@@ -24,12 +24,9 @@ from ...studies.settings import architectures
 WHICH = "The network whose size is computed: the paper's, for images of 3×32×32, or the one that Run trains"
 ADAPTOR = "A learnt layer that reads the channels of all clients, or their mean"
 COLOURS = {
-    "blocks": "#56B4E9",
-    "adaptors": SECOND,
-    "classifier": "#009E73",
-    "class statistics": "#CC79A7",
+    "blocks": "#56B4E9", "adaptors": SECOND, "classifier": "#009E73", "class statistics": "#CC79A7",
     "whole network": "#7f8a94",
-}
+}  # fmt: skip
 COLUMNS = "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble"
 COLUMNS += " | one client up | of it statistics | one client down"
 TITLES = {"resnet18": "ResNet-18", "mlp": "perceptron", "cnn": "five-layer CNN", "resnet8": "ResNet-8"}
@@ -92,8 +89,8 @@ class Parts:
 class Bill:
     """Bytes of FuseFL for M clients. Storage of the fused model: blocks, adaptors, classifier (head).
 
-    Of one client: `up` and `down` by round, `part` of each upload that is adaptor (0-1), the classifier and CCVR's
-    statistics (upper triangles, all C classes) up, first weights down. `single`: the ordinary network.
+    Of one client: `up` and `down` by round, the classifier and CCVR's statistics (upper triangles, all C classes) up,
+    first weights down. `single`: the ordinary network.
     """
 
     parts: Parts
@@ -103,7 +100,6 @@ class Bill:
     head: int
     up: tuple[int, ...]
     down: tuple[int, ...]
-    part: tuple[float, ...]
     initial: int
     statistics: int
     single: int
@@ -140,7 +136,6 @@ def bill(architecture: tuple, clients: int, blocks: int, adaptor: str = "conv", 
         head=formulas.FLOAT * own.head,
         up=tuple(formulas.FLOAT * n for n in numbers),
         down=tuple(formulas.FLOAT * (clients - 1) * n for n in received),
-        part=tuple(extra / max(n, 1) for extra, n in zip(adaptors, numbers, strict=True)),
         initial=formulas.FLOAT * (sum(own.blocks) + own.head),
         statistics=formulas.FLOAT * classes + formulas.ccvr_bytes(own.features, classes, True) if calibrated else 0,
         single=formulas.FLOAT * (sum(whole.blocks) + whole.head),
@@ -150,34 +145,24 @@ def bill(architecture: tuple, clients: int, blocks: int, adaptor: str = "conv", 
 @functools.lru_cache(maxsize=512)
 def parts(architecture: tuple, blocks: int) -> Parts:
     """The sizes of one network of `architecture` (its width given or not), cut into K blocks."""
-    name, shape, classes, width = architecture
-    if name == "resnet18" and width is not None and (blocks == 1 or blocks in CUTS[name]):
-        return resnet18_parts(shape[0], classes, width, blocks)
-    network = build(name, shape, classes, width=width)
+    network = sketch(architecture)
     client, head = Client(network, blocks), network.classifier
     channels = tuple(border[0] for border in client.borders()[:-1])
     return Parts(tuple(map(size, client.blocks)), channels, size([head]), head.in_features, network.architecture[3])
 
 
-def resnet18_parts(inputs: int, classes: int, width: int, blocks: int) -> Parts:
-    """ResNet-18 of `width` n with `inputs` channels: stem, eight residual blocks of n, n, 2n, ... 8n, and the pool."""
-    counts, outputs = [9 * inputs * width + 2 * width], [width]
-    for multiple in (1, 1, 2, 2, 4, 4, 8, 8):
-        before, after = outputs[-1], width * multiple
-        shortcut = before * after + 2 * after if before != after else 0
-        counts.append(9 * before * after + 9 * after * after + 4 * after + shortcut)
-        outputs.append(after)
-    features = outputs[-1]
-    stops = [last + 1 for last in CUTS["resnet18"].get(blocks, ())]
-    sums = [sum(counts[a:b]) for a, b in zip([0, *stops], [*stops, len(counts)], strict=True)]
-    return Parts(tuple(sums), tuple(outputs[stop - 1] for stop in stops), features * classes + classes, features, width)
-
-
 @functools.lru_cache(maxsize=64)
+def sketch(architecture: tuple) -> Network:
+    """A network of `architecture` without its numbers, for their sizes alone."""
+    name, shape, classes, width = architecture
+    width = width or default_width(name, shape)
+    with torch.device("meta"):
+        return Network(*MODELS[name].layout(shape, width), (name, shape, classes, width))
+
+
 def layers(architecture: tuple) -> int:
     """Layers of a network between which it can be cut: its largest K."""
-    name, shape, classes, width = architecture
-    return len(build(name, shape, classes, width=width).body)
+    return len(sketch(architecture).body)
 
 
 # ------------------------------------------------------------------------------------------------ picture
@@ -185,21 +170,24 @@ def storage(architecture: tuple, clients: int, blocks: int, adaptor: str, calibr
     """Bars of the fused model, one network and an ensemble, and of one client's bytes; other M stand in the table."""
     here = bill(architecture, clients, blocks, adaptor, calibrated)
     whole, kept = {"whole network": here.single}, {"blocks": here.blocks, "adaptors": here.adaptors}
-    up = {**split(here.up, here.part), "classifier": here.head, "class statistics": here.statistics}
-    down = {**split(here.down, here.part), "whole network": here.initial}
-    ensemble = {"whole network": clients * here.single}
-    stored = {"FuseFL": {**kept, "classifier": here.head}, "one network": whole, f"{clients} networks": ensemble}
-    panels = {"Storage of the global model": stored}
-    panels["One client's traffic"] = {"FuseFL up": up, "FuseFL down": down, "one-shot, each way": whole}
+    own = {part: count / clients for part, count in kept.items()}
+    bars = {
+        "FuseFL, stored": {**kept, "classifier": here.head},
+        "one network": whole,
+        f"{clients} networks": {"whole network": clients * here.single},
+        "one client up": {**own, "classifier": here.head, "class statistics": here.statistics},
+        # the blocks of the others come with their adaptors
+        "one client down": {"blocks": sum(here.down), "whole network": here.initial},
+        "one-shot, each way": whole,
+    }
     name, shape, classes, _ = architecture
     network = f"{TITLES.get(name, name)}, input {'×'.join(map(str, shape))}, {classes} classes"
-    with drawing(2, 1) as (figure, axes):
-        for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-            dress(ax, title=title)
-            for i, end in enumerate(stacked(ax, rows, COLOURS)):
-                ax.text(end, i, f" {mib(end)}", va="center", fontsize=9.5, color=INK, gid="outside")
-            ax.set_xticks([])
-        legend(axes[1], loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=5)
+    with drawing() as (figure, ax):
+        dress(ax, title="Storage, and one client's traffic")
+        for i, end in enumerate(stacked(ax, bars, COLOURS)):
+            ax.text(end, i, f" {mib(end)}", va="center", fontsize=9.5, color=INK, gid="outside")
+        ax.set_xticks([])
+        legend(ax, loc="lower right")
     printed = TABLE_4.get(clients, {}).get(blocks) if architecture == PAPER and adaptor == "conv" else None
     paper = f" (the paper prints {printed:.2f} MiB)" if printed else ""
     bills = [bill(architecture, m, blocks, adaptor, calibrated) for m in sorted({clients, 2, 5, 10, 20, 50})]
@@ -213,12 +201,6 @@ def storage(architecture: tuple, clients: int, blocks: int, adaptor: str, calibr
         f"In a one-shot method it sends and receives {mib(here.single)}.",
         tabled(COLUMNS, map(row, bills)),
     )
-
-
-def split(sent: Sequence[int], part: Sequence[float]) -> dict[str, float]:
-    """All rounds' bytes as blocks and adaptors."""
-    adaptors = sum(share * count for share, count in zip(part, sent, strict=True))
-    return {"blocks": sum(sent) - adaptors, "adaptors": adaptors}
 
 
 def mib(count: float) -> str:

@@ -15,16 +15,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from ipywidgets import FloatSlider
 from torch import Tensor
 
 from ...errors import number, whole
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, legend, tabled, told
-from ...plots.axes import two_axes
+from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.style import ACCENT, SECOND, SERIES
 
+FEATURES = ("H = real cue", "H = shortcut")
 REAL = "How well the real cue shows the label at every client. At 0 % it agrees only by chance, at 100 % always"
 SPURIOUS = (
     "How well the spurious cue shows the label at this one client. At 0 % it agrees only by chance, at 100 % always"
@@ -58,21 +59,18 @@ def shortcut(classes: int, real: float, spurious: float) -> Picture:
     The shortcut of all clients together agrees with the label by chance alone.
     """
     places = {"in this client": two_cues(classes, real, spurious), "over all clients": two_cues(classes, real, 0)}
-    rows = []
-    with two_axes(left=0.09, right=0.98, bottom=0.27, top=0.9, between=0.12, sharey=True) as (figure, *axes):
-        for ax, (where, cues) in zip(axes, places.items(), strict=True):
-            dress(ax, title=where.capitalize(), grid="y")
-            for j, (term, (words, hue)) in enumerate(TERMS.items()):
-                values = [round(getattr(cue, term), 3) + 0.0 for cue in cues]
-                bars = ax.bar([j / 4 - 0.25, j / 4 + 0.75], values, 0.24, color=hue, alpha=0.85, label=words)
-                ax.bar_label(bars, fmt="%.2g", fontsize=9, padding=2)
-            ax.set_xticks([0, 1], ["H = real cue", "H = shortcut"])
-            for name, cue in zip(("real cue", "shortcut"), cues, strict=True):
-                bits_of = cue.label, cue.image, cue.nuisance, cue.bound
-                rows.append((where, name, *(round(value, 3) + 0.0 for value in bits_of)))
-        axes[0].set_ylabel("mutual information, bits")
-        axes[0].set_ylim(0, 1.1 * math.log2(classes))
-        legend(axes[0], loc="upper left", bbox_to_anchor=(-0.15, -0.1))
+    cues = {f"{name},\n{where}": cue for where, two in places.items() for name, cue in zip(FEATURES, two, strict=True)}
+    with drawing() as (figure, ax):
+        dress(ax, title="Bits of a feature H that copies one cue", y="mutual information, bits", grid="y")
+        for j, (term, (words, hue)) in enumerate(TERMS.items()):
+            at = np.arange(len(cues)) + j / 4 - 0.25
+            bars = ax.bar(at, [getattr(of, term) for of in cues.values()], 0.24, color=hue, alpha=0.85, label=words)
+            ax.bar_label(bars, fmt="%.2g", fontsize=9, padding=2)
+        ax.set_xticks(range(len(cues)), list(cues))
+        ax.set_ylim(0, 1.4 * math.log2(classes))  # room for the legend
+        legend(ax, loc="upper left")
+    bits_of = ((of.label, of.image, of.nuisance, of.bound) for of in cues.values())
+    rows = ((name.replace("\n", " "), *np.round(of, 3).tolist()) for name, of in zip(cues, bits_of, strict=True))
     (cue, short), (_, everywhere) = places.values()
     bound = f"is broken by {short.nuisance - short.bound:.2f} bits" if short.broken else "holds"
     return told(
@@ -82,7 +80,7 @@ def shortcut(classes: int, real: float, spurious: float) -> Picture:
         f"Inside this client the shortcut has {short.label:.2f} bits about the label, the real cue {cue.label:.2f}. "
         f"The bound on what H keeps of the nuisance {bound}. Over all clients the shortcut has "
         f"{everywhere.label:.2f} bits about the label, and the bound holds.",
-        tabled("where | feature H | I(H;Y) | I(H;X) | I(H;R) | I(H;X) − I(H;Y)", rows),
+        tabled("feature H | I(H;Y) | I(H;X) | I(H;R) | I(H;X) − I(H;Y)", rows),
     )
 
 
