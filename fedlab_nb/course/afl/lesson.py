@@ -18,10 +18,7 @@ from ...rng import generator
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, SEEDS, accuracies, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
-from ..kit.claims import BELOW, chosen_gaps, two_kinds
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import BELOW, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
 
 SKEWS, RESENT, SHOWN = (lesson_words(__name__, name) for name in ("skews", "resent", "shown"))
 BESIDE, ALPHAS = ("afl", "ensemble", "fedavg"), (0.1, 1.0, 100.0)

@@ -18,10 +18,7 @@ from ...studies import Outcome, Outcomes, stored
 from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
 from ...studies.statistics import band
 from ...studies.tuning import choice, load, parts
-from ..kit.claims import CLEAR, ENOUGH, SHORT, Gap, versus
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import CLEAR, ENOUGH, SHORT, Build, Card, Gap, Verdict, exercises, versus, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
 RULES: dict[str, dict[str, Any]] = {

@@ -18,10 +18,7 @@ from ...studies import Outcome, Outcomes, run
 from ...studies.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
 from ...studies.statistics import difference
 from ...training.distill import kl_each
-from ..kit.claims import CLEAR, SHORT, Gap, over_alpha, still
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, over_alpha, still, worked
 
 STUDENTS = ("feddf", "dense", "fdafl", "fadi")
 

@@ -39,7 +39,7 @@ from ...plots.words import data_size, listed, number
 from ...rng import numpy_rng, seed_for
 from ...studies import compare
 from ...studies.settings import RECIPE_FIELDS
-from ..kit.view import Card, worked
+from ..kit import Card, worked
 from .report import Record, Report, Try
 
 FREE = ("model", "holdout", "init", "transform")  # settings of the run that a learner may choose

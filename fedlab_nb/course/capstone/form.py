@@ -16,8 +16,7 @@ from ...errors import FedlabError, UsageError, reason
 from ...methods import METHODS
 from ...plots.words import data_size, number
 from ...rng import numpy_rng
-from ..kit.exercises import exercises
-from ..kit.view import Card, Form, worked
+from ..kit import Card, Form, exercises, worked
 
 if TYPE_CHECKING:
     from .desk import Case

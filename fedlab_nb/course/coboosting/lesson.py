@@ -32,10 +32,7 @@ from ...plots.words import setting_of
 from ...studies import Outcomes
 from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed
 from ...studies.lesson_runs import runs as lesson_runs
-from ..kit.claims import BELOW, CLEAR, NOISE, SHORT, Gap, two_kinds
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import BELOW, CLEAR, NOISE, SHORT, Build, Card, Gap, Verdict, exercises, two_kinds, worked
 
 
 # ---------------------------------------------------------------------------------- runs

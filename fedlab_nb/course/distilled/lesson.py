@@ -21,10 +21,7 @@ from ...plots.words import percent as share_words
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
 from ...studies.statistics import band
-from ..kit.claims import chosen_gaps, two_kinds
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
 from . import clusters
 from .clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances, two_grids
 

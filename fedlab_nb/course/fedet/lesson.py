@@ -23,10 +23,7 @@ from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, SEEDS, accuracies, alike, by_seed
 from ...studies.lesson_runs import percent as mean_accuracy
 from ...studies.statistics import difference
-from ..kit.claims import CLEAR, SHORT, Gap, still
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, lesson_words, still, worked
 from .bound import brier, label_distance, theorem_1
 
 LOUD, SAVINGS = (lesson_words(__name__, name) for name in ("loud", "savings"))

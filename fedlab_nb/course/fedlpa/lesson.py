@@ -20,10 +20,21 @@ from ...plots.words import apart, mean_percent, plural, seeds_of
 from ...studies import Outcome, Outcomes
 from ...studies.experiment import finished
 from ...studies.lesson_runs import MANY, SEEDS, accuracies, alike, percent, runs
-from ..kit.claims import ENOUGH, Gap, chosen_gaps, still, two_kinds, versus
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, Sheet, worked
+from ..kit import (
+    ENOUGH,
+    Build,
+    Card,
+    Gap,
+    Sheet,
+    Verdict,
+    chosen_gaps,
+    exercises,
+    lesson_words,
+    still,
+    two_kinds,
+    versus,
+    worked,
+)
 from .low_rank import low_rank  # noqa: F401 for the notebook
 
 PLACES, SHARES, STEPS = (lesson_words(__name__, name) for name in ("places", "shares", "steps"))

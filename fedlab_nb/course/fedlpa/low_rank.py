@@ -14,7 +14,7 @@ from ...plots.words import data_size, percent
 from ...rng import generator
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET
 from ...training.optim import Adam
-from ..kit.view import Card, worked
+from ..kit import Card, worked
 
 # ------------------------------------------------------------------------------------------------------------- low rank
 # Low-rank changes of a layer (LoRA), summed over clients: the mean of products is not the product of means.

@@ -24,10 +24,7 @@ from ...plots.words import mean_percent
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, SEEDS, alike, runs
 from ...studies.lesson_runs import percent as accuracy  # noqa: F401 for the notebook
-from ..kit.claims import BELOW, NOISE, Gap, two_kinds
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import BELOW, NOISE, Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
 
 FATES = lesson_words(__name__, "fates")
 

@@ -20,10 +20,7 @@ from ...plots.words import mean_percent, plural, points
 from ...studies import Outcome, Outcomes, lesson_runs
 from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, alike
 from ...studies.statistics import difference
-from ..kit.claims import CLEAR, SHORT, Gap, still
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, still, worked
 
 CLIENTS = 5
 

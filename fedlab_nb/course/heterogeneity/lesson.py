@@ -18,10 +18,7 @@ from ...plots.words import apart
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
 from ...studies.settings import Settings
-from ..kit.claims import Gap, over_alpha, two_kinds
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, Sheet, worked
+from ..kit import Build, Card, Gap, Sheet, Verdict, exercises, over_alpha, two_kinds, worked
 
 NAMES = {"local": "one client alone", "fedavg": "average of weights", "ensemble": "average of predictions"}
 

@@ -19,7 +19,7 @@ from ...plots import Picture, partition
 from ...plots.characters import FEDERATION, SYMBOL
 from ...plots.words import percent, setting_of
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, LOGITS, by_seed, runs
-from ..kit.view import Card, worked
+from ..kit import Card, worked
 
 SEED = 0
 PLURALS = ("zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines")

@@ -24,11 +24,8 @@ from ...plots.words import apart, mean_percent, percent
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, SEEDS, accuracies, alike, by_seed, runs
 from ...studies.lesson_runs import percent as percent_of
-from ..kit.claims import Gap, two_kinds, versus
-from ..kit.exercises import exercises, lesson_words
-from ..kit.problem import Build, Verdict
-from ..kit.problem import numbers as as_array
-from ..kit.view import Card, worked
+from ..kit import Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, versus, worked
+from ..kit import numbers as as_array
 
 STARTS = {"same": "common start", "different": "different starts"}
 # A way to average the same uploads, its method, and the method's own settings.

@@ -15,7 +15,7 @@ from ...plots.plane import Plane, Square, plane, tallness
 from ...plots.style import sized
 from ...plots.words import apart, listed, mean_percent, percent, plural
 from ...studies.lesson_runs import MANY
-from ..kit.view import Card, worked
+from ..kit import Card, worked
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands, toy_at
 
 WIDE = 11.5  # inches across

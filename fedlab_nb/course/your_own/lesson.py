@@ -17,10 +17,7 @@ from ...plots.words import listed, significance
 from ...plots.words import points as in_points
 from ...studies import Outcome, compare, run, statistics
 from ...studies.lesson_runs import ALPHA, LOGITS, MANY, accuracies, alike, percents, runs, title
-from ..kit.claims import CLEAR, ENOUGH, Gap
-from ..kit.exercises import exercises
-from ..kit.problem import Build, Verdict
-from ..kit.view import Card, worked
+from ..kit import CLEAR, ENOUGH, Build, Card, Gap, Verdict, exercises, worked
 
 
 def scratch(name: str) -> str:
