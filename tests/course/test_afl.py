@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from lessons import LESSONS
 from toy_outcomes import toy
 
@@ -21,26 +22,6 @@ def by_pairs(moments, class_sums, gamma, rho):
     return np.linalg.inv(cleaned) @ total @ weights
 
 
-def by_loop(moments, class_sums, gamma, rho):
-    d = moments.shape[1]
-    a, b = np.zeros((d, d)), np.zeros(class_sums.shape[1:])
-    for k in range(len(moments)):
-        a += moments[k] - gamma * np.eye(d)
-        b += class_sums[k]
-    for i in range(d):
-        a[i, i] += rho
-    return np.linalg.lstsq(a, b, rcond=None)[0].tolist()
-
-
-def test_exercise_3_is_what_the_method_does():
-    import torch
-
-    for moments, class_sums, gamma, rho in lesson.hidden():
-        parts = [Sums(torch.from_numpy(g), torch.from_numpy(s)) for g, s in zip(moments, class_sums, strict=True)]
-        weights = head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
-        np.testing.assert_allclose(lesson.fit(moments, class_sums, gamma, rho), weights, rtol=1e-9)
-
-
 def pair(dataset, alpha, gap, seeds=3, **options):
     """Runs of both methods; `gap`: AFL's lead in points."""
     plain = {"features": "pixels", "epsilon": 0.0} | options
@@ -50,6 +31,11 @@ def pair(dataset, alpha, gap, seeds=3, **options):
         outcomes.append(toy("ensemble", 0.5 + 0.01 * seed, settings=settings))
         outcomes.append(toy("afl", 0.5 + 0.01 * seed + gap / 100, settings=settings, options=plain))
     return outcomes
+
+
+def by_the_method(moments, class_sums, gamma, rho):
+    parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
+    return head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
 
 
 AHEAD, BEHIND = pair("digits", 0.1, 40), pair("glyphs:16g", 100, -25)
@@ -105,20 +91,10 @@ def test_clients_are_forgotten_and_single_images_found():
     assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
 
 
-def test_masks_hide_and_cancel():
-    lines = repr(lesson.masks()).splitlines()
-    sent = [int(line.split("sends ")[1].replace(",", "")) for line in lines[:3]]
-    assert sum(sent) % 2**64 == 42 * 2**32 and "2^32: 42." in lines[-1]
-    assert all(abs(number) > 2**50 for number in sent)
-
-
 def test_guesses_have_the_answers_that_runs_give():
-    assert lesson.better_at() == lesson.SKEWS[2]
-    assert 65 < lesson.private() < 90
-    text = lesson.skew().sentence
-    assert text.startswith("AFL 94 % at α = 0.1, 94 % at α = 100")
+    assert lesson.better_at() == lesson.SKEWS[2] and 65 < lesson.private() < 90
 
 
-@pytest.mark.parametrize("answer", [by_pairs, by_loop])
+@pytest.mark.parametrize("answer", [by_pairs, by_the_method])
 def test_right_however_it_is_written(answer):
     assert lesson.q3.problem.check(answer).state == "right"

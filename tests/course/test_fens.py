@@ -7,8 +7,9 @@ from toy_outcomes import toy
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.course.fens import lesson
-from fedlab_nb.course.kit.problem import close
+from fedlab_nb.data import load
 from fedlab_nb.labs import lab
+from fedlab_nb.methods.fens.aggregators import per_class
 
 
 def run(rule, alpha, seed, accuracy, **other):
@@ -24,7 +25,7 @@ def pairs(alpha, gaps, rule="per_class", **other):
     return outcomes
 
 
-CLEAR, NOISE, WORSE = pairs(0.1, [18, 24, 15]), pairs(1, [-4, 0, 2]), pairs(10, [-5, -6, -5])
+CLEAR, NOISE = pairs(0.1, [18, 24, 15]), pairs(1, [-4, 0, 2])
 
 
 def test_exercise_1_by_trying_it():
@@ -55,28 +56,6 @@ def test_exercise_3(record, state, words):
     assert words in verdict.message
 
 
-def by_loop(logits, weights):
-    total = np.zeros(logits.shape[1:])
-    for client, own in zip(logits, weights, strict=True):
-        for i, row in enumerate(client):
-            total[i] += own * row
-    return total
-
-
-def by_torch(logits, weights):
-    return torch.einsum("mnc,mc->nc", torch.tensor(logits).float(), torch.tensor(weights).float())
-
-
-def test_exercise_4_is_what_the_aggregator_computes():
-    from fedlab_nb.methods.fens.aggregators import per_class
-
-    for logits, weights in lesson.hidden_inputs():
-        rule = per_class(*weights.shape).double()
-        rule.table.data = torch.from_numpy(weights)
-        answer = rule(torch.from_numpy(logits).transpose(0, 1)).detach().numpy()
-        assert close(answer, lesson.weighted_sum(logits, weights))
-
-
 @pytest.fixture(scope="module")
 def panel():
     made = lab("fens", epochs=10, rounds=20, seeds=1, methods=[])
@@ -88,8 +67,6 @@ def panel():
 def test_the_sum_for_one_sample_is_the_models(panel):
     outcome, text = lesson.first(panel), repr(lesson.sum_for_one(panel))
     number = int(text.split("Test sample ")[1].split()[0])
-    from fedlab_nb.data import load
-
     data = load("digits")
     x, truth = data.x_test[number : number + 1], int(data.y_test[number])
     scores = outcome.model.logits(x)[0]
@@ -98,11 +75,6 @@ def test_the_sum_for_one_sample_is_the_models(panel):
     z = outcome.model.experts.fresh(x)[0].numpy()
     wrong = int(z.mean(0).argmax())
     assert wrong != truth and f"class {wrong}: (" in text and f"/ 10 = {z[:, wrong].mean():.1f}" in text
-
-
-def test_phase_2_is_adam_with_one_step_and_is_not_with_two(panel):
-    text = repr(lesson.identity(panel, rounds=5))
-    assert "less than 10⁻¹² with J = 1" in text and "by up to 0." in text
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):
@@ -129,7 +101,6 @@ def test_another_rule_is_asked_for_where_the_sum_needs_it():
 
 @pytest.mark.slow
 def test_exercise_3_solution_supports_the_claim():
-    assert lesson.q3.problem.check(lesson.q3.problem.right_answer()).state == "right"
     assert "Supported by your runs" in repr(lesson.q3.solution())
 
 
@@ -140,9 +111,14 @@ def test_forgetting_the_main_owner_loses_its_class():
     panel.close()
 
 
-@pytest.mark.parametrize("answer", [by_loop, by_torch])
-def test_right_however_it_is_written(answer):
-    assert lesson.q4.problem.check(answer).state == "right"
+def by_the_method(logits, weights):
+    rule = per_class(*weights.shape).double()
+    rule.table.data = torch.from_numpy(weights)
+    return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
+
+
+def test_right_however_it_is_written():
+    assert lesson.q4.problem.check(by_the_method).state == "right"
 
 
 @pytest.mark.slow

@@ -1,24 +1,18 @@
 """Lesson 10, in closed form: its worked numbers and pictures, from real runs (digits, ten clients, three seeds)."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import torch
 
-from ...comm import Link
 from ...labs.afl.forget import retrained
 from ...labs.afl.image import class_means
 from ...methods.afl import without
-from ...methods.parts.privacy import masked, opened
 from ...plots import Picture
-from ...plots.study import against_alpha
 from ...plots.words import data_size, percent
-from ...rng import generator
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import MANY, SEEDS, accuracies, by_seed, runs, title
+from ...studies.lesson_runs import CLIENTS, MANY, SEEDS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
-from ..kit import BELOW, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
+from ..kit import BELOW, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, over_alpha, two_kinds, worked
 
 SKEWS, RESENT, SHOWN = (lesson_words(__name__, name) for name in ("skews", "resent", "shown"))
 BESIDE, ALPHAS = ("afl", "ensemble", "fedavg"), (0.1, 1.0, 100.0)
@@ -30,12 +24,7 @@ GLYPHS = "glyphs:16g"
 
 def skew() -> Picture:
     """Accuracy against α of AFL, the ensemble and FedAvg."""
-    by_method: dict[str, dict[float, dict[int, float]]] = {title(name): {} for name in BESIDE}
-    for alpha in ALPHAS:
-        outcomes = runs(BESIDE, alpha)
-        for name in BESIDE:
-            by_method[title(name)][alpha] = accuracies(outcomes, name)
-    return against_alpha(by_method, setting=f"digits, 10 clients, seeds 0–{SEEDS - 1}", chance=0.1)
+    return over_alpha({name: title(name) for name in BESIDE}, ALPHAS)
 
 
 def better_at() -> str:
@@ -46,27 +35,21 @@ def better_at() -> str:
 
 def same_weights() -> Card:
     """Three federations of the same images, none held out: accuracies, and how far their weights lie apart."""
-    settings: list[dict[str, Any]] = [
-        {"alpha": 0.1, "clients": 10, "seed": 0}, {"alpha": 0.1, "clients": 20, "seed": 7},
-        {"alpha": 100, "clients": 5, "seed": 1},
-    ]  # fmt: skip
-    outcomes = [runs("afl", seeds=1, holdout=0, **setting)[0] for setting in settings]
-    first = outcomes[0].report.weights
-    lines = []
-    for setting, o in zip(settings, outcomes, strict=True):
-        apart = np.abs(o.report.weights - first).max() / np.abs(first).max()
-        below = "to compare with" if o is outcomes[0] else f"{max(apart, 1e-16):.0e} of the largest weight away"
-        where = f"α = {setting['alpha']:g}, {setting['clients']} clients, seed {setting['seed']}"
-        lines.append(f"{where}: {100 * o.accuracy:.1f} %, weights {below}")
+    lines, reference = [], None
+    for alpha, clients, seed in ((0.1, 10, 0), (0.1, 20, 7), (100, 5, 1)):
+        outcome = runs("afl", alpha, clients=clients, seed=seed, seeds=1, holdout=0)[0]
+        weights, below = outcome.report.weights, "to compare with"
+        if reference is not None:
+            below = f"{max(apart(weights, reference), 1e-16):.0e} of the largest weight away"
+        reference = weights if reference is None else reference
+        where = f"α = {alpha:g}, {clients} clients, seed {seed}"
+        lines.append(f"{where}: {100 * outcome.accuracy:.1f} %, weights {below}")
     return worked(*lines)
 
 
-# ---------------------------------------------------------------------------------- Gaussian heads
-
-
-def up_of(outcomes: Sequence[Outcome]) -> float:
-    """Mean bytes up of one client."""
-    return float(np.mean([o.ledger.up / o.settings.clients for o in outcomes]))
+def apart(weights: np.ndarray, others: np.ndarray) -> float:
+    """The largest difference, as a share of the largest of the `others`."""
+    return float(np.abs(weights - others).max() / np.abs(others).max())
 
 
 # ---------------------------------------------------------------------------------- forgetting
@@ -78,13 +61,12 @@ def first(outcomes: Iterable[Outcome]) -> Outcome:
 def forgetting(outcomes: Iterable[Outcome]) -> Card:
     """Each client of the first run taken out in turn: distance from a fit without it, and the accuracy that is left."""
     outcome = first(outcomes)
-    features, y = outcome.test_features.astype(float), outcome.test_labels
     lines, furthest = [], 0.0
     for k in range(outcome.settings.clients):
-        weights, scratch = without(outcome.report, k), retrained(outcome, k)
-        furthest = max(furthest, float(np.abs(weights - scratch).max() / np.abs(scratch).max()))
-        right = float(((features @ weights[:-1] + weights[-1]).argmax(1) == y).mean())
-        lines.append(f"client {k}: {percent(right)}")
+        weights = without(outcome.report, k)
+        furthest = max(furthest, apart(weights, retrained(outcome, k)))
+        right = (outcome.test_features @ weights[:-1] + weights[-1]).argmax(1) == outcome.test_labels
+        lines.append(f"client {k}: {percent(right.mean())}")
     return worked(
         f"With all clients {percent(outcome.accuracy)}. Without {', '.join(lines)}.",
         f"Take any one client off. The weights then differ from those of a fit to the other clients' images by at most "
@@ -95,20 +77,18 @@ def forgetting(outcomes: Iterable[Outcome]) -> Card:
 def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     """Which of RESENT it takes: the first if the server's own sums give the fit to the others' images."""
     outcome = first(outcomes)
-    apart = np.abs(without(outcome.report, client) - retrained(outcome, client)).max()
-    return RESENT[0] if apart < 1e-6 else RESENT[2]
+    return RESENT[0] if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6 else RESENT[2]
 
 
 # ---------------------------------------------------------------------------------- what leaks
 def single_images(outcomes: Iterable[Outcome]) -> Card:
     """How many of the (client, class) pairs of the first run have one image, and how many of these the sums show."""
     means = class_means(first(outcomes))
-    pairs = sum(len(of.counts) for of in means)
-    single = sum(int((of.counts == 1).sum()) for of in means)
-    leaked = sum(int((of.leaked & (of.counts == 1)).sum()) for of in means)
+    counts, leaked = (np.concatenate([getattr(of, name) for of in means]) for name in ("counts", "leaked"))
+    single = (counts == 1).sum()
     return worked(
-        f"The {len(means)} clients hold {pairs} classes in all, counted for each client. Of {single} of these a client "
-        f"has one image alone. The class sum is that image in {leaked} of {single} cases."
+        f"The {len(means)} clients hold {len(counts)} classes in all, counted for each client. Of {single} of these a "
+        f"client has one image alone. The class sum is that image in {leaked[counts == 1].sum()} of {single} cases."
     )
 
 
@@ -116,16 +96,6 @@ def seen(outcomes: Iterable[Outcome]) -> str:
     """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
     single = [of.leaked[of.counts == 1] for of in class_means(first(outcomes))]
     return SHOWN[0] if np.concatenate(single).all() else SHOWN[1]
-
-
-def masks() -> Card:
-    """Three clients, one number each, as the server receives them with masks, and their sum."""
-    own = [torch.tensor([value], dtype=torch.float64) for value in (5.0, 7.0, 30.0)]
-    received = masked(Link(3), own, lambda k: generator(0, "lesson 10", k), "masked sums")
-    lines = [
-        f"client {k} has {v.item():g} and sends {int(r):,}" for k, (v, r) in enumerate(zip(own, received, strict=True))
-    ]
-    return worked(*lines, f"The server adds the three, modulo 2^64, and divides by 2^32: {opened(received).item():g}.")
 
 
 def private() -> float:
@@ -136,23 +106,17 @@ def private() -> float:
 # ---------------------------------------------------------------------------------- not enough
 def glyphs() -> Card:
     """AFL on the small glyphs, one seed: with the pixels, and with random filters."""
-    settings: list[tuple[str, dict[str, Any]]] = [
-        ("the pixels", {}), ("256 random features", {"afl.features": "relu"}),
-        ("256 numbers from random filters", {"afl.features": "conv"}),
-    ]  # fmt: skip
+    names = {"pixels": "the pixels", "relu": "256 random features", "conv": "256 numbers from random filters"}
     lines = []
-    for words, knobs in settings:
-        outcome = runs("afl", seeds=1, dataset=GLYPHS, **knobs)[0]
-        lines.append(f"{words}: {percent(outcome.accuracy)}, {data_size(up_of([outcome]))} up")
+    for features, words in names.items():
+        outcome = runs("afl", seeds=1, dataset=GLYPHS, **{"afl.features": features})[0]
+        lines.append(f"{words}: {percent(outcome.accuracy)}, {data_size(outcome.ledger.up / CLIENTS)} up")
     return worked(*lines, "α = 0.1, seed 0. Bytes of one client.")
 
 
 def on_glyphs() -> float:
     """Test accuracy of AFL with random filters on the small glyphs in percent, seed 0."""
     return round(mean_of(runs("afl", seeds=1, dataset=GLYPHS, **{"afl.features": "conv"}), "afl"))
-
-
-# ---------------------------------------------------------------------------------- the exercises
 
 
 # ---------------------------------------------------------------------------------- to build

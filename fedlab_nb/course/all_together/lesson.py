@@ -17,7 +17,6 @@ from ...plots.words import data_size, listed, number, seeds_of
 from ...studies import Outcome, Outcomes, stored
 from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
 from ...studies.statistics import band
-from ...studies.tuning import choice, load, parts
 from ..kit import CLEAR, ENOUGH, SHORT, Build, Card, Gap, Verdict, exercises, versus, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
@@ -85,26 +84,6 @@ def both_sets(methods: Sequence[str] = (*METHODS_HERE, *OTHERS), alpha: float = 
     ]
     seeds = min(len(table.grid.seeds) for table in tables)
     return worked(*lines, f"α = {alpha:g}, {clients} clients, stored results of {seeds} seeds.")
-
-
-def equal_work() -> Card:
-    """The methods of many rounds at equal rounds, and at the local work of one shot (40 epochs in all): mean validation
-    accuracy of the tuning study, nothing is run. The split of the 40 epochs is each method's best one there."""
-    table, lines = load(), []
-    for method, splits in parts()["equal_work"].items():
-        rounds = table.mean("methods", method, table.chosen("methods", method))
-        epochs = choice(method)["local_epochs"]
-        work = {n: table.mean("equal_work", method, n) for n in range(len(splits))}
-        best = max(work, key=lambda n: work[n])
-        split = f"{splits[best]['rounds']} of {splits[best]['local_epochs']}"
-        lines.append(
-            f"{title(method)}: 20 rounds of {epochs} local epochs {100 * rounds:.0f} %; 40 epochs in all "
-            f"{100 * work[best]:.0f} % (rounds of epochs: {split})"
-        )
-    fedlpa = table.mean("methods", "fedlpa", table.chosen("methods", "fedlpa"))
-    lines.append(f"FedLPA, one round of 40 epochs: {100 * fedlpa:.0f} %")
-    seeds = table.about["seeds"]
-    return worked(*lines, f"Validation images, α = 0.1 and 1, ten clients, seeds {seeds[0]}-{seeds[-1]}.")
 
 
 def overtaking(outcome: Outcome, goal: float) -> tuple[int, float] | None:

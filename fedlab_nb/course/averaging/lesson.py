@@ -12,7 +12,6 @@ import torch
 
 from ...data import load
 from ...plots import Picture
-from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import data_size, listed, points
 from ...studies import Outcome, Outcomes, run
 from ...studies.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
@@ -57,14 +56,6 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
         f"Student after distillation, τ = {temperature:g}: {favourites(s, temperature)}",
         f"Loss of this image: τ² KL(teacher ‖ student) = {loss:.2f}.",
     )
-
-
-def images(alpha: float = 0.3, seed: int = 0, frame: int = -1) -> Picture:
-    """Images that DENSE's generator made in one of its epochs, and how the student contradicted them."""
-    outcome = run("dense", dataset=DATASET, alpha=alpha, seed=seed)
-    dataset = load(DATASET)
-    setting = f"DENSE on {DATASET}, α = {alpha:g}, 10 clients, seed {seed}"
-    return gallery(outcome.report, dataset.class_names, setting=setting, frame=frame, real=one_of_each(dataset))
 
 
 def without_data(alpha: float = 0.3) -> Card:

@@ -180,9 +180,12 @@ class Case:
             shares, sent, leaks = self._runs(self._hidden.trial, method, asked, TRIAL_SEEDS)
             done = Try(len(self.record.tries) + 1, method, asked, shares, sent, leaks)
             self.record.add(done)
-        first = f"Try {done.number}: {done.title} ({done.settings}).{again}"
+        share = f"{100 * done.bytes / self.budget:.0f} % of the budget"
+        over = "" if done.bytes <= self.budget else ": too much, it cannot be submitted"
         return worked(
-            first, f"Validation accuracy {number(done.band)} % ({len(done.validation)} seeds).", self._bill(done)
+            f"Try {done.number}: {done.title} ({done.settings}).{again}",
+            f"Validation accuracy {number(done.band)} % ({len(done.validation)} seeds).",
+            f"Bytes of a client, up and down: {data_size(done.bytes)}, {share}{over}.",
         )
 
     def tries(self) -> Picture:
@@ -196,19 +199,13 @@ class Case:
     def _checked(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
         """The settings as text, in the order of their names."""
         choose("method", method, METHODS)
-        demand(
-            method != "centralized",
-            "Centralized training needs the clients' samples in one place, which this federation does not allow; "
-            "choose another method.",
-        )
+        forbidden = "needs the clients' samples in one place, which this federation does not allow"
+        demand(method != "centralized", f"Centralized training {forbidden}; choose another method.")
         known = {*(k.name for k in METHODS[method].fields()), *RECIPE_FIELDS, *FREE}
         for name in knobs:
-            plain = name.removeprefix(f"{method}.")
-            demand(
-                plain in known,
-                f"{name!r} cannot be set for {method} in a capstone, because the federation is given; what can be "
-                f"set: {', '.join(sorted(known))}.",
-            )
+            given = "in a capstone, because the federation is given; what can be set"
+            allowed = name.removeprefix(f"{method}.") in known
+            demand(allowed, f"{name!r} cannot be set for {method} {given}: {', '.join(sorted(known))}.")
         return {name: str(knobs[name]) for name in sorted(knobs)}
 
     def _runs(
@@ -219,11 +216,6 @@ class Case:
         outcomes = compare([method], dataset=dataset, seed=first, seeds=count, **knobs)
         sent = max(sum(both) for o in outcomes for both in o.ledger.by_client().values())
         return {o.settings.seed: o.accuracy for o in outcomes}, sent, outcomes[0].plan.method.leaks
-
-    def _bill(self, of: Try) -> str:
-        share = f"{100 * of.bytes / self.budget:.0f} % of the budget"
-        over = "" if of.bytes <= self.budget else ": too much, it cannot be submitted"
-        return f"Bytes of a client, up and down: {data_size(of.bytes)}, {share}{over}."
 
     # ------------------------------------------------------------------------------------------------------- submission
     def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
@@ -242,16 +234,11 @@ class Case:
         if not isinstance(choice, int) or not 1 <= choice <= len(tries):
             raise UsageError(f"There is no try {choice!r}; choose a number from 1 to {len(tries)}.")
         chosen = tries[choice - 1]
-        demand(
-            chosen.bytes <= self.budget,
-            f"{chosen.title} costs a client {chosen.bytes} bytes, {chosen.bytes / self.budget:.1f} times the budget of "
-            f"{self.budget} bytes, so it cannot be submitted; choose {hint}.",
-        )
-        demand(
-            len(text) >= ENOUGH,
-            f"Your argument has {len(text)} letters, but it should have at least {ENOUGH}; say in a sentence or "
-            "more why you chose this try.",
-        )
+        costs = f"{chosen.bytes} bytes, {chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes"
+        over = f"{chosen.title} costs a client {costs}, so it cannot be submitted"
+        demand(chosen.bytes <= self.budget, f"{over}; choose {hint}.")
+        short = f"Your argument has {len(text)} letters, but it should have at least {ENOUGH}"
+        demand(len(text) >= ENOUGH, f"{short}; say in a sentence or more why you chose this try.")
         test, sent, leaks = self._runs(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
         report = Report(
             code=self.code, name=name or self.name, number=len(self.record.submissions) + 1,
@@ -260,7 +247,7 @@ class Case:
             budget=self.budget, leaks=leaks, version=__version__,
             earlier=tuple(entry["accuracy"] for entry in self.record.submissions),
         )  # fmt: skip
-        self.record.submitted({"submission": report.number, "accuracy": report.band.mean, "choice": choice})
+        self.record.add({"submission": report.number, "accuracy": report.band.mean, "choice": choice})
         return report
 
     @staticmethod

@@ -50,8 +50,7 @@ class CaseForm(Form):
         save = widgets.HBox([self.folder, self.buttons["Save the report"]])
         trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
         choosing = [self.choice, self.name, self.argument, self.buttons["Submit"], save, self.message, self.page]
-        rows = [*trying, *choosing]
-        super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), rows)
+        super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), [*trying, *choosing])
         self._refresh()
         self._explain()
 
@@ -90,9 +89,8 @@ class CaseForm(Form):
     def _save(self) -> Card:
         if self.report is None:
             raise UsageError("There is no report yet; choose a try, say why, and press Submit first.")
-        return Card(
-            "right", f"Written to {self.report.save(self.folder.value or '.')}, with .html and .jsonl.", "Saved"
-        )
+        file = self.report.save(self.folder.value or ".")
+        return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
     def _refresh(self) -> None:
         """The list of tries, and what can be chosen."""
@@ -117,9 +115,8 @@ def knobs_of(text: str) -> dict[str, str]:
     for part in filter(None, map(str.strip, text.replace(";", ",").split(","))):
         name, equals, value = part.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise UsageError(
-                f"{part!r} is not a setting; write NAME=VALUE, such as rounds=20, with commas between them."
-            )
+            how = "write NAME=VALUE, such as rounds=20, with commas between them"
+            raise UsageError(f"{part!r} is not a setting; {how}.")
         made[name.strip()] = value.strip()
     return made
 

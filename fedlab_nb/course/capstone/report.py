@@ -13,7 +13,7 @@ import dataclasses
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ STYLE = (
     "blockquote{border-left:4px solid #d5d9de;margin:0;padding:0 1em}"
 )
 ORDINALS = ("First", "Second", "Third")
+GIVE = "give .jsonl files that reports saved, or folders that hold such files"
 HEAD = ("rank", "name", "method", "settings", "test accuracy, %", "bytes of a client", "of the budget", "tries")
 PAGE = """# Capstone {title}
 
@@ -86,12 +87,16 @@ class Try:
 
     @property
     def settings(self) -> str:
-        """'rounds = 20, epochs = 10', or 'as usual'."""
-        return ", ".join(f"{name} = {value}" for name, value in self.knobs.items()) or "as usual"
+        return said(self.knobs)
 
     @property
     def band(self) -> Band:
         return band(self.validation)
+
+
+def said(knobs: Mapping[str, str]) -> str:
+    """'rounds = 20, epochs = 10', or 'as usual'."""
+    return ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "as usual"
 
 
 @dataclass
@@ -119,15 +124,10 @@ class Record:
             shares = {int(seed): float(share) for seed, share in entry.pop("validation").items()}
             self.tries.append(Try(**{**entry, "validation": shares, "number": len(self.tries) + 1}))
 
-    def add(self, done: Try) -> None:
-        self.tries.append(done)
-        self._write(dataclasses.asdict(done))
-
-    def submitted(self, entry: dict[str, Any]) -> None:
-        self.submissions.append(entry)
-        self._write(entry)
-
-    def _write(self, entry: dict[str, Any]) -> None:
+    def add(self, done: Try | dict[str, Any]) -> None:
+        """A try, or a submission."""
+        (self.tries if isinstance(done, Try) else self.submissions).append(done)
+        entry = dataclasses.asdict(done) if isinstance(done, Try) else done
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with open(self.file, "a", encoding="utf-8") as file:
@@ -233,9 +233,8 @@ class Report:
             for ending, text in (("md", self.markdown()), ("html", self.html()), ("jsonl", self.line() + "\n")):
                 write(place / f"{stem}.{ending}", text)
         except OSError as error:
-            raise RunError(
-                f"The report cannot be written to {place}: {error.strerror or error}; choose another folder."
-            ) from None
+            why = f"{error.strerror or error}; choose another folder"
+            raise RunError(f"The report cannot be written to {place}: {why}.") from None
         return place / f"{stem}.md"
 
     def __repr__(self) -> str:
@@ -274,19 +273,11 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
 
     UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
     """
-    files = [file for path in paths for file in report_files(Path(path).expanduser())]
-    entries = list({entry.__repr__(): entry for file in files for entry in read(file)}.values())  # copies count once
-    demand(
-        entries,
-        f"There is no report in {listed([str(path) for path in paths]) or 'nothing'}; give .jsonl files that "
-        "reports saved, or folders that hold such files.",
-    )
+    places = [Path(path).expanduser() for path in paths]
+    files = [file for path in places for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
+    entries = list({repr(entry): entry for file in files for entry in read(file)}.values())  # copies count once
+    demand(entries, f"There is no report in {listed([str(path) for path in paths]) or 'nothing'}; {GIVE}.")
     return Board(entries, form)
-
-
-def report_files(path: Path) -> list[Path]:
-    """The file itself, or the report files of a folder and of the folders in it."""
-    return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
 
 
 def read(file: Path) -> list[Entry]:
@@ -294,40 +285,24 @@ def read(file: Path) -> list[Entry]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file} cannot be read: {why_not(error)}; give .jsonl files that reports saved, or folders that hold "
-            "such files."
-        ) from None
+        raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {GIVE}.") from None
     entries = []
     for place, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                entries.append(entry(json.loads(line)))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise UsageError(
-                    f"Line {place} of {file} is not from a report: {why_not(error)}; give the .jsonl files that "
-                    "the reports saved."
-                ) from None
+        try:
+            entries += [entry(json.loads(line))] if line.strip() else []
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
+            why = f"no {error}" if isinstance(error, KeyError) else why
+            raise UsageError(f"Line {place} of {file} is not from a report: {why}; {GIVE}.") from None
     return entries
 
 
-def why_not(error: Exception) -> object:
-    """Why a file or a line cannot be read, in words for a reader."""
-    if isinstance(error, json.JSONDecodeError):
-        return "it is not JSON"
-    return f"no {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
-
-
 def entry(row: Any) -> Entry:
-    """A line's entry; ValueError, KeyError or TypeError if it is none."""
+    """A line's entry; ValueError, KeyError, TypeError or AttributeError if it is none."""
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise ValueError(f"it does not begin with the format {FORMAT!r}")
     test = {int(seed): float(share) for seed, share in row["test"].items()}
-    made = Entry(
-        str(row["code"]), str(row["name"]), int(row["submission"]), str(row["title"]),
-        {str(name): str(value) for name, value in row["knobs"].items()}, test,
-        int(row["bytes"]), int(row["budget"]), int(row["tries"]),
-    )  # fmt: skip
+    made = Entry(**{each.name: row[each.name] for each in dataclasses.fields(Entry)} | {"test": test})
     if not test or not all(0 <= share <= 1 for share in test.values()):
         raise ValueError("its test accuracies are not shares from 0 to 1")
     if made.bytes > made.budget or made.submission < 1:
@@ -349,11 +324,12 @@ def ranked(entries: Sequence[Entry]) -> list[list[Entry]]:
     return groups
 
 
+@dataclass(repr=False)
 class Board:
     """The tables of a class; its text is what the command prints."""
 
-    def __init__(self, entries: Iterable[Entry], form: str = "text") -> None:
-        self.entries, self.form = list(entries), form
+    entries: list[Entry]
+    form: str = "text"
 
     def codes(self) -> list[str]:
         return sorted({e.code for e in self.entries})
@@ -386,9 +362,8 @@ class Board:
 
     @staticmethod
     def _row(rank: str, e: Entry) -> list[str]:
-        settings = ", ".join(f"{name} = {value}" for name, value in e.knobs.items()) or "as usual"
         share = f"{100 * e.bytes / e.budget:.0f} %"
-        return [rank, e.who, e.title, settings, number(e.band, 1), str(e.bytes), share, str(e.tries)]
+        return [rank, e.who, e.title, said(e.knobs), number(e.band, 1), str(e.bytes), share, str(e.tries)]
 
     def __repr__(self) -> str:
         parts = []

@@ -5,31 +5,18 @@ ten clients, the classroom preset) or from formulas with small numbers.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
-from ...data import load
+from ...labs.coboosting import votes
 from ...labs.coboosting.curves import against, curves
-from ...labs.coboosting.votes import (
-    FROM_REAL,
-    NAMES,
-    by_class,
-    client_logits,
-    correct,
-    halves,
-    last_of_ensemble,
-    server_points,
-)
-from ...labs.coboosting.weights import trajectories
-from ...labs.runs import where
 from ...plots import Picture
-from ...plots.synthetic import gallery, one_of_each
 from ...plots.words import setting_of
-from ...studies import Outcomes
+from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed
 from ...studies.lesson_runs import runs as lesson_runs
 from ..kit import BELOW, CLEAR, NOISE, SHORT, Build, Card, Gap, Verdict, exercises, two_kinds, worked
@@ -43,7 +30,7 @@ def runs(alpha: float = 0.1, **settings: Any) -> Outcomes:
 
 def with_real_weights(alpha: float = 0.1) -> dict[int, float]:
     """{seed: accuracy} of the ensemble whose weights are learnt, by the same rule, on the clients' training images."""
-    options = {f"coboosting.{name}": value for name, value in FROM_REAL.items()}
+    options = {f"coboosting.{name}": value for name, value in votes.FROM_REAL.items()}
     return accuracies(lesson_runs("coboosting", alpha, **options), "coboosting")
 
 
@@ -51,7 +38,7 @@ def scores(outcomes: Sequence[Any]) -> dict[str, dict[int, float]]:
     """{who: {seed: accuracy}} of equal weights, Co-Boosting's ensemble and its server model."""
     return {
         "equal": accuracies(outcomes, "ensemble"),
-        "ensemble": last_of_ensemble(by_seed(outcomes, "coboosting")),
+        "ensemble": votes.last_of_ensemble(by_seed(outcomes, "coboosting")),
         "server": accuracies(outcomes, "coboosting"),
     }
 
@@ -62,32 +49,16 @@ def percent(values: Mapping[int, float]) -> float:
 
 
 # ---------------------------------------------------------------------------------- the run, drawn
-def weights(outcomes: Sequence[Any], seed: int = 0) -> Picture:
-    """Weights by epoch of one seed."""
-    o = by_seed(outcomes, "coboosting")[seed]
-    return trajectories(o.report.weights, o.label_counts, load(o.settings.dataset).class_names, where(o))
-
-
-def images(outcomes: Sequence[Any], seed: int = 0) -> Picture:
-    """The last synthetic images of one seed."""
-    o = by_seed(outcomes, "coboosting")[seed]
-    dataset = load(o.settings.dataset)
-    return gallery(o.report, dataset.class_names, setting=where(o), real=one_of_each(dataset))
-
-
 def teacher_and_student(outcomes: Sequence[Any]) -> Picture:
     """Both by server epoch, over the seeds, beside equal weights and FedAvg."""
     boosted = by_seed(outcomes, "coboosting")
     return curves(
         {seed: o.report.ensemble_curve for seed, o in boosted.items()},
-        {seed: server_points(o) for seed, o in boosted.items()},
-        {NAMES[method]: accuracies(outcomes, method) for method in ("ensemble", "fedavg")},
+        {seed: votes.server_points(o) for seed, o in boosted.items()},
+        {votes.NAMES[method]: accuracies(outcomes, method) for method in ("ensemble", "fedavg")},
         setting=setting_of(vars(next(iter(boosted.values())).settings)),
         chance=0.1,
     )
-
-
-# ---------------------------------------------------------------------------------- small numbers
 
 
 def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int = 11) -> np.ndarray:
@@ -96,44 +67,48 @@ def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int =
     for _, k, level in product(range(sweeps), range(len(w)), np.linspace(0, 1, levels)):
         moved = w.copy()
         moved[k] = level
-        accuracy = float((correct(logits, moved) == labels).mean())
+        accuracy = float((votes.correct(logits, moved) == labels).mean())
         if accuracy > best:
             w, best = moved, accuracy
     return w
 
 
 # ---------------------------------------------------------------------------------- worked numbers
+def worst(outcomes: Sequence[Any], seed: int) -> tuple[Outcome, int, np.ndarray]:
+    """The ensemble's outcome of that seed, the class that it recognises worst, and its accuracy on every class."""
+    o = by_seed(outcomes, "ensemble")[seed]
+    accuracy = votes.by_class(o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1])
+    return o, int(np.nanargmin(accuracy)), accuracy
+
+
 def one_class(outcomes: Sequence[Any], seed: int = 0) -> Card:
     """The class that equal weights recognise worst: who holds it, and how the others drown them out."""
-    o = by_seed(outcomes, "ensemble")[seed]
-    counts, labels = o.label_counts, o.test_labels
-    accuracy = by_class(o.test_predictions == labels, labels, counts.shape[1])
-    c = int(np.argmin(accuracy))
-    holders = [int(k) for k in np.argsort(-counts[:, c]) if counts[k, c] > 0.1 * counts[:, c].sum()]
-    logits = client_logits(o)[labels == c]
+    o, c, accuracy = worst(outcomes, seed)
+    held = o.label_counts[:, c]
+    holders = [int(k) for k in np.argsort(-held) if held[k] > 0.1 * held.sum()]
+    logits = votes.client_logits(o)[o.test_labels == c]
     alone = [f"client {k} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders]
-    never = int((counts[:, c] == 0).sum())
     return worked(
         f"Seed {seed}: with equal weights the ensemble recognises {100 * accuracy[c]:.0f} % of the “{c}”s. Those who "
-        f"hold most of them do better alone ({', '.join(alone)}). {never} of {len(counts)} clients never saw a “{c}”, "
-        "and they are sure of something else.",
+        f"hold most of them do better alone ({', '.join(alone)}). {(held == 0).sum()} of {len(held)} clients never saw "
+        f"a “{c}”, and they are sure of something else.",
     )
 
 
 def worst_class(outcomes: Sequence[Any], seed: int = 0) -> float:
     """Accuracy in whole per cent on the class of `one_class`."""
-    o = by_seed(outcomes, "ensemble")[seed]
-    return round(100 * np.nanmin(by_class(o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1])))
+    _, c, accuracy = worst(outcomes, seed)
+    return round(100 * accuracy[c])
 
 
 def dragged(outcomes: Sequence[Any]) -> Card:
     """A program drags the sliders, one after the other, to whatever level the tune half likes best."""
     lines = []
     for seed, o in sorted(by_seed(outcomes, "ensemble").items()):
-        logits, labels = client_logits(o), o.test_labels
-        tune, judge = halves(len(labels))
+        logits, labels = votes.client_logits(o), o.test_labels
+        tune, judge = votes.halves(len(labels))
         w = climb(logits[tune], labels[tune])
-        shares = [float((correct(logits[half], w) == labels[half]).mean()) for half in (tune, judge)]
+        shares = [float((votes.correct(logits[half], w) == labels[half]).mean()) for half in (tune, judge)]
         lines.append(
             f"seed {seed}: {100 * shares[0]:.0f} % on the tune half, {100 * shares[1]:.0f} % on the judge half"
         )
@@ -153,9 +128,6 @@ def headroom(alpha: float, outcomes: Sequence[Any] | None = None) -> Card:
     gain = against(s["ensemble"], s["equal"])
     lines.append(f"headroom {mean(room.values()):.0f} points on average; Co-Boosting against equal weights: {gain}.")
     return worked(f"α = {alpha:g}", *lines)
-
-
-# ---------------------------------------------------------------------------------- the records of runs
 
 
 # ---------------------------------------------------------------------------------- exercise 3
@@ -194,9 +166,6 @@ def solution_runs() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------------- the function to build
-Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
-
-
 def ee_step(logits, labels, w, eta):
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))

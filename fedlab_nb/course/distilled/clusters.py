@@ -59,7 +59,7 @@ def agreement(clusters: np.ndarray, truth: np.ndarray, k: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """4 x 4 Gaussians at clients: points `x` and `truth` of each client, the `sent` centres, the server's `centres`."""
+    """Points `x` and `truth` of each client, the `sent` centres, the server's `centres`."""
 
     x: list[np.ndarray]
     truth: list[np.ndarray]
@@ -68,12 +68,12 @@ class Grid:
 
     @property
     def accuracy(self) -> float:
-        """Share of points that are named by their own Gaussian: nearest sent centre, then nearest of the server's."""
+        """Share of points that are named by their own cluster: nearest sent centre, then nearest of the server's."""
         named = []
         for x, own in zip(self.x, self.sent, strict=True):
             of_centre = square_distances(own, self.centres).argmin(1)
             named.append(of_centre[square_distances(x, own).argmin(1)])
-        return agreement(np.concatenate(named), np.concatenate(self.truth), 16)
+        return agreement(np.concatenate(named), np.concatenate(self.truth), len(self.centres))
 
 
 def grid(few: bool, spacing: float = 10.0, clients: int = 30, points: int = 90, held: int = 3, seed: int = 0) -> Grid:

@@ -12,14 +12,13 @@ from statistics import mean
 import numpy as np
 import torch
 
-from ...data import load
 from ...labs.distilled.sent import attack
-from ...methods.distilled.images import BIASES, WEIGHTS, tangent_kernel
+from ...methods.distilled.images import tangent_kernel
 from ...plots import Picture
 from ...plots.words import data_size, plural, points, significance
 from ...plots.words import percent as share_words
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import CLIENTS, DATASET, MANY, SEEDS, percent, runs
+from ...studies.lesson_runs import CLIENTS, MANY, SEEDS, percent, runs
 from ...studies.statistics import band
 from ..kit import Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
 from . import clusters
@@ -76,28 +75,6 @@ def best_for_a_network() -> str:
 
 
 # ---------------------------------------------------------------------------------- the kernel
-def wide(widths: Sequence[int] = (10, 100, 1000), draws: int = 20) -> Card:
-    """The tangent kernel of two digits, and inner products of gradients in random networks with one hidden layer."""
-    x = load(DATASET).x_train[:2].flatten(1).double()
-    stream = torch.Generator().manual_seed(0)
-    lines = []
-    for width in widths:
-        values = [inner_product(x, width, stream) for _ in range(draws)]
-        lines.append(f"{width} hidden units: {np.mean(values):.2f}, from {min(values):.2f} to {max(values):.2f}")
-    exact = float(tangent_kernel(x[:1], x[1:], 1))
-    return worked(*lines, f"infinitely many: {exact:.2f} (two digits, {draws} random networks of each width)")
-
-
-def inner_product(x: torch.Tensor, width: int, stream: torch.Generator) -> float:
-    """<gradient at `x[0]`, gradient at `x[1]`> with respect to all weights and biases of one random network."""
-    sizes = (width, x.shape[1]), (width, 1), (1, width), (1, 1)
-    first, bias, last, end = leaves = [torch.randn(*s, generator=stream).double().requires_grad_() for s in sizes]
-    hidden = (math.sqrt(WEIGHTS / x.shape[1]) * first @ x.T + math.sqrt(BIASES) * bias).relu()
-    answers = (math.sqrt(WEIGHTS / width) * last @ hidden + math.sqrt(BIASES) * end)[0]
-    one, other = (torch.autograd.grad(answer, leaves, retain_graph=True) for answer in answers)
-    return float(sum((a * b).sum() for a, b in zip(one, other, strict=True)))
-
-
 # ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
     """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
@@ -161,18 +138,10 @@ def digits(seed: int = 0, alpha: float = 0.1) -> Card:
     federation = runs("distilled", alpha, seeds=1, seed=seed)[0].federation()
     x, y = federation.dataset.x_train.flatten(1).double().numpy(), federation.dataset.y_train.numpy()
     draw = np.random.default_rng(seed)
-    sent, named, truth = [], [], []
-    for shard in federation.shards:
-        rows = shard.numpy()
-        own = kmeans(x[rows], len(np.unique(y[rows])), draw, starts=3)
-        sent.append(own)
-        named.append(square_distances(x[rows], own).argmin(1))
-        truth.append(y[rows])
-    centres = kfed(sent, 10)
-    of = [square_distances(own, centres).argmin(1)[names] for own, names in zip(sent, named, strict=True)]
-    right = agreement(np.concatenate(of), np.concatenate(truth), 10)
-    pooled = kmeans(x, 10, draw)
-    together = agreement(square_distances(x, pooled).argmin(1), y, 10)
+    own, truth = ([values[shard.numpy()] for shard in federation.shards] for values in (x, y))
+    sent = [kmeans(images, len(np.unique(labels)), draw, starts=3) for images, labels in zip(own, truth, strict=True)]
+    right = Grid(own, truth, sent, kfed(sent, 10)).accuracy
+    together = agreement(square_distances(x, kmeans(x, 10, draw)).argmin(1), y, 10)
     return worked(
         f"k-FED puts {share_words(right)} of the digits into the right cluster, k-means on all digits in one place "
         f"{share_words(together)} (α = {alpha:g}, seed {seed}; each client is told how many digits it holds)."
@@ -194,9 +163,6 @@ def principal(r: int = 5, seed: int = 0, alpha: float = 0.1) -> Card:
         f"{r}-dimensional subspace",
         f"mean of projectors, {d * r} numbers per client: {share_words(near)} (α = {alpha:g}, seed {seed})",
     )
-
-
-# ---------------------------------------------------------------------------------- reality
 
 
 # ---------------------------------------------------------------------------------- the exercises

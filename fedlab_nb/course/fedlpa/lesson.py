@@ -13,7 +13,7 @@ import numpy as np
 
 from ...labs.fedlpa.plane import plane
 from ...labs.fedlpa.solver import solutions, solver
-from ...labs.fedlpa.two_weights import MEANS, two_weights
+from ...labs.fedlpa.two_weights import two_weights
 from ...methods.parts.kronecker import layer_matrix
 from ...plots import Picture
 from ...plots.words import apart, mean_percent, plural, seeds_of
@@ -41,19 +41,6 @@ PLACES, SHARES, STEPS = (lesson_words(__name__, name) for name in ("places", "sh
 
 
 # ---------------------------------------------------------------------------------- two weights
-def by_hand(ratio: float = 9) -> Card:
-    """The product of two Gaussians whose axes are those of the plane, weight by weight."""
-    (a, b), (c, d) = MEANS
-    first, second = (ratio * a + c) / (ratio + 1), (b + ratio * d) / (1 + ratio)
-    return worked(
-        f"Client 1 found ({a:g}, {b:g}), with precision {ratio:g} for weight 1 and 1 for weight 2. Client 2 found "
-        f"({c:g}, {d:g}), with precision 1 and {ratio:g}.\n"
-        f"weight 1: ({ratio:g} · {a:g} + 1 · {c:g}) / ({ratio:g} + 1) = {first:g};  "
-        f"weight 2: (1 · {b:g} + {ratio:g} · {d:g}) / (1 + {ratio:g}) = {second:g}.\n"
-        f"The plain average is ({(a + c) / 2:g}, {(b + d) / 2:g}).",
-    )
-
-
 def place(ratio: float = 9) -> str:
     """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
     x, y = two_weights(90, ratio).aggregate
@@ -157,9 +144,6 @@ def reality() -> Card:
         f"noise on the uploads, as a share of their size, {noise}",
         f"rounds of FedAvg after FedLPA, {rounds} (means of {SEEDS} seeds)",
     )
-
-
-# ---------------------------------------------------------------------------------- the records of runs
 
 
 # ---------------------------------------------------------------------------------- on the record

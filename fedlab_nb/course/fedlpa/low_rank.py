@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -29,56 +28,44 @@ from ..kit import Card, worked
 # Parts of a lesson, not a method: in one round, on networks trained from scratch, low-rank changes gained nothing.
 
 
-@dataclass(frozen=True, eq=False)
-class LowRank:
-    """A change of a layer: b `[o, r]` times a `[r, i]`."""
+LowRank = tuple[Tensor, Tensor]  # a change of a layer, b a: b `[o, r]`, a `[r, i]`
 
-    b: Tensor
-    a: Tensor
 
-    @property
-    def change(self) -> Tensor:
-        """ΔW `[o, i]`."""
-        return self.b @ self.a
-
-    @property
-    def bytes(self) -> int:
-        """What a message with both factors takes."""
-        return sum(t.numel() * t.element_size() for t in (self.b, self.a))
+def change(b: Tensor, a: Tensor) -> Tensor:
+    """ΔW `[o, i]`."""
+    return b @ a
 
 
 def averaged(clients: Sequence[LowRank], weights: Sequence[float]) -> LowRank:
     """Both factors averaged apart, rank r: not the average of the changes."""
-    b, a = (sum(w * getattr(c, n) for w, c in zip(weights, clients, strict=True)) for n in ("b", "a"))
-    return LowRank(b, a)
+    b, a = (sum(w * factor for w, factor in zip(weights, own, strict=True)) for own in zip(*clients, strict=True))
+    return b, a
 
 
 def stacked(clients: Sequence[LowRank], weights: Sequence[float]) -> LowRank:
     """The average of the changes, exactly, as one change of rank M r."""
-    b = torch.cat([w * client.b for w, client in zip(weights, clients, strict=True)], 1)
-    return LowRank(b, torch.cat([client.a for client in clients]))
+    b, a = zip(*clients, strict=True)
+    return torch.cat([w * factor for w, factor in zip(weights, b, strict=True)], 1), torch.cat(a)
 
 
 def missing(clients: Sequence[LowRank], weights: Sequence[float]) -> Tensor:
     """What averaging apart leaves out, `[o, i]`: added to the frozen W it makes the average exact."""
-    return stacked(clients, weights).change - averaged(clients, weights).change
+    return change(*stacked(clients, weights)) - change(*averaged(clients, weights))
 
 
-def fitted(
-    w: Tensor, x: Tensor, y: Tensor, rank: int, *, stream: torch.Generator, steps: int = 60, lr: float = 0.02
-) -> LowRank:
+def fitted(w: Tensor, x: Tensor, y: Tensor, rank: int, stream: torch.Generator, steps: int = 60) -> LowRank:
     """A client's change of a linear classifier `w [C, D]` on its samples `x [n, D]`, `y [n]`, by Adam.
 
     `stream` draws A's start: the same one at every client.
     """
     a = torch.randn(rank, x.shape[1], generator=stream, dtype=torch.float64).to(x) / x.shape[1] ** 0.5
-    own = LowRank(torch.zeros(len(w), rank).to(x), a)
-    optimizer = Adam([own.b, own.a], lr)
+    own = [torch.zeros(len(w), rank).to(x), a]
+    optimizer = Adam(own, 0.02)
     for _ in range(steps):
-        b, a = own.b.detach().requires_grad_(), own.a.detach().requires_grad_()
-        loss = F.cross_entropy(x @ (w + b @ a).T, y)
+        b, a = (factor.detach().requires_grad_() for factor in own)
+        loss = F.cross_entropy(x @ (w + change(b, a)).T, y)
         optimizer.step(torch.autograd.grad(loss, [b, a]))
-    return own
+    return own[0], own[1]
 
 
 RANKS = (1, 2, 4)
@@ -93,16 +80,14 @@ def low_rank(alpha: float = ALPHA, seed: int = 0) -> Card:
     weights = [len(rows) / len(y) for rows in federation.shards]
     lines, start = [], torch.zeros(federation.classes, x.shape[1])
     for rank in RANKS:
-        own = [
-            fitted(start, x[rows], y[rows], rank, stream=generator(seed, "low rank", rank))
-            for rows in federation.shards
-        ]
-        exact, apart = stacked(own, weights), averaged(own, weights)
-        off = float(missing(own, weights).norm() / exact.change.norm())
-        mended = float((apart.change + missing(own, weights) - exact.change).norm() / exact.change.norm())
+        shards = federation.shards
+        own = [fitted(start, x[rows], y[rows], rank, generator(seed, "low rank", rank)) for rows in shards]
+        exact, lacking = change(*stacked(own, weights)), missing(own, weights)
+        rest = change(*averaged(own, weights)) + lacking - exact
+        off, mended = (percent(float(part.norm() / exact.norm())) for part in (lacking, rest))
         lines.append(
-            f"rank {rank}: factors averaged apart are {percent(off)} off, with what is missing added {percent(mended)};"
-            f" stacked they are exact and have rank {exact.b.shape[1]}"
+            f"rank {rank}: factors averaged apart are {off} off, with what is missing added {mended};"
+            f" stacked they are exact and have rank {rank * len(own)}"
         )
     full = sum(4 * o * i for o, i in LAYERS)
     cost = ", ".join(f"{data_size(bytes_of(rank))} with rank {rank}" for rank in RANKS)

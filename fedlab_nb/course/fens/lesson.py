@@ -3,21 +3,18 @@
 The sums that can be followed by hand are in `by_hand`, the exercises (`lesson.q1` …) in `exercises`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from statistics import mean
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy
 
 from ...comm import formulas
 from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
 from ...labs.fens.forget import Forgotten
 from ...labs.fens.trust import likeness
-from ...methods.fens import Fens
-from ...methods.fens.aggregators import TRAINED, per_class
+from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
-from ...methods.fens.training import Proxy
 from ...panels import Panel
 from ...plots import Picture
 from ...plots.words import mean_percent
@@ -63,22 +60,22 @@ def with_clients(panel: Panel, clients: int | None = None) -> tuple[int, int, in
     """One client's bytes for its own model, the ensemble and the rounds. The ledger counted them; the last two grow
     with the number of clients (λ has a number for each client and class)."""
     counted, here = bytes_by_part(first(panel).ledger, 0), first(panel).settings.clients
-    clients = clients or here
-    return counted[OWN], counted.get(ENSEMBLE, 0) * clients // here, counted.get(ROUNDS, 0) * clients // here
+    ensemble, rounds = (counted.get(part, 0) * (clients or here) // here for part in (ENSEMBLE, ROUNDS))
+    return counted[OWN], ensemble, rounds
 
 
 def price(panel: Panel) -> Card:
     """The formula with this run's numbers, and with the paper's."""
     outcome = first(panel)
     options, report, clients = outcome.options, outcome.report, outcome.settings.clients
-    parts, measured = bytes_by_part(outcome.ledger, 0), report.bytes["measured"]
-    own, q, rounds = parts[OWN], report.aggregator_parameters, options["rounds"]
+    own, ensemble, rounds = with_clients(panel)
+    measured, q, times = report.bytes["measured"], report.aggregator_parameters, options["rounds"]
     nn = 10 * clients * 40 + 40 + 40 * 10 + 10
     here = formulas.fens_bytes(own // 8, clients, nn, 500) / own
     twice = with_clients(panel, 2 * clients)
     return worked(
         f"Here, counted by the ledger: model down and up {own:,} bytes, {clients} models of {options['bits']} bits "
-        f"down {parts.get(ENSEMBLE, 0):,}, the aggregator 2 · 4 · {q} · {rounds} = {parts.get(ROUNDS, 0):,}. Together "
+        f"down {ensemble:,}, the aggregator 2 · 4 · {q} · {times} = {rounds:,}. Together "
         f"{measured:,} = {measured / own:.2f} × one-shot.",
         f"With {2 * clients} clients: {' + '.join(f'{part:,}' for part in twice)} = {sum(twice):,} = "
         f"{sum(twice) / own:.2f} × one-shot.",
@@ -146,37 +143,6 @@ def sum_for_one(panel: Panel) -> Card:
             f"λ · f = {table[big, c]:.2f} · {z[i, big, c]:.1f} = {table[big, c] * z[i, big, c]:.1f}"
         )
     return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")
-
-
-def identity(panel: Panel, rounds: int = 20) -> Card:
-    """Phase 2 client by client, and one Adam on the pooled samples: how far apart, with J = 1 and with J = 2."""
-    outcome = first(panel)
-    federation, experts = outcome.federation(), outcome.model.experts
-    x, y = federation.dataset.x_train.to(outcome.settings.device), federation.dataset.y_train
-    held = [rows for _, rows in federation.split(outcome.plan.holdout) if len(rows)]
-    proxies = {i: Proxy(experts.fresh(x[rows]).double().cpu(), y[rows]) for i, rows in enumerate(held)}
-    far = {steps: largest_gap(proxies, rounds, steps) for steps in (1, 2)}
-    exact = "less than 10⁻¹²" if far[1] < 1e-12 else f"{far[1]:.1g}"
-    return worked(
-        f"We compare {rounds} rounds of phase 2 between {len(proxies)} clients with {rounds} steps of Adam on all "
-        f"{sum(map(len, held))} proxy samples in one place. The {proxies[0].logits[0].numel()} weights differ by "
-        f"{exact} with J = 1 local step, and by up to {far[2]:.1g} with J = 2."
-    )
-
-
-def largest_gap(proxies: Mapping[int, Proxy], rounds: int, steps: int) -> float:
-    """The largest difference between λ of FENS' rounds of J = `steps`, and λ of `rounds` steps of Adam."""
-    z, y, _ = Proxy.joined(list(proxies.values()))
-    rule, plan = per_class(*z.shape[1:]).double(), Fens(rounds=rounds, local_steps=steps, batch=10**6)
-    w = rule.table.detach().clone().requires_grad_()
-    m = v = torch.zeros_like(w)
-    for _ in range(rounds):  # Adam without bias correction; the client's rate is η_l = 1
-        (g,) = torch.autograd.grad(cross_entropy((z * w).sum(1), y), w)
-        m, v = 0.9 * m - 0.1 * g, 0.99 * v + 0.01 * g**2
-        w = (w + plan.eta_s * m / (v.sqrt() + 1e-3)).detach().requires_grad_()
-    for _ in plan.train_aggregator(rule, proxies, lambda client: torch.Generator(), at_once=False):
-        pass
-    return float((w - rule.table).detach().abs().max())
 
 
 # ---------------------------------------------------------------------------------- the records of runs

@@ -5,7 +5,7 @@ three seeds, the classroom preset) or from the paper's formulas; nothing is writ
 """
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from ...data import load
 from ...labs.fusefl.cue import with_and_without_cue
 from ...labs.fusefl.storage import PAPER, bill
-from ...labs.fusefl.two_cues import cue_over_clients
 from ...plots import Picture
 from ...plots.words import mean_percent, plural, points
 from ...studies import Outcome, Outcomes, lesson_runs
@@ -43,20 +42,6 @@ def lost(picture: Picture) -> int:
     """Whole percent, off the view's table: mean accuracy of the cue clients on test images without a cue."""
     rows = [row for row in picture.table if row["cue"] == "yes"]
     return round(mean(int(row["test, without a cue"].split()[0]) for row in rows))
-
-
-def premise(outcomes: Sequence[Outcome]) -> Card:
-    """How far the lemma's premise is from true in the federation of section 1: cue and label over all clients."""
-    o = next(iter(outcomes))
-    marked = [int(k) for k in o.settings.spurious.split(",") if k]
-    shared, label = cue_over_clients(o.label_counts, marked)
-    alone, _ = cue_over_clients(o.label_counts, marked[:1])
-    return worked(
-        "The lemma's premise: over all clients' images together the cue tells 0 bits about the label.",
-        f"Here clients {o.settings.spurious.replace(',', ' and ')} have the cue, and it tells {shared:.1f} of the "
-        f"label's {label:.1f} bits. If only client {marked[0]} had it, it would tell {alone:.1f} bits.",
-        "So the premise is false here, and the lemma says nothing about this run.",
-    )
 
 
 # ---------------------------------------------------------------------------------- the sums
@@ -96,20 +81,6 @@ def random_cues() -> Card:
             parts.append(f"{label} {mean_percent(clean)} → {mean_percent(untied)}")
         lines.append(f"{words}: {', '.join(parts)}")
     return worked("Test images without a cue → with a random cue.", *lines, f"({SEEDS} seeds.)")
-
-
-def toy_storage() -> Card:
-    """What “the size of one network” becomes at the size of this lesson."""
-    small, large = bill(("mlp", (1, 8, 8), 10, None), CLIENTS, 2), bill(PAPER, 50, 8)
-    return worked(
-        f"This lesson's perceptron, M = {CLIENTS}, K = 2: the fused model is {small.storage / small.single:.1f} "
-        f"ordinary networks, more than an ensemble of {CLIENTS}. {100 * small.adaptors / small.storage:.0f} % of it "
-        f"are adaptors. ResNet-18, M = 50, K = 8: {large.storage / large.single:.1f} networks, "
-        f"{100 * large.adaptors / large.storage:.0f} % adaptors.",
-    )
-
-
-# ---------------------------------------------------------------------------------- the records of runs
 
 
 # ---------------------------------------------------------------------------------- 2: two halves
@@ -211,9 +182,6 @@ def cue_runs() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------------- the function to build
-Block = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
 def fused_block(h, adaptors, shifts, blocks, biases):
     joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
     outputs = []

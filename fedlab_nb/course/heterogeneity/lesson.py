@@ -4,7 +4,6 @@ Every number that the lesson quotes is computed here when the reader runs the ce
 ten clients, the classroom preset); nothing is written into the text by hand.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
@@ -40,20 +39,6 @@ def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10,
         of = replace(made, note="")  # the skew alone, without how it was drawn
         pictures[title] = partition(of, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
     return Sheet(pictures)
-
-
-def one_client(alpha: float = 0.1, client: int = 0, seed: int = 0) -> Card:
-    """exp(entropy) of one client's shares, term by term."""
-    counts = federate(DATASET, alpha=alpha, clients=10, seed=seed).label_counts[client].tolist()
-    shares = [(digit, n / sum(counts)) for digit, n in enumerate(counts) if n]
-    entropy = -sum(p * math.log(p) for _, p in shares)
-    holds = ", ".join(f"{counts[digit]} × “{digit}”" for digit, _ in shares)
-    terms = " ".join(f"− {p:.2f}·ln {p:.2f}" for _, p in shares)
-    return worked(
-        f"Client {client} at α = {alpha:g} (seed {seed}) holds {holds}.",
-        f"entropy = {terms} = {entropy:.2f}; effective classes = exp({entropy:.2f}) = {math.exp(entropy):.1f}, "
-        f"although {len(shares)} of 10 classes occur.",
-    )
 
 
 def averages(alpha: float, **settings: Any) -> Card:

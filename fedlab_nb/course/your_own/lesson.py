@@ -114,14 +114,10 @@ def same_answers(one: Outcome, other: Outcome) -> Card:
 
 def difference(method: str, other: str, alpha: float) -> Card:
     """Mean gap over seeds with its band; the ensemble is the mean of logits, of which `counted` is a weighted form."""
-    return worked(_gap_words(method, other, alpha))
-
-
-def _gap_words(method: str, other: str, alpha: float) -> str:
     outcomes = runs([method, other], alpha, seeds=MANY, **(LOGITS if other == "ensemble" else {}))
     of = statistics.difference(accuracies(outcomes, method), accuracies(outcomes, other))
     word = significance(of, clear="clear" if of.mean > 0 else "clearly worse")
-    return f"α = {alpha:g}: {method} − {other} = {in_points(of)} ({MANY} seeds): {word}."
+    return worked(f"α = {alpha:g}: {method} − {other} = {in_points(of)} ({MANY} seeds): {word}.")
 
 
 def wins(method: str, other: str, alpha: float = ALPHA, seeds: int = MANY) -> int:
