@@ -14,7 +14,7 @@ import ipywidgets as widgets
 import traitlets
 
 from ..plots import Picture
-from ..plots.style import SIZE, UnwantedError, current_size, sized, wanted
+from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from .figures import COMMON
 from .lab_view import LabView
@@ -117,8 +117,7 @@ class View:
         self._drawn = None
         value, marks = WORDS.format(table(picture.table)), {}
         if picture.figure is not None:
-            drawing = drawn(picture.figure)
-            value, marks = drawing.svg, drawing.marks
+            value, marks = drawn(picture.figure), marks_of(picture.figure)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt, self.frame.marks, self.frame.moves, self.frame.value = picture.alt, marks, {}, value
         self._drawn = key
@@ -278,13 +277,9 @@ class Views:
         name = self.state.view
         if name not in self._dirty:
             return
-        start, late = time.monotonic(), self._worker.stopping  # what is chosen after Stop is wanted
+        start = time.monotonic()
         self._dirty.discard(name)
-        try:
-            with wanted(lambda: late or not self._worker.stopping):
-                self._paint(self[name])
-        except UnwantedError:
-            self._dirty.add(name)
+        self._paint(self[name])
         self.show_table()
         self._last = time.monotonic()
         self._cost = self._last - start

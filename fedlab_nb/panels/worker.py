@@ -43,12 +43,6 @@ class Worker:
     def busy(self) -> bool:
         return self._job is not None
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the present job was asked to stop, and has not yet ended."""
-        job = self._job
-        return job is not None and job.stopped.is_set()
-
     def start(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
         """Begin a new job; an older one is told to stop and no longer heard."""
         job = Job(make, on_event, on_end)

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .axes import FIFTHS, level_line, percent_axis
+from .axes import FIFTHS, level_line, percent_axis, seed_lines
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
@@ -44,41 +43,28 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     many = any(len(s.curves) > 1 for s in series)
     x = "progress; bold: mean over seeds" if many else "progress of the run"
     dress(ax, title="While it trains", x=x, grid="y", size=9)
-    local = False
     for s in series:
-        fused, dashes = [], (0, (4, 2)) if s.pinned else s.look.line
-        for points in s.curves:
-            start = sum(p["phase"] == LOCAL for p in points)
-            local |= start > 0
-            x, y = [p["progress"] for p in points], [p["accuracy"] for p in points]
-            ax.plot(x[:start], y[:start], color="#9aa4ae", lw=1.6, zorder=1)
-            first = max(start - 1, 0)
-            if x and (len(x) - first > 1 or not start):
-                fused.append((x[first:], y[first:]))
-        for x, y in fused if len(fused) > 1 else ():
-            ax.plot(x, y, color=s.look.colour, alpha=0.35, lw=0.9)
+        fused, dashes = {}, (0, (4, 2)) if s.pinned else s.look.line
+        for seed, curve in enumerate(s.curves):
+            alone = sum(p["phase"] == LOCAL for p in curve)
+            points = [(p["progress"], p["accuracy"]) for p in curve]
+            seed_lines(ax, {seed: points[:alone]}, "#9aa4ae", lw=1.6, zorder=1)
+            if len(points) > alone:
+                fused[seed] = points[max(alone - 1, 0) :]
         if fused:
-            x, y = mean_curve(fused)
-            bold = {"color": s.look.colour, "alpha": 0.5 if s.pinned else 1, "ls": dashes, "lw": 1.9, "ms": 6}
-            line = ax.plot(x, y, marker=s.look.marker, markevery=[-1], clip_on=False, **bold)[0]
+            bold = {"alpha": 0.5 if s.pinned else 1, "ls": dashes, "lw": 1.9, "ms": 6, "markevery": [-1]}
+            _, y = seed_lines(ax, fused, s.look.colour, s.look.marker, clip_on=False, **bold)
             mean = f"mean of {plural(len(fused), 'seed')}; thin: each of them" if len(fused) > 1 else "one seed"
-            mark(line, f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
+            mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
     if chance:
         level_line(ax, chance, "guessing")
-    if local:
+    if any(p["phase"] == LOCAL for s in series for curve in s.curves for p in curve):
         ax.axvline(0.5, color=FAINT, lw=1.2, zorder=0)
         for x, words in ((0.25, "clients alone"), (0.75, "fused")):
             ax.text(x, 1.015, words, ha="center", fontsize=8.5, color=QUIET)
     ax.set_xlim(0, 1)
     percent_axis(ax, "y", 1.07, ticks=FIFTHS)
     ax.set_xticks([0, 0.5, 1], ["start", "half", "end"])
-
-
-def mean_curve(curves: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[list[float], np.ndarray]:
-    """x and the mean y of curves (x, y), straight between their points, as far as all of them have come."""
-    low, high = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
-    shared = sorted({v for x, _ in curves for v in x if low <= v <= high})
-    return shared, np.mean([np.interp(shared, x, y) for x, y in curves], axis=0)
 
 
 def verdict(series: Sequence[Series]) -> str:

@@ -14,9 +14,9 @@ with two_axes((1, 1.2)) as (figure, left, right)     fixed places, for pictures 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from statistics import mean
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -136,10 +136,13 @@ def level_line(
 
 # --------------------------------------------------------------------------------------------------------------- lines
 def mean_line(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
-    """x and the mean y of `{seed: [(x, y), …]}`, at every x that all seeds have."""
-    curves = [dict(points) for points in runs.values()]
-    shared = sorted(set.intersection(*map(set, curves))) if curves else []
-    return shared, [mean(curve[x] for curve in curves) for x in shared]
+    """x and the mean y of `{seed: [(x, y), …]}`, straight between their points, as far as all seeds have come."""
+    curves = [tuple(zip(*points, strict=True)) for points in runs.values() if points]
+    if not curves:
+        return [], []
+    low, high = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
+    shared = sorted({v for x, _ in curves for v in x if low <= v <= high})
+    return shared, np.mean([np.interp(shared, x, y) for x, y in curves], axis=0).tolist()
 
 
 def seed_lines(

@@ -5,10 +5,10 @@ from statistics import mean
 
 import numpy as np
 
-from .axes import DOTS, FIFTHS, percent_axis, rows_axis, rows_size
+from .axes import DOTS, FIFTHS, percent_axis
 from .kit import told
 from .series import Series, finished, settings_of
-from .style import INK, QUIET, Picture, drawing, dress
+from .style import QUIET, Picture, drawing, dress, legend
 from .vector import mark
 from .words import listed, percent, tabled
 
@@ -17,36 +17,27 @@ LEAST = 5  # answers in a bin, below which no point is drawn
 
 
 def calibration(series: Sequence[Series]) -> Picture:
-    """Diagrams of the series whose scores are probabilities, counts of all seeds together, and bars of their ECE."""
+    """Diagrams of the series whose scores are probabilities, counts of all seeds together, with their ECE."""
     done = [s for s in finished(series) if known(s)]
     without = [s for s in finished(series) if not known(s)]
-    with drawing(1, 2, width_ratios=[1.15, 1]) as (figure, (left, right)):
-        dress(left, title="Reliability", x="confidence", y="share right", grid="both", size=9)
-        left.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
-        left.text(0.03, 0.94, "too modest", fontsize=8.5, color=QUIET)
-        left.text(0.97, 0.03, "too sure", fontsize=8.5, color=QUIET, ha="right")
+    with drawing() as (figure, ax):
+        dress(ax, title="Reliability", x="confidence", y="share right", grid="both", size=9)
+        ax.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
+        ax.text(0.03, 0.94, "too modest", fontsize=8.5, color=QUIET)
+        ax.text(0.97, 0.03, "too sure", fontsize=8.5, color=QUIET, ha="right")
         for s in done[:MOST_LINES]:
             x, y, counts = bins(s)
             shown = counts >= LEAST
-            style = {"color": s.look.colour, "ls": (0, (4, 2)) if s.pinned else s.look.line}
-            line = left.plot(x[shown], y[shown], lw=1.6, alpha=0.55 if s.pinned else 1, **style)[0]
+            style = {"color": s.look.colour, "marker": s.look.marker, "ls": (0, (4, 2)) if s.pinned else s.look.line}
+            label = f"{s.lines} ({percent(error(s))})"
+            line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, alpha=0.55 if s.pinned else 1, label=label, **style)[0]
             mark(line, f"{s.name}\n{against_truth(s)}", method=s.held_as)
-            sizes = 8 + 90 * counts[shown] / counts.sum()
-            left.scatter(x[shown], y[shown], s=sizes, color=s.look.colour, marker=s.look.marker, zorder=3)
-        left.set(xlim=(0, 1), ylim=(0, 1))
+        ax.set(xlim=(0, 1), ylim=(0, 1))
         for axis in "xy":
-            percent_axis(left, axis, ticks=FIFTHS)
-        dress(right, title="Calibration error (ECE)", x="mean |share right - confidence|", grid="x", size=9)
-        small = rows_size(max(len(done), 3))
-        for i, s in enumerate(done):
-            bar = right.barh(i, error(s), height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8)[0]
-            mark(bar, f"{s.name}\n{against_truth(s)}", method=s.held_as)
-            right.text(error(s), i, f"  {percent(error(s))}", va="center", fontsize=small, color=INK)
-        rows_axis(right, [s.lines for s in done], least=3, size=small)
-        percent_axis(right, "x", None)
-        right.margins(x=0.4)  # room for the number of the longest bar, also in a narrow window
-        right.set_xlim(left=0)
-    title = "Reliability diagrams, and bars of the expected calibration error"
+            percent_axis(ax, axis, ticks=FIFTHS)
+        if done:
+            legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5), title="calibration error (ECE)")
+    title = "Reliability diagrams: the share of right answers against the confidence"
     return told(figure, title, settings_of(series), sentence(done, without), table(done, without))
 
 
@@ -78,17 +69,13 @@ def confidence(s: Series) -> float:
 
 
 def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
-    ranked = sorted([s for s in done if not s.bound] or done, key=error)
     text = "No result with probabilities yet."
-    if ranked:
-        best, worst = ranked[0], ranked[-1]
-        text = f"{best.name}{' is calibrated best' if ranked[1:] else ''}: {against_truth(best)}"
+    if done:
+        *_, worst = ranked = sorted([s for s in done if not s.bound] or done, key=error)
+        text = f"{ranked[0].name} is calibrated best: {against_truth(ranked[0])}"
         ends = "too sure" if confidence(worst) > worst.mean else "not sure enough"
         text += f"; {worst.name} is {ends}: {against_truth(worst)}." if ranked[1:] else "."
-    votes = [s.name for s in without if all(c.scores for c in s.calibration.values()) and s.calibration]
-    old = [s.name for s in without if s.name not in votes]
-    text += f" {listed(votes)}: these scores are not probabilities." if votes else ""
-    return text + (f" {listed(old)}: these results do not have the numbers." if old else "")
+    return text + (f" {listed([s.name for s in without])}: no probabilities are known." if without else "")
 
 
 def against_truth(s: Series) -> str:

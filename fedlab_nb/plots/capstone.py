@@ -1,20 +1,15 @@
 """The capstone's two pictures: what the server sees of a federation, and the tries against the byte budget."""
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from .axes import percent_axis
-from .kit import Heat, bytes_axis, name_points, told
+from .kit import Heat, points, told
 from .series import Series, finished
 from .style import QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
 from .words import data_size, listed, plural, tabled
-
-TOP = 1.03  # of the axis of accuracies
-LINE = 0.006  # half the width of a line, in parts of the axes
-BESIDE = 0.045  # so far no label should come to the budget: it would stand at the wrong side of it
 
 
 def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
@@ -48,20 +43,7 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         dress(ax, title=f"{code}: tries on validation images", x="bytes of a client, up and down", grid="both")
         ax.axvline(budget, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget, 0.02, " budget", color=SECOND, fontsize=9.5)
-        for s in sorted(done, key=lambda s: s.mean):
-            x, (hue, marker, _) = max(s.total, 1.0), s.look
-            ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
-            inside = hue if s.total <= budget else "white"
-            point = ax.plot([x], [s.mean], marker, ms=8, color=hue, mfc=inside, mew=1.6)[0]
-            mark(point, s.says, method=s.held_as)
-        bytes_axis(ax, [budget, *(s.total for s in done if s.total)], pad=2.5)
-        percent_axis(ax, "y", TOP)
-        low, high = ax.get_xlim()
-        across = [math.log(max(x, low) / low) / math.log(high / low) for x in (budget, *(s.total for s in done))]
-        bands = [(x, s.ends) for x, s in zip(across[1:], done, strict=True) if s.ends]
-        lines = [(x - LINE, x + LINE, ends[0] / TOP, ends[1] / TOP) for x, ends in bands]
-        word = (across[0], across[0] + 0.1, 0.0, 0.05)
-        name_points(ax, done, [(across[0] - BESIDE, across[0] + BESIDE, 0.0, 1.0), word, *lines])
+        points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
     within = [s for s in done if s.total <= budget]
     if not done:
         text = "No try yet."

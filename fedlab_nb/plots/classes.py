@@ -20,21 +20,21 @@ def classes(
 ) -> Picture:
     """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
     done = finished(series)
-    shown = done, per_class, per_client = done, averages(done, "per_class"), averages(done, "per_client")
+    per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
     many, place = len(done) > STACKED, where(done)
     with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
         heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
         title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
-        image = heat(second, per_client, done, title + seed_of(done), None, "client")
+        image = heat(second, per_client, done, title, None, "client")
         answers(first, per_class, done, lambda c: ({"klass": c}, f"class {class_names[c]}"))
         answers(second, per_client, done, lambda k: ({"client": k}, f"{client_name(k, place)}'s own mix"))
         mark(second, client, per_client.shape[1], frame=True)
         mark(first, klass, per_class.shape[1], frame=True)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text, rows = sentence(*shown, class_names, client, klass), table(*shown, class_names)
-    return told(
-        figure, "Heat-maps of accuracy for each class and each client", place or settings_of(series), text, rows
-    )
+    text = sentence(done, per_class, per_client, class_names, client, klass)
+    rows = table(done, per_class, per_client, class_names)
+    title = "Heat-maps of accuracy for each class and each client"
+    return told(figure, title, place or settings_of(series), text, rows)
 
 
 def answers(ax: Axes, values: np.ndarray, series: Sequence[Series], of: Callable[[int], tuple[dict, str]]) -> None:
@@ -46,12 +46,6 @@ def answers(ax: Axes, values: np.ndarray, series: Sequence[Series], of: Callable
         cells[i, j] = {"says": says, "method": series[i].held_as, **what}
     if cells:
         mark_cells(ax, cells)
-
-
-def seed_of(series: Sequence[Series]) -> str:
-    """Which seed's clients are shown, where it is one: client 3 of another seed is another client."""
-    seeds = {seed for s in series for seed in s.per_client}
-    return f", seed {seeds.pop()}" if len(seeds) == 1 else ""
 
 
 def where(series: Sequence[Series]) -> str:
@@ -91,24 +85,21 @@ def sentence(
     series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str], client: int | None,
     klass: int | None,
 ) -> str:  # fmt: skip
-    ranked = [i for i, s in enumerate(series) if not s.bound] or list(range(len(series)))
-    if not ranked:
+    if not series:
         return "No result yet."
-    best = max(ranked, key=lambda i: series[i].mean)
-    row, label = per_class[best], series[best].name
-    text = f"{label}, the best on average"
-    if not np.isnan(row).all():
-        worst, top = int(np.nanargmin(row)), int(np.nanargmax(row))
-        text += f", has {percent(row[worst])} on class {names[worst]} and {percent(row[top])} on class {names[top]}"
+    rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
+    best = max(rivals, key=lambda i: series[i].mean)
+    parts = []
     if klass is not None and klass < per_class.shape[1]:
-        text = f"Class {names[klass]}: {each(series, per_class[:, klass])}"
+        parts.append(f"Class {names[klass]}: {each(series, per_class[:, klass])}.")
     if client is not None and client < per_client.shape[1]:
         who = own_name(client, where(series))
-        return f"{text}. Client {who} on its own mix: {each(series, per_client[:, client])}."
-    row = per_client[best]
-    if not np.isnan(row).all():
-        text += f"; its clients see {ends(row)} on their own mix"
-    return f"{text}."
+        parts.append(f"Client {who} on its own mix: {each(series, per_client[:, client])}.")
+    if not parts:
+        by_class, by_client = per_class[best], per_client[best]
+        parts.append(f"{series[best].name}, the best on average, has {ends(by_class)} on the classes;")
+        parts.append(f"its clients see {ends(by_client)} on their own mix.")
+    return " ".join(parts)
 
 
 def each(series: Sequence[Series], values: np.ndarray) -> str:
@@ -117,8 +108,9 @@ def each(series: Sequence[Series], values: np.ndarray) -> str:
 
 
 def ends(values: np.ndarray) -> str:
-    """'12 % to 80 %', or '80 %' where both are the same."""
-    return " to ".join(dict.fromkeys([percent(np.nanmin(values)), percent(np.nanmax(values))]))
+    """'12 % to 80 %', of those that are known."""
+    known = values[np.isfinite(values)]
+    return f"{percent(known.min())} to {percent(known.max())}" if len(known) else "nothing"
 
 
 def table(series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str]) -> list[dict]:

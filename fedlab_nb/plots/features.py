@@ -42,11 +42,9 @@ def features(
     are, in words.
     """
     shown = list(maps[first : first + MAPS])
-    rows = 1 if len(shown) <= 3 else 2
-    columns = max(1, math.ceil(len(shown) / rows))
-    if narrow():
-        columns = min(columns, 2)
-        rows = max(1, math.ceil(len(shown) / columns))
+    columns = max(1, len(shown) if len(shown) <= 3 else math.ceil(len(shown) / 2))
+    columns = min(columns, 2) if narrow() else columns
+    rows = max(1, math.ceil(len(shown) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
         paint(figure, axes.ravel(), shown, class_names, held)
     each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
@@ -85,13 +83,10 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
     if not maps:
         return "No features yet."
     best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
-    low = percent(worst.score)
-    least = f" (least: {worst.name}, {low})" if low != percent(best.score) else ""
-    parts = [
+    text = (
         f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
-        f"in its features{least}. Distances between islands mean little.",
-        f"Bright: {who}." if who else "",
-        f"{plural(left_out, 'more method')} in the table." if left_out > 0 else "",
-        "PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else "",
-    ]
-    return " ".join(filter(None, parts))
+        f"in its features (least: {worst.name}, {percent(worst.score)}). Distances between islands mean little."
+    )
+    text += f" Bright: {who}." if who else ""
+    text += f" {plural(left_out, 'more method')} in the table." if left_out > 0 else ""
+    return text + (" PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else "")

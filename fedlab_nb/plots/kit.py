@@ -36,6 +36,7 @@ from .axes import (
     percent_axis,
     rows_axis,
     rows_size,
+    spread,
 )
 from .characters import client_axis, known_words
 from .series import Series
@@ -53,7 +54,8 @@ from .style import (
     looks,
     many_is_dark,
     new_figure,
-)  # fmt: skip
+    shorten,
+)
 from .vector import mark
 
 BARS = "mean, 95 % band of Student's t, one dot per seed"
@@ -62,12 +64,6 @@ CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
 WORD, EMPTY = 0.3, 0.93  # height of a word under a tile, in tiles; grey of a place without one
 FEW = 6  # tiles for which a row has room at least, so that few do not become large
-# Where a point's name may stand: alignment, and how far to the right of the point and above it, in parts of the axes.
-SIDES = [("left", 0.045, 0), ("right", -0.045, 0), ("center", 0, 0.055), ("center", 0, -0.055)]
-SIDES += [(side, right, up) for up in (0.05, -0.05) for side, right in (("left", 0.03), ("right", -0.03))]
-BEFORE = {"left": 0, "center": 0.5, "right": 1}  # how much of a name stands before where it is put
-Box = tuple[float, float, float, float]  # left, right, bottom, top
-CROSSED = 5  # how much worse it is to cross a line than to meet as much of a label
 
 
 # ---------------------------------------------------------------------------------------------------------- in words
@@ -176,9 +172,10 @@ def lines(
     return ends
 
 
-def points(ax: Axes, rows: Sequence[Series], low: float = 0.0) -> None:
+def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence[float] = ()) -> None:
     """Accuracy against `Series.total` bytes on a log axis: a point a row with its band over seeds and its name, pinned
-    ones hollow. What costs nothing stands at the left edge. low: where the accuracies begin
+    ones hollow. What costs nothing stands at the left edge. low: where the accuracies begin;   besides: further bytes
+    that the axis has to reach
     """
     shown = sorted(rows, key=lambda s: (s.total, s.mean))
     size, own = 9 if len(shown) <= 10 else 7, looks({s.held_as for s in shown})
@@ -187,43 +184,19 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0) -> None:
         ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
         point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
         mark(point, s.says, method=s.held_as)
-    bytes_axis(ax, [s.total for s in rows if s.total] or [1e3, 1e6], pad=2.5)
+    bytes_axis(ax, [*(s.total for s in rows if s.total), *besides] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03, low=low)
-    name_points(ax, shown)
-
-
-def name_points(ax: Axes, rows: Sequence[Series], besides: Sequence[Box] = ()) -> None:
-    """A label beside each point, where it meets the fewest others; the sizes of letters are estimated, not measured.
-
-    besides: lines that no label should cross, in parts of the axes; labels are in two lines then, which are shorter
-    """
-    low, high = ax.get_xlim()
-    font = 9 if len(rows) <= 10 else 7.5
-    inches = ax.get_position().width * ax.figure.get_figwidth()
-    tall, wide, dot = 0.0045 * font, 0.62 * font / 72 / inches, 0.03  # a line, a letter, a point: parts of the axes
-    bottom, top = ax.get_ylim()
-    across = [math.log(max(s.total, low) / low) / math.log(high / low) for s in rows]
-    at = [(x, (s.mean - bottom) / (top - bottom)) for x, s in zip(across, rows, strict=True)]
-    taken = [*besides] * CROSSED + [(x - dot, x + dot, y - dot, y + dot) for x, y in at]
-    for s, (x, y) in zip(rows, at, strict=True):
-        text = s.lines if besides else s.name
-        width, height = wide * max(map(len, text.split("\n"))), tall * len(text.split("\n"))
-        boxes = {}
-        for side, right, up in SIDES:
-            start = x + right - width * BEFORE[side]
-            boxes[side, x + right, y + up] = start, start + width, y + up - height / 2, y + up + height / 2
-        side, *place = best = min(boxes, key=lambda place, boxes=boxes: covered(boxes[place], taken))
-        taken.append(boxes[best])
-        ax.text(*place, text, transform=ax.transAxes, fontsize=font, color=INK, ha=side, va="center")
-
-
-def covered(box: Box, taken: Sequence[Box]) -> float:
-    """How much of `box` is covered by others or lies outside the axes."""
-    left, right, bottom, top = box
-    area = 0.0
-    for le, r, b, t in taken:
-        area += max(0.0, min(right, r) - max(left, le)) * max(0.0, min(top, t) - max(bottom, b))
-    return area + max(0.0, -left) + max(0.0, right - 1.02) + max(0.0, -bottom) + max(0.0, top - 1.0)
+    # Each name in its colour, at the side of its point with more room; no two stand at one height.
+    left, right = ax.get_xlim()
+    letters = ax.get_position().width * ax.figure.get_figwidth() * 72 / (0.6 * size)  # as many as fit into the axes
+    places = spread([s.mean for s in shown], min(0.048, 1 / max(len(shown), 1)) * (1.03 - low), 1.0, low)
+    for s, place in zip(shown, places, strict=True):
+        x = max(s.total, left)
+        at = math.log(x / left) / math.log(right / left)
+        side, away = ("right", -size) if at > 0.5 else ("left", size)
+        text = shorten([s.name], int(letters * max(at, 1 - at)) - 3)[0]
+        style = {"fontsize": size, "color": own[s.held_as].colour, "ha": side, "va": "center"}
+        ax.annotate(text, (x, place), xytext=(away, 0), textcoords="offset points", **style)
 
 
 def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:

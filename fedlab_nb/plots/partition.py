@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec
 from matplotlib.patches import Rectangle
 
 from ..data import Federation
@@ -54,13 +52,13 @@ class Partition:
         """
         counts = np.asarray(federation.label_counts)
         rows, title = stored or ((), "")
+        what = "Who holds what: a dot for each client and class, its area the number of training samples"
         with LOCK:
             shape = (*counts.shape, tuple(federation.dataset.class_names))
             whole = (shape, tuple(s.label for s in rows))
             if whole != self._shape:
                 self._build(shape, rows)
-                self._rows = ()
-                self._shape = whole
+                self._shape, self._rows = whole, ()
             self._artists.update(counts, client, klass, setting=setting)
             parts = self._artists.parts
             if rows:
@@ -68,32 +66,26 @@ class Partition:
                     self._bars.update(rows, title)
                     self._rows = rows
                 above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
-                parts = {**parts, "stored": (title, [above, *(one for part in self._bars.parts for one in part)])}
+                parts["stored"] = (title, [above, *(one for part in self._bars.parts for one in part)])
+                what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
             if self._artists.has_dots:
                 moves(self.figure, (client, klass), **parts)
-        what = "Who holds what: a dot for each client and class, its area the number of training samples"
-        if rows:
-            what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
-        words = sentence(federation, client, klass, setting)
-        return told(self.figure, what, setting, words, table(federation, setting))
+        return told(
+            self.figure, what, setting, sentence(federation, client, klass, setting), table(federation, setting)
+        )
 
     def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
         self.figure = new_figure()
         columns = {"width_ratios": [1.35, 1]} if rows else {}
         grid = self.figure.add_gridspec(2, 1 + len(columns), height_ratios=[1, 4], **columns)
-        axes = upper_and_lower(self.figure, grid)
+        upper = self.figure.add_subplot(grid[0, 0])
+        lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
         wide = current_size()[0]
-        self._artists = Artists(*axes, *shape, inches=(wide * (0.46 if rows else 0.88), 2.75))
+        self._artists = Artists(upper, lower, *shape, inches=(wide * (0.46 if rows else 0.88), 2.75))
         if rows:
             right = self.figure.add_subplot(grid[:, 1])
             self._bars = Bars(right, rows, x="test accuracy, one dot per seed", ticks=HALVES)
-
-
-def upper_and_lower(figure: Figure, grid: GridSpec) -> tuple[Axes, Axes]:
-    """Two axes in the left column of a grid, over the same clients."""
-    upper = figure.add_subplot(grid[0, 0])
-    return upper, figure.add_subplot(grid[1, 0], sharex=upper)
 
 
 class Artists:
@@ -185,38 +177,27 @@ def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
 
 
 def sentence(federation: Federation, client: int | None, klass: int | None, setting: str = "") -> str:
+    """Of the class that is looked at, else of the client, else of all."""
     counts, names, skew = np.asarray(federation.label_counts), federation.dataset.class_names, federation.skew
-    sizes = counts.sum(1)
     if klass is not None and klass < len(names):
         column = counts[:, klass]
         most = int(column.argmax())
         who = f"client {own_name(most, setting)} holds {column[most]} of its {column.sum()} samples"
-        mine = ""
-        if client is not None and client < len(counts) and client != most:
-            mine = f"; client {own_name(client, setting)} holds {column[client]}"
-        return f"Class {names[klass]}: {who}{mine}; {plural(int((column == 0).sum()), 'client')} never saw it."
+        return f"Class {names[klass]}: {who}; {plural(int((column == 0).sum()), 'client')} never saw it."
     if client is not None and client < len(counts):
         row = counts[client]
         order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
         words = [f"{row[c]} of class {names[c]}" for c in order[:4]]
         words += [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"] if len(order) > 4 else []
-        never = f"; it has never seen the other {plural(len(names) - len(order), 'class')}"
-        lacking = never if len(order) < len(names) else ""
-        return f"Client {own_name(client, setting)} holds {sizes[client]} samples: {listed(words)}{lacking}."
+        lacking = len(names) - len(order)
+        never = f"; it has never seen the other {plural(lacking, 'class')}" if lacking else ""
+        return f"Client {own_name(client, setting)} holds {row.sum()} samples: {listed(words)}{never}."
+    sizes = " to ".join(dict.fromkeys(str(size) for size in (counts.sum(1).min(), counts.sum(1).max())))
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes. Knowing who holds a sample "
         f"gives {percent(skew.jensen_shannon)} of the information about its label (skew "
-        f"{skew.jensen_shannon:.2f} between 0 and 1). "
-        f"{'Clients have' if len(sizes) > 1 else 'The client has'} {sizes_of(counts)}. {federation.note}"
+        f"{skew.jensen_shannon:.2f} between 0 and 1). A client has {sizes} samples. {federation.note}"
     ).strip()
-
-
-def sizes_of(counts: np.ndarray) -> str:
-    """How many samples the clients of `counts [M, C]` have: "15 to 219 samples", "1237 samples"."""
-    sizes = counts.sum(1)
-    return (
-        f"{sizes.min()} to {sizes.max()} samples" if sizes.min() < sizes.max() else plural(int(sizes.max()), "sample")
-    )
 
 
 def table(federation: Federation, setting: str) -> list[dict[str, Any]]:

@@ -18,14 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from .style import ACCENT, INK, MARKERS, QUIET, RULE, SECOND, Picture, class_colours, drawing
+from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
 from .vector import mark, oklch, rgb
 
 MARGIN, GAP = 0.06, 0.14  # inches round all and between two squares
 SMALL, LARGE = 1.3, 2.6  # inches of a square's side
 TITLE, FOOT, LEGEND = 0.24, 0.2, 0.26  # inches over and under a square, and under all
 FINE = 900  # units across a square, of which a border's corners may be off by a ninth
-AROUND = ("background: the class that is named there", "circles: where a class lies", "hollow: held out")
+AROUND = "background: the class that is named there; circles: where a class lies"
 LETTER = 0.066  # inches across of a letter of 9 points, about
 PALE, CHROMA = 0.905, 0.085  # OKLCH of the regions: light enough to be turned dark on a dark page
 
@@ -148,15 +148,8 @@ def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[A
     colour, scale = class_colours(len(about.names)), size / (2 * about.edge)
     shown = [(s, np.add(at, size / 2)) for s, at in zip(squares, corners, strict=True) if s.scores is not None]
     areas = [path for s, _ in shown for path in regions(s.scores, about.edge)]
-    add(
-        ax,
-        areas,
-        [at for _, at in shown for _ in colour],
-        scale,
-        [tint(hue) for hue in colour] * len(shown),
-        "white",
-        1,
-    )
+    pale = [tint(hue) for hue in colour] * len(shown)
+    add(ax, areas, [at for _, at in shown for _ in colour], scale, pale, "white", 1)
     rings = [(Path.circle((x, y), radius), at, colour[c]) for _, at in shown for x, y, radius, c in about.circles]
     paths, at, hues = zip(*rings, strict=True)
     add(ax, paths, at, scale, "none", hues, 1.1, linestyles=[(0, (2.5, 1.8))])
@@ -171,34 +164,26 @@ def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[A
 
 
 def paint_table(ax: Axes, table: np.ndarray, names: Sequence[str], corner: tuple[float, float], size: float) -> None:
-    """A table `[M, C]` in a square: clients down, classes across; a bar for each number, orange below zero."""
+    """The numbers of a table `[M, C]` in a square: clients down, classes across."""
     rows, columns = table.shape
-    left, wide, high = corner[0] + 0.34 * size, 0.66 * size / columns, 0.85 * size / rows
-    style = {"fontsize": float(np.clip(72 * wide / 3.7, 5.5, 8.5)), "va": "center", "color": QUIET}
-    for c, name in enumerate(names):
-        ax.text(left + (c + 0.1) * wide, corner[1] + 0.925 * size, name, **style)
-    for k in range(rows):
-        ax.text(left - 0.05, corner[1] + (rows - k - 0.4) * high, f"client {k}", ha="right", **style)
-    cells = [
-        (left + (c + 0.1) * wide, corner[1] + (rows - k - 0.4) * high) for k in range(rows) for c in range(columns)
-    ]
-    values = table.ravel()
-    lengths = np.abs(values) / max(float(np.abs(values).max()), 1e-9) * 0.8 * wide
-    bars = [Path.unit_rectangle().transformed(Affine2D().scale(long, 0.12 * high)) for long in lengths]
-    add(ax, bars, [(x, y - 0.38 * high) for x, y in cells], 1, [SECOND if value < 0 else ACCENT for value in values])
-    for at, value in zip(cells, values, strict=True):
-        ax.text(*at, f"{value:.2f}".replace("-", "−"), **{**style, "color": INK})
+    style = {"fontsize": float(np.clip(11 * size / columns, 5.5, 9)), "va": "center", "color": QUIET}
+    x = corner[0] + size * (0.4 + 0.6 * np.arange(columns) / columns)
+    y = corner[1] + size * (0.85 - 0.8 * np.arange(rows) / rows)
+    for at, name in zip(x, names, strict=True):
+        ax.text(at, corner[1] + 0.95 * size, name, **style)
+    for k, row in enumerate(table):
+        ax.text(x[0] - 0.05 * size, y[k], f"client {k}", ha="right", **style)
+        for at, value in zip(x, row, strict=True):
+            ax.text(at, y[k], f"{value:.2f}".replace("-", "−"), **{**style, "color": INK})
 
 
 def legend(ax: Axes, squares: Sequence[Square], names: Sequence[str], y: float, width: float) -> None:
-    """A dot for each class, and what circles and hollow dots are, as far as there is room."""
+    """A dot for each class, and where there is room, what circles and hollow dots are."""
     x = MARGIN
     for c, (name, hue) in enumerate(zip(names, class_colours(len(names)), strict=True)):
         ax.add_artist(Line2D([x + 0.06], [y + 0.045], ls="", marker=MARKERS[c], ms=5.5, mfc=hue, mew=0))
-        text = name if c else f"class {name}"
-        ax.text(x + 0.14, y, text, fontsize=9, color=QUIET)
-        x += 0.26 + LETTER * len(text)
-    words = AROUND[: 3 if any(s.hollow.any() for s in squares) else 2]
-    while words and x + LETTER * len("; ".join(words)) > width:
-        words = words[:-1]
-    ax.text(x + 0.06, y, "; ".join(words), fontsize=9, color=QUIET)
+        ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
+        x += 0.66 + LETTER * len(name)
+    words = AROUND + ("; hollow: held out" if any(s.hollow.any() for s in squares) else "")
+    if x + LETTER * len(words) < width:
+        ax.text(x + 0.06, y, words, fontsize=9, color=QUIET)

@@ -19,11 +19,6 @@ STEPS = 288  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
 
 
-def race(series: Sequence[Series], budget: float) -> Picture:
-    """Accuracy against bytes up to `budget` (bytes of all clients, both ways) at the left, stages at the right."""
-    return Race(series).show(budget)
-
-
 class Race:
     """The picture of one race; `show(budget)` moves it."""
 
@@ -129,33 +124,21 @@ def reached(point: Mapping[str, Any] | None, none: str = "none") -> str:
 
 def share(s: Series, budget: float) -> tuple[float, float, float]:
     """How far the stages train, upload and fuse have come, each 0–1."""
-    total = points(s)[-1]["bytes"] if points(s) else 0
-    if is_round_based(s):
-        part = min(1.0, budget / total) if total else 1.0
-        return part, part, part
     first = next((p["bytes"] for p in (s.curves[0] if s.curves else []) if p["phase"] == LOCAL), 0)
-    trained = float(budget >= first)
-    uploaded = points(s)[0]["bytes"] if points(s) else total
-    up = min(1.0, max(0.0, (budget - first) / (uploaded - first))) if uploaded > first else trained
-    rest = 1.0 if total <= uploaded else min(1.0, max(0.0, (budget - uploaded) / (total - uploaded)))
-    return trained, up, rest if up >= 1 else 0.0
+    ends = [p["bytes"] for p in points(s)] or [first]
+    if is_round_based(s):
+        return (min(1.0, budget / ends[-1]),) * 3
+    upload, fuse = (float(np.interp(budget, way, [0, 1])) for way in ([first, ends[0]], [ends[0], ends[-1]]))
+    return float(budget >= first), upload, fuse
 
 
 def sentence(series: Sequence[Series], budget: float) -> str:
-    if not series:
-        return "No result yet."
-    shown = [(s, now) for s in series if (now := at(s, budget)) is not None]
-    text = f"With {data_size(budget)} spent by all clients together, "
+    shown = [(now["accuracy"], s.name) for s in series if (now := at(s, budget)) is not None]
     if not shown:
-        return text + "no method has a global model yet."
-    best, now = max(shown, key=lambda pair: pair[1]["accuracy"])
-    text += f"{best.name} leads with {percent(now['accuracy'])}"
-    if waiting := len(series) - len(shown):
-        text += f"; {plural(waiting, 'method')} {'has' if waiting == 1 else 'have'} no global model yet"
-    climbing = [(s, p) for s, p in shown if is_round_based(s) and p is not points(s)[-1]]
-    for s, p in climbing[:1]:
-        text += f"; {s.name} is on its way with {percent(p['accuracy'])}"
-    return text + ". One seed's curves."
+        return f"With {data_size(budget)} spent by all clients together, no method has a global model yet."
+    share, best = max(shown)
+    text = f"With {data_size(budget)} spent by all clients together, {best} leads with {percent(share)}"
+    return f"{text}; {len(shown)} of {plural(len(series), 'method')} have a global model. One seed's curves."
 
 
 def table(series: Sequence[Series], budget: float) -> list[dict]:

@@ -7,24 +7,21 @@ the words say which setting it belongs to.
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from matplotlib.axes import Axes
-
-from ..studies.statistics import Band, band
+from ..studies.statistics import band
 from .accuracy import verdict
 from .axes import HALVES, level_line, log_axis, percent_axis
 from .kit import Bars, lines, told
 from .series import Series, finished
-from .style import INK, LOCK, QUIET, Picture, dress, look, new_figure
+from .style import INK, LOCK, Picture, dress, look, new_figure
 from .vector import mark
 from .words import capital, number, plural, tabled
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
-Bands = Mapping[str, Mapping[float, Band]]
 
 
 class Stored:
-    """A picture of stored results: bars at one α, and lines against α."""
+    """A picture of stored results: bars at one α, and lines against α, with the present α as an upright."""
 
     _results: Results | None = None
 
@@ -52,16 +49,19 @@ class Stored:
             Series(title, setting=where, accuracies=points.get(at, {}), bound=title in bounds)
             for title, points in results.items()
         ]
-        done = finished(rows)
-        near = nearness(alpha, at, clients, wanted)
         with LOCK:
             self._bars.update(rows, f"Stored: {here}")
-            self._lines.update(alpha, at)
-            self._foot.set_text(f"{source}; {dataset}, {plural(clients, 'client')}; 95 % bands of Student's t")
-        sentence = f"{capital(source)}, at {here}{near}: {verdict(done)} {note}".strip()
+            self._now.set_xdata([min(max(alpha, self.alphas[0]), self.alphas[-1])] * 2)
+            for title, ring in self._rings.items():
+                y = self._bands[title][at].mean if at in self._bands[title] else math.nan
+                ring.set_data([at], [y])
+                mark(ring, f"{title}, α = {at:g}\n{100 * y:.1f} %", method=title)
+        near = nearness(alpha, at, clients, wanted)
+        sentence = f"{capital(source)}, at {here}{near}: {verdict(finished(rows))} {note}".strip()
         return told(self.figure, "Bars of test accuracy, and lines of it against α", where, sentence, self._table)
 
     def _build(self, results: Results, chance: float | None) -> None:
+        """The axes: bars at the left; at the right a line and a band a method, which the bars name."""
         bands = {title: {a: band(v) for a, v in sorted(of.items()) if v} for title, of in results.items()}
         self.alphas = tuple(sorted({a for of in bands.values() for a in of}))
         if not self.alphas:
@@ -70,51 +70,28 @@ class Stored:
             (title, *(f"{number(of[a])} %" if a in of else "– %" for a in self.alphas)) for title, of in bands.items()
         )
         self._table = tabled(["method", *(f"α = {a:g}" for a in self.alphas)], cells)
+        self._bands = dict([(title, of) for title, of in bands.items() if of][:MOST_LINES])
         with LOCK:
             self.figure = new_figure()
-            left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
+            left, ax = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
             rows = [Series(title) for title in results]
             self._bars = Bars(left, rows, chance, x="test accuracy, one dot per seed", ticks=HALVES)
-            self._lines = Lines(right, bands, self.alphas, chance)
-            self._foot = self.figure.supxlabel("stored", x=0.99, ha="right", fontsize=9, color=QUIET)
-
-
-class Lines:
-    """Accuracy against α: a line and a band a method, which the bars beside it name; the present α as an upright."""
-
-    def __init__(self, ax: Axes, bands: Bands, alphas: Sequence[float], chance: float | None) -> None:
-        title = "Accuracy against α" + (f" (first {MOST_LINES})" if len(bands) > MOST_LINES else "")
-        self.bands = dict(list(bands.items())[:MOST_LINES])
-        self.ax = dress(ax, title=title, x="α (smaller: more skewed)", grid="y")
-        self.mark = ax.axvline(alphas[0], color=INK, lw=1.3, zorder=1)
-        self.words = ax.text(alphas[0], 0.035, "", fontsize=9, color=INK, va="center")
-        self.here = {}
-        for title, of in self.bands.items():
-            hue, marker, _ = own = look(title)
-            if of:
+            few = f" (first {MOST_LINES})" if len(bands) > MOST_LINES else ""
+            dress(ax, title=f"Accuracy against α{few}", x="α; the upright is yours", grid="y")
+            self._now = ax.axvline(self.alphas[0], color=INK, lw=1.3, zorder=1)
+            self._rings = {}
+            for title, of in self._bands.items():
+                own = look(title)
                 lines(ax, {title: of}, {title: own})
                 each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]
                 mark(ax.lines[-1], "\n".join([title, *each]), method=title)
-            self.here[title] = ax.plot([], [], marker, color=hue, ms=9, mec=INK, mew=1.1, zorder=3)[0]
-        if chance:
-            level_line(ax, chance, "guessing", lift=0.012, size=9)
-        ax.set_xlim(alphas[0] / 1.35, alphas[-1] * 1.35)
-        log_axis(ax, ticks=alphas)
-        ax.set_xticks(alphas, labels(alphas))
-        percent_axis(ax, "y", 1.02, ticks=HALVES)
-
-    def update(self, alpha: float, at: float) -> None:
-        """Move the mark to the present `alpha`, and the rings to the nearest stored one, `at`."""
-        low, high = self.ax.get_xlim()
-        x = min(max(alpha, low), high)
-        right = math.log(x / low) < 0.5 * math.log(high / low)
-        self.mark.set_xdata([x, x])
-        words = f" your α = {alpha:.2g} "
-        self.words.set(x=x, text=words.rstrip() if right else words.lstrip(), ha="left" if right else "right")
-        for title, here in self.here.items():
-            y = self.bands[title][at].mean if at in self.bands[title] else math.nan
-            here.set_data([at], [y])
-            mark(here, f"{title}, α = {at:g}\n{100 * y:.1f} %", method=title)
+                style = {"color": own.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
+                self._rings[title] = ax.plot([], [], own.marker, **style)[0]
+            if chance:
+                level_line(ax, chance, "guessing", lift=0.012, size=9)
+            ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
+            log_axis(ax)
+            percent_axis(ax, "y", 1.02, ticks=HALVES)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:
@@ -127,9 +104,3 @@ def nearness(alpha: float, at: float, clients: int, wanted: int | None) -> str:
     words = [f"α = {alpha:.2g}"] if abs(math.log(alpha / at)) > 0.005 else []
     words += [plural(wanted, "client")] if wanted is not None and wanted != clients else []
     return f" (the nearest to your {' and '.join(words)})" if words else ""
-
-
-def labels(alphas: Sequence[float]) -> list[str]:
-    """Tick labels: the powers of ten, or every α where there is none among them."""
-    tens = [abs(math.log10(a) - round(math.log10(a))) < 1e-9 for a in alphas]
-    return [f"{a:g}" if ten or not any(tens) else "" for a, ten in zip(alphas, tens, strict=True)]

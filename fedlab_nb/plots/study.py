@@ -7,12 +7,10 @@ plot_study(results, "differences", reference="fedavg")
 plot_orderings(reproduced)              a paper's orderings there and here
 """
 
-import math
-from collections.abc import Mapping
-from statistics import fmean
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..errors import choose, demand
 from ..studies.papers.published import TRIED, counts
@@ -23,6 +21,9 @@ from .kit import heat_map, lines, points, told
 from .series import Series
 from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress, look, looks
 from .words import data_size, number, percent, tabled
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
@@ -44,32 +45,23 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     return against_axis(results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options)
 
 
-def at_values(results: Results, axis: str) -> dict[str, dict[Any, Band]]:
-    """Accuracy of each method at each value of `axis`, over seeds: of each, its mean over all points of other axes."""
-    means: dict[str, dict[Any, Band]] = {name: {} for name in by_seed(results)}
-    for value in sorted({point[results.shared_axes.index(axis)] for point in results.points()}):
-        for name, of in pooled(results.select(**{axis: value})).items():
-            means[name][value] = of
-    return means
-
-
 def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
-    """`against` an axis of numbers."""
-    means = at_values(results, axis)
-    values = sorted({value for points in means.values() for value in points})
+    """`against` an axis of numbers: at each of its values the mean over all points of the other axes."""
+    values = tidy(results)[axis].unique().tolist()
     demand(
         all(isinstance(value, int | float) for value in values),
         f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences.",
     )
+    means: dict[str, dict[Any, Mapping[int, float]]] = {name: {} for name in by_seed(results)}
+    for value in values:
+        for name, of in by_seed(results.select(**{axis: value})).items():
+            means[name][value] = of
     return against(means, axis, LABELS.get(axis, axis), setting=setting)
 
 
-def against_alpha(
-    accuracies: Mapping[str, Bands], *, setting: str, chance: float | None = None,
-    methods: Mapping[str, str] | None = None,
-) -> Picture:  # fmt: skip
+def against_alpha(accuracies: Mapping[str, Bands], **options: Any) -> Picture:
     """`against` the α of the partition."""
-    return against(accuracies, "α", LABELS["alpha"], setting=setting, chance=chance, methods=methods)
+    return against(accuracies, "α", LABELS["alpha"], **options)
 
 
 def against(
@@ -98,17 +90,15 @@ def against(
             level_line(ax, chance, "guessing", left=True)
         end_labels(ax, ends)
     table = [{"method": line} | {f"{axis} = {x:g}": words(of) for x, of in at.items()} for line, at in bands.items()]
-    ways = "; ".join(
-        f"{line} " + ", ".join(f"{percent(at[x].mean)} at {axis} = {x:g}" for x in dict.fromkeys((min(at), max(at))))
-        for line, at in bands.items()
-    )
-    return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, f"{ways}.", table)
+    ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
+    sentence = f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
+    return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table)
 
 
 def against_bytes(results: Results, *, setting: str = "") -> Picture:
     """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
-    up, down = (pooled(results, f"bytes_{way}") for way in ("up", "down"))
-    rows = [Series(m, accuracies=of, up=up[m].mean, down=down[m].mean) for m, of in by_seed(results).items()]
+    up, down = (tidy(results).groupby("method")[f"bytes_{way}"].mean() for way in ("up", "down"))
+    rows = [Series(m, accuracies=of, up=up[m], down=down[m]) for m, of in by_seed(results).items()]
     front = pareto({s.name: (s.total, s.mean) for s in rows})
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
@@ -139,25 +129,23 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
     """Mean accuracy of one method (the first, unless named) over two axes."""
     for axis in (across, down):
         choose("axis of this study", axis, results.shared_axes)
-    names = list(by_seed(results))
+    cells = tidy(results)
+    names = cells["method"].unique().tolist()
     name = choose("method of this study", method or names[0], names)
-    i, j = (results.shared_axes.index(axis) for axis in (across, down))
-    cells: dict[tuple[Any, Any], list[float]] = {}
-    for point, methods in results.points().items():
-        cells.setdefault((point[i], point[j]), []).extend(methods.get(name, {}).values())
-    columns, rows = (sorted({key[k] for key in cells}) for k in (0, 1))
-    means = {key: fmean(of) for key, of in cells.items() if of}
+    means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
+    means = means.rename(columns=written)
     with drawing(size=(7.2, 3.9)) as (figure, ax):
-        values = np.array([[means.get((c, r), math.nan) for c in columns] for r in rows])
-        image = heat_map(ax, values, text=percent, size=9)
-        ax.set_xticks(range(len(columns)), [f"{v:g}" if isinstance(v, float) else str(v) for v in columns])
-        ax.set_yticks(range(len(rows)), [str(v) for v in rows])
+        image = heat_map(ax, means.to_numpy(), text=percent, size=9)
+        ax.set_xticks(range(means.shape[1]), means.columns)
+        ax.set_yticks(range(means.shape[0]), map(written, means.index))
         dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
         colour_bar(image, ax, "test accuracy", format=PERCENT)
-    table = [{down: r, **{f"{across} = {c}": percent(means[c, r]) for c in columns if (c, r) in means}} for r in rows]
-    best = max(means, key=lambda key: means[key])
-    sentence = f"{name} is best at {across} = {best[0]}, {down} = {best[1]} ({percent(means[best])})."
-    return told(figure, f"Heat-map of {name}'s accuracy over {across} and {down}", setting, sentence, table)
+    table = means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
+    row, column = means.stack().idxmax()
+    best = percent(means.loc[row, column])
+    sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({best})."
+    title = f"Heat-map of {name}'s accuracy over {across} and {down}"
+    return told(figure, title, setting, sentence, table.to_dict("records"))
 
 
 def differences(results: Results, *, reference: str = "", setting: str = "") -> Picture:
@@ -186,18 +174,22 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
 
 
 # ------------------------------------------------------------------------------------------------ numbers and words
-def by_seed(results: Results, value: str = "accuracy") -> dict[str, dict[int, float]]:
+def tidy(results: Results) -> DataFrame:
+    """The finished rows, one a cell; `method` with its own fields."""
+    from pandas import DataFrame
+
+    return DataFrame([{**row, "method": results.name_of(row)} for row in results.rows if not row.get("error")])
+
+
+def by_seed(results: Results) -> dict[str, dict[int, float]]:
     """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent, points are not."""
-    table: dict[str, dict[int, list[float]]] = {}
-    for methods in results.points(value).values():
-        for name, of in methods.items():
-            for seed, of_seed in of.items():
-                table.setdefault(name, {}).setdefault(seed, []).append(of_seed)
-    return {name: {seed: fmean(numbers) for seed, numbers in of.items()} for name, of in table.items()}
+    means = tidy(results).groupby(["method", "seed"], sort=False)["accuracy"].mean()
+    return {name: means[name].to_dict() for name in means.index.get_level_values(0).unique()}
 
 
-def pooled(results: Results, value: str = "accuracy") -> dict[str, Band]:
-    return {name: band(list(of.values())) for name, of in by_seed(results, value).items()}
+def written(value: Any) -> str:
+    """A value of an axis: 1.0 -> '1'."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def words(of: Band, unit: str = "%") -> str:
@@ -222,17 +214,13 @@ def plot_orderings(result: Any) -> Picture:
             ax.plot(x, y, "o", color=HUES[verdict], ms=4.5, alpha=0.65, mew=0, label=f"{verdict} ({len(own)})")
         level_line(ax, 0)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
-    table = tabled(
-        "data set | setting | published order | ahead there | ahead here | verdict",
-        (
-            (o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}",
-             f"{scale * o.ours.mean:.1f}", o.verdict)
-            for o in tried
-        ),
-    )  # fmt: skip
-    n = counts(tried)
-    sentence = (
-        f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are within the noise."
+    order = "data set | setting | published order | ahead there | ahead here | verdict"
+    rows = (
+        (o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", f"{scale * o.ours.mean:.1f}")
+        for o in tried
     )
+    table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
+    n = counts(tried)
+    sentence = f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are in the noise."
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
     return told(figure, title, f"{result.table.paper}, Table {result.table.table}", sentence, table)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -39,7 +39,6 @@ TITLE, LEAST = 11, 7.5  # points: letters of a title; the smallest ones that wor
 OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
-_wanted: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
 
 INK, QUIET, RULE, FAINT = "#1f2328", "#59636e", "#d5d9de", "#eceff2"
 ACCENT, SECOND = "#0072B2", "#D55E00"
@@ -62,15 +61,6 @@ class Picture:
     alt: str
     sentence: str
     table: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, figure: Figure | None, numbers: Any) -> Picture:
-        """The picture of `numbers`, which have `alt`, `sentence` and `table` (attributes or properties).
-
-        For pictures whose words need many of the same numbers: a frozen dataclass of them with three properties is
-        shorter, and safer, than three functions with the same eight parameters.
-        """
-        return cls(figure, numbers.alt, numbers.sentence, numbers.table)
 
     def __repr__(self) -> str:
         return self.sentence
@@ -138,26 +128,6 @@ def sized(size: tuple[float, float]) -> Iterator[None]:
         _size.reset(token)
 
 
-class UnwantedError(Exception):
-    """The picture that is being drawn is no longer wanted."""
-
-
-@contextmanager
-def wanted(asked: Callable[[], bool]) -> Iterator[None]:
-    """Drawing within ends with an `UnwantedError` soon after `asked()` says no."""
-    token = _wanted.set(asked)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
-
-
-def go_on() -> None:
-    """Between two steps of a drawing: whether the picture is still wanted."""
-    if not _wanted.get()():
-        raise UnwantedError
-
-
 def current_size() -> tuple[float, float]:
     """Width and height in inches of new figures."""
     return _size.get()
@@ -171,14 +141,12 @@ def narrow() -> bool:
 
 def settle(figure: Figure) -> None:
     """Compute the figure's layout, if that was not done before: it costs most of a frame."""
-    go_on()
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         lighten(figure)
         if figure.axes:
             engine.execute(figure)  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
-        go_on()
     fit_words(figure)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..methods.parts.synthesis import SynthesisReport
-from .axes import HALVES, colour_bar, few_ticks, legend_above, level_line, no_spines, percent_axis
+from .axes import HALVES, few_ticks, legend_above, level_line, percent_axis
 from .kit import tiles, told
-from .style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, heading, shorten
+from .style import ACCENT, INK, SECOND, Picture, drawing, dress, heading, shorten
 from .words import percent, plural, tabled
 
 ROWS = 3  # synthetic images of a class, at most
@@ -20,19 +20,15 @@ def gallery(
     report: SynthesisReport, class_names: Sequence[str], *, setting: str, frame: int = -1, epochs: int = 0,
     real: np.ndarray | None = None, klass: int | None = None,
 ) -> Picture:  # fmt: skip
-    """Picture of one of the report's frames: images by intended class, or feature rows.
+    """Picture of one of the report's frames: images, or features as strips, by intended class.
 
     frame:  which of those kept (-1: the last);   epochs: of the whole run, while fewer are done
     real:   one real image a class `[C, c, H, W]`, for comparison;   klass: the class that is looked at
     """
     images, labels = report.synthetic_images[frame], report.synthetic_labels[frame]
     epoch, epochs = int(report.synthetic_epochs[frame]), max(epochs, len(report.difficulty))
-    are_images = images.ndim == 4
-    with drawing(2, 1, height_ratios=[2.5 if are_images else 2, 1]) as (figure, (upper, lower)):
-        if are_images:
-            images_of(upper, images, labels, class_names, real, klass)
-        else:
-            strips(upper, images, labels, class_names)
+    with drawing(2, 1, height_ratios=[2.5, 1]) as (figure, (upper, lower)):
+        images_of(upper, images, labels, class_names, real, klass)
         heading(upper, f"Epoch {epoch} of {epochs}", 6)
         series(lower, report, epoch, epochs)
     hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
@@ -69,17 +65,6 @@ def images_of(
     rows = [] if real is None else [("real", real)]
     rows += [("" if r else "made", [column[r] for column in columns]) for r in range(ROWS)]
     tiles(ax, rows, columns=shorten(names, 9), marked=klass)
-
-
-def strips(ax: Axes, rows: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> None:
-    """Feature rows, sorted by class: no pictures, so their values in colour."""
-    order = np.argsort(labels, kind="stable")
-    image = ax.imshow(rows[order], cmap="cividis", aspect="auto", interpolation="nearest")
-    ax.set_yticks(range(len(rows)), shorten([names[labels[s]] for s in order], 9))
-    ax.set_xlabel("feature", fontsize=9, color=QUIET)
-    colour_bar(image, ax)
-    ax.tick_params(length=0, labelsize=7, labelcolor=INK)
-    no_spines(ax)
 
 
 def series(ax: Axes, report: SynthesisReport, epoch: int, epochs: int) -> None:

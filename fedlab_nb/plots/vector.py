@@ -2,7 +2,7 @@
 
 A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
 derives the second one from the first: greys turn round, colours keep their hue and become light enough.
-`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `Drawn.marks` has what it says, by its id.
+`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `marks_of(figure)` has what it says, by its id.
 `moves(figure, key, dots=(what they show, [artist]), …)` says what alone has to be drawn anew while a slider moves.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,14 +34,6 @@ INCH = 72  # units of an SVG
 COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """`svg`: the text of one SVG element; `marks`: {id of an element: what is known of it}, see `mark`."""
-
-    svg: str
-    marks: dict[str, Any]
-
-
 def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
 
@@ -57,8 +48,8 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     marks[gid] = {"says": says, **{name: value for name, value in of.items() if value is not None}}
 
 
-def drawn(figure: Figure) -> Drawn:
-    """The figure as an SVG that fills its frame."""
+def drawn(figure: Figure) -> str:
+    """The figure as an SVG that fills its frame: the text of one element."""
     with LOCK, matplotlib.rc_context(OPTIONS):
         fit(figure)
         for ax in figure.axes:
@@ -66,7 +57,7 @@ def drawn(figure: Figure) -> Drawn:
                 ax.patch.set_alpha(0)  # the page's own colour
         settle(figure)
         text = written(figure, "none", Date=None, Creator=None)
-    return Drawn(coloured(text), marks_of(figure))
+    return coloured(text)
 
 
 def marks_of(figure: Figure) -> dict[str, Any]:

@@ -24,12 +24,6 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def marked_words(client: int | None, klass: int | None) -> str:
-    """What an alt text adds about a client and a class that are looked at: ' Client 3 is marked.'"""
-    text = "" if client is None else f" Client {client} is marked."
-    return text + ("" if klass is None else f" Class number {klass} is marked.")
-
-
 def listed(words: Sequence[str]) -> str:
     """['a', 'b', 'c'] -> 'a, b and c'."""
     words = list(words)
@@ -81,16 +75,13 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
 
 def dealt_otherwise(s: Mapping[str, Any]) -> str:
     """What else makes the clients' samples others than usual: ', 50 % of the samples, at least 5 a client'."""
-    words = []
-    if s.get("share", 1) != 1:
-        words.append(f"{percent(s['share'])} of the samples")
-    if s.get("size_sigma", 0):
-        words.append(f"lognormal sizes ({s['size_sigma']:g})")
-    if s.get("minimum", 0):
-        words.append(f"at least {s['minimum']} per client")
-    if s.get("repair", "move") != "move":
-        words.append(f"repair {s['repair']}")
-    return "".join(f", {word}" for word in words)
+    words = {
+        f"{percent(s.get('share', 1))} of the samples": s.get("share", 1) != 1,
+        f"lognormal sizes ({s.get('size_sigma')})": s.get("size_sigma", 0),
+        f"at least {s.get('minimum')} per client": s.get("minimum", 0),
+        f"repair {s.get('repair')}": s.get("repair", "move") != "move",
+    }
+    return "".join(f", {word}" for word, differs in words.items() if differs)
 
 
 def name_of(dataset: str) -> str:

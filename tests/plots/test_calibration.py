@@ -45,8 +45,7 @@ def test_seeds_are_counted_together_and_errors_are_means():
 def test_votes_and_old_results_say_why_they_have_no_line():
     rows = [series("Votes", 0.6, Calibration("votes")), series("Old", 0.5, Calibration()), series("None", 0.4)]
     picture = plots.calibration(rows)
-    assert "Votes: these scores are not probabilities." in picture.sentence
-    assert "Old and None: these results do not have the numbers." in picture.sentence
+    assert "Votes, Old and None: no probabilities are known." in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)
 
 

@@ -16,7 +16,7 @@ from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import curves
 from fedlab_nb.plots.communication import against_bytes
 from fedlab_nb.plots.identity import look, looks, short
-from fedlab_nb.plots.race import race
+from fedlab_nb.plots.race import Race
 from fedlab_nb.plots.stored import Stored
 from fedlab_nb.plots.study import against_alpha, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND, new_figure
@@ -101,7 +101,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
     titles = [s.label for s in rows]
     table = {title: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for title in titles}
     figures = [
-        plots.accuracy(rows).figure, plots.communication(rows).figure, race(rows, 1e9).figure,
+        plots.accuracy(rows).figure, plots.communication(rows).figure, Race(rows).show(1e9).figure,
         Stored().show(table, alpha=0.1, clients=10, source="stored results").figure,
         against_alpha(table, setting="digits").figure,
         against_alpha(dict(zip("abc", table.values(), strict=False)), setting="digits",

@@ -47,7 +47,7 @@ def test_stages_fill_one_after_the_other():
 def test_what_moves_in_a_race():
     view = Race([ONCE, MANY])
     view.show(view.budget(0))
-    (key, before), svg = moves_of(view.figure), drawn(view.figure).svg
+    (key, before), svg = moves_of(view.figure), drawn(view.figure)
     view.show(view.budget(STEPS / 2))
     assert moves_of(view.figure)[0] == key and before["numbers"][0] == ("–", "–")
     sent = moved(view.figure, {name: (shows, "") for name, (shows, _) in before.items()})

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.plots import png
-from fedlab_nb.plots.axes import spread
-from fedlab_nb.plots.stored import Stored, labels
+from fedlab_nb.plots.stored import Stored
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SOURCE = "stored results of 2025-01-31, version 0.1.0"
@@ -63,14 +62,3 @@ def test_gaps_single_seeds_and_a_single_alpha():
     assert png(shown(one)).startswith(PNG) and "nan" not in shown(one).sentence
     with pytest.raises(ValueError, match="no stored results"):
         shown({"A": {}})
-
-
-def test_names_at_the_line_ends_stay_apart():
-    places = spread([0.9, 0.91, 0.89, 0.2, 1.4], 0.05, 1.0)
-    assert places[4] == 1.0 and places[3] == 0.2
-    assert np.diff(sorted(places)).min() > 0.0499
-
-
-def test_tick_labels():
-    assert labels((0.01, 0.05, 0.1)) == ["0.01", "", "0.1"]
-    assert labels((0.02, 0.05)) == ["0.02", "0.05"]

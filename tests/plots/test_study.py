@@ -30,7 +30,7 @@ def results():
 
 def test_against_an_axis(results):
     picture = results.plot("alpha")
-    assert picture.sentence.startswith("fedavg 40 % at alpha = 0.1, 70 % at alpha = 1; fens 61 % at alpha = 0.1")
+    assert picture.sentence.startswith("From alpha = 0.1 to 1: fedavg 40 % to 70 %; fens 61 %")
     assert [row["method"] for row in picture.table] == ["fedavg", "fens"]
     assert picture.alt.startswith("Lines of test accuracy against alpha")
 
@@ -44,7 +44,7 @@ POINTS = {
 def test_accuracy_against_alpha():
     picture = against_alpha(POINTS, setting="digits", chance=0.1)
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
-    assert picture.sentence == "weights 30 % at α = 0.1, 90 % at α = 10; predictions 55 % at α = 0.1, 90 % at α = 10."
+    assert picture.sentence == "From α = 0.1 to 10: weights 30 % to 90 %; predictions 55 % to 90 %."
     axes = picture.figure.axes[0]
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
     assert drawn["weights"] == [pytest.approx(0.3), 0.9]

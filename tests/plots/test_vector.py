@@ -11,7 +11,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.declared import declared
 from fedlab_nb.plots import Partition
 from fedlab_nb.plots.style import SIZE, class_colours, drawing, png, sized
-from fedlab_nb.plots.vector import both, dark, drawn, mark, oklch, rgb
+from fedlab_nb.plots.vector import both, dark, drawn, mark, marks_of, oklch, rgb
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
@@ -70,13 +70,13 @@ def test_grey_letters_turn_round_and_white_is_the_page():
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
     with sized((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        first = drawn(figure).svg
+        first = drawn(figure)
     root = ET.fromstring(first)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
     assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
     with sized((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        assert drawn(figure).svg == first
+        assert drawn(figure) == first
 
 
 def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
@@ -84,22 +84,22 @@ def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with sized((10.0, 4.0)):
-        svg = drawn(partition.show(federation, setting="digits").figure).svg
+        svg = drawn(partition.show(federation, setting="digits").figure)
     assert 'viewBox="0 0 720 288"' in svg
     fresh = Partition()
     with sized((10.0, 4.0)):
-        again = drawn(fresh.show(federation, setting="digits").figure).svg
+        again = drawn(fresh.show(federation, setting="digits").figure)
     boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
 
 
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
-    made = drawn(Partition().show(federation, setting="digits").figure)
-    ids = {element.get("id"): element for element in ET.fromstring(made.svg).iter()}
-    assert set(made.marks) <= set(ids)
-    dots = next(about for about in made.marks.values() if isinstance(about["says"], list))
-    name = next(name for name, about in made.marks.items() if about is dots)
+    figure = Partition().show(federation, setting="digits").figure
+    svg, marks = drawn(figure), marks_of(figure)
+    ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
+    assert set(marks) <= set(ids)
+    name, dots = next((name, about) for name, about in marks.items() if isinstance(about["says"], list))
     shapes = [e for e in ids[name].iter() if e.tag in (f"{SVG}use", f"{SVG}path")]
     inside = {id(e) for d in ids[name].iter(f"{SVG}defs") for e in d.iter()}
     assert len([e for e in shapes if id(e) not in inside]) == len(dots["says"]) == 4 * 10
@@ -114,5 +114,5 @@ def test_a_mark_that_is_set_again_says_the_new_words():
         bar = ax.barh(0, 1)[0]
         mark(bar, "one", method="a")
         mark(bar, "two", method="b")
-    assert list(drawn(figure).marks.values()) == [{"says": "two", "method": "b"}]
+    assert list(marks_of(figure).values()) == [{"says": "two", "method": "b"}]
     assert png(figure).startswith(b"\x89PNG")

@@ -92,9 +92,9 @@ def test_communication_compares_the_cheapest_with_the_dearest():
     cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
     noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
     clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)  # paired: 9, 10 and 10 points below
-    for dear, says in ((noisy, "5 ± 37 points better, which is within"), (clear, "is 10 ± 1 points worse")):
+    for dear, says in ((noisy, "+5 ± 37 points of accuracy (within the noise)"), (clear, "-10 ± 1 points of")):
         sentence = plots.communication([cheap, dear]).sentence
-        assert sentence.startswith("A costs least, 2 kB") and "2.5 times as much" in sentence and says in sentence
+        assert sentence.startswith("A costs least, 1 kB") and "2.5 times as much" in sentence and says in sentence
 
 
 def neighbours_by_hand(x, y, k):
@@ -178,6 +178,6 @@ def test_no_letter_of_a_picture_is_without_a_colour_for_a_dark_page():
     """Plain black is written as no colour, and stays black on a dark page."""
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12) for i in range(3)]
-    svg = drawn(plots.features(maps, tuple("012345678"), setting="s").figure).svg
+    svg = drawn(plots.features(maps, tuple("012345678"), setting="s").figure)
     texts = re.findall(r'<g id="text_\d+">\s*<g([^>]*)>', svg)
     assert len(texts) > 10 and all("fill: light-dark" in text for text in texts)
