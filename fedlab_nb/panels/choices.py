@@ -14,7 +14,6 @@ from ..methods import METHODS, grouped
 from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
-from ..plots.words import percent
 from ..symbols import of_label, said_with
 from .theme import made, offer, show_if
 
@@ -233,13 +232,3 @@ class Guess:
     @property
     def committed(self) -> tuple[str, float] | None:
         return (self.method.value, self.share.value / 100) if self.method.value else None
-
-
-def reveal(title: str, guessed: float, accuracies: Iterable[float]) -> str:
-    """'You guessed 40 % for FENS; it is 88 % (mean of 3 seeds): 48 points too low.'"""
-    values = list(accuracies)
-    truth = sum(values) / len(values)
-    points = round(100 * guessed) - round(100 * truth)
-    gap = "exactly right" if not points else f"{abs(points)} points too {'high' if points > 0 else 'low'}"
-    of = f" (mean of {len(values)} seeds)" if len(values) > 1 else ""
-    return f"You guessed {percent(guessed)} for {title}; it is {percent(truth)}{of}: {gap}."

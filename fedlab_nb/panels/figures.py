@@ -19,9 +19,8 @@ from ..plots.embed import POINTS, tsne_apart
 from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, listed, percent, plural, tabled
+from ..plots.words import data_size, gap, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
-from .choices import reveal
 from .lab_view import LabSpec, LabView
 from .record import Runs
 from .state import PanelState, caption, words
@@ -310,11 +309,14 @@ def bytes_of(runs: Runs, client: int | None) -> str:
 
 def guesses(runs: Runs) -> str:
     """What was guessed before the present run, and how far it was from what came out."""
-    return " ".join(
-        reveal(row.title, row.guess, [o.accuracy for o in row.outcomes.values()])
-        for row in runs.current
-        if row.guess is not None and row.outcomes
-    )
+    texts = []
+    for row in runs.current:
+        if row.guess is not None and row.outcomes:
+            guess, measured = 100 * row.guess, 100 * row.mean("accuracy")
+            texts.append(
+                f"You guessed {guess:.0f} % for {row.title}, measured {measured:.0f} %: {gap(guess, measured)}."
+            )
+    return " ".join(texts)
 
 
 PLAYGROUND = LabSpec(

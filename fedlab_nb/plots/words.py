@@ -121,6 +121,14 @@ def seed_words(shares: Mapping[int, float]) -> str:
     return ", ".join(f"{seed}: {100 * share:.1f} %" for seed, share in sorted(shares.items()))
 
 
+def gap(guess: float, measured: float, unit: str = "%", near: float = 1) -> str:
+    """How far a guess is off: '48 points too low', of another unit '2.3 digits too high'; below `near` 'very near'."""
+    off = guess - measured
+    if abs(off) < near:
+        return "very near"
+    return f"{abs(off):.3g} {'points' if unit == '%' else unit} too {'high' if off > 0 else 'low'}".replace("  ", " ")
+
+
 def apart(a: Mapping[int, float], b: Mapping[int, float], **words: str) -> str:
     """'+12 ± 3 points, clear' of a − b, paired by seed; `words` as for `significance` (clear, noise)."""
     of = difference(a, b)

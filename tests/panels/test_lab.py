@@ -181,7 +181,7 @@ def test_a_guess_is_revealed_after_the_run(toy):
     toy.controls.guess.share.value = 100
     toy.run(wait=True)
     toy.show("accuracy")
-    assert "You guessed 100 % for FENS; it is" in text(toy, "accuracy") and "too high" in text(toy, "accuracy")
+    assert "You guessed 100 % for FENS, measured" in text(toy, "accuracy") and "too high" in text(toy, "accuracy")
 
 
 def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):

@@ -24,7 +24,7 @@ from ...declared import declared
 from ...errors import UsageError, choose, number
 from ...plots.accuracy import mark_guess
 from ...plots.style import Picture, png
-from ...plots.words import plural
+from ...plots.words import gap, plural
 from .problem import BuildProblem, NumberProblem, Problem
 
 STYLES = declared("course/kit/styles.toml")
@@ -270,11 +270,7 @@ class Prediction:
             return ""
         if self.options:
             return "right" if self.guess == self._answer[0] else "not it"
-        gap = self.guess - self._answer[0]
-        if abs(gap) < max(self.step, 0.02 * (self.high - self.low)):
-            return "very near"
-        points = f"{abs(gap):.3g} {'points' if self.unit == '%' else self.unit}".strip()
-        return f"{points} too {'high' if gap > 0 else 'low'}"
+        return gap(self.guess, self._answer[0], self.unit, near=max(self.step, 0.02 * (self.high - self.low)))
 
     def _verdict(self) -> str:
         value, why = self._answer
