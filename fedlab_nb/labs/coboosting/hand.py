@@ -10,13 +10,12 @@ from typing import Any
 import ipywidgets as widgets
 import numpy as np
 import traitlets
-from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, dress, heading, percent, tabled, told
-from ...plots.axes import HALVES, few_ticks, level_line, no_spines, percent_axis, rows_axis
+from ...plots.axes import HALVES, few_ticks, level_line, percent_axis
 from ...plots.partition import Artists, beyond
-from ...plots.style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
+from ...plots.style import ACCENT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
 from ...plots.vector import moves
 from ...plots.words import points, significance
 from ...studies.statistics import Band, band
@@ -24,8 +23,6 @@ from ..runs import Steps, where
 from .votes import FROM_REAL, beside, by_class, client_logits, correct, halves, shares_of
 
 YOURS, EQUAL, LEARNT, REAL = "yours", "equal", "Co-Boosting", "real images"
-ROWS = (EQUAL, YOURS, LEARNT, REAL)
-COLOURS = {EQUAL: QUIET, YOURS: ACCENT, LEARNT: SECOND, REAL: "#009E73"}
 OWN = "own"
 LEARNT_HELP = "Show the weights that Co-Boosting has found, and its score"
 JUDGE_HELP = "Accuracy on the half on which nobody chose weights"
@@ -217,7 +214,6 @@ class ByHand:
     """The picture of hand-set weights; `show(...)` brings it up to date."""
 
     _shape: tuple | None = None
-    _looked: tuple | None = None
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
@@ -228,7 +224,7 @@ class ByHand:
         with LOCK:
             if shape != self._shape:
                 self._build(*shape)
-                self._shape, self._looked = shape, None
+                self._shape = shape
             self._update(tried, client, klass, setting)
             shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
             moves(self.figure, shown, **self._parts(tried))
@@ -252,10 +248,14 @@ class ByHand:
         heading(upper, "Weights", 5)
         level_line(upper, 1 / clients)
         self._marks = {
-            who: upper.plot([], [], marker, color=COLOURS[who], ms=7 if clients <= 16 else 4, mew=1.8, mfc="none")[0]
-            for who, marker in ((LEARNT, "D"), (REAL, "s"))
+            who: upper.plot([], [], marker, color=colour, ms=7 if clients <= 16 else 4, mew=1.8, mfc="none")[0]
+            for who, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73"))
         }
-        self._scoreboard(scores)
+        scores.set_axis_off()
+        heading(scores, "Accuracy: tune | judge", 5)
+        self._scores = scores.text(
+            0, 1, "", va="top", fontsize=9, color=INK, linespacing=1.7, transform=scores.transAxes
+        )
         dress(right, x="correct (bar: yours, line: equal)", grid="x", size=9)
         percent_axis(right, "x", ticks=HALVES)
         right.set(ylim=lower.get_ylim(), yticks=[])
@@ -265,36 +265,17 @@ class ByHand:
 
     def _parts(self, tried: Tried) -> dict[str, Any]:
         """What moves with the weights: see `vector.moves`."""
-        scores = [*self._dots.values(), *self._diamonds.values(), *self._numbers.values(), self._head]
         upper = self._artists.upper
         return {
             "bars": (tried.shares[YOURS].tobytes(), self._artists.bars),
             "classes": (tried.by_class[YOURS].tobytes(), self._bars),
             "equal": (tried.by_class[EQUAL].tobytes(), [self._ticks]),
             "weights": (upper.get_ylim(), [upper.yaxis, *upper.lines]),
-            "scores": (str((tried.tune, tried.judge)), scores),
+            "scores": (self._scores.get_text(), [self._scores]),
         }
 
-    def _scoreboard(self, ax: Axes) -> None:
-        """One row each: a dot on the tune half, a diamond on the judge half, and both numbers."""
-        dress(ax, title="Accuracy")
-        ax.tick_params(labelbottom=False, bottom=False)
-        rows_axis(ax, ROWS, size=9.5)
-        ax.yaxis.tick_right()
-        no_spines(ax, "bottom")
-        for i, (label, who) in enumerate(zip(ax.get_yticklabels(), ROWS, strict=True)):
-            label.set_color(COLOURS[who])
-            ax.axhline(i, color=FAINT, lw=1, zorder=0)
-        self._dots = {who: ax.plot([], [], "o", color=COLOURS[who], ms=6)[0] for who in ROWS}
-        self._diamonds = {who: ax.plot([], [], "D", color=COLOURS[who], ms=6, mfc="none", mew=1.7)[0] for who in ROWS}
-        self._head = ax.text(0.64, 1.045, "", transform=ax.transAxes, va="bottom", fontsize=9, color=QUIET)
-        self._numbers = {who: ax.text(0, i, "", va="center", fontsize=9, color=INK) for i, who in enumerate(ROWS)}
-
     def _update(self, tried: Tried, client: int | None, klass: int | None, setting: str) -> None:
-        looked = (tried.counts.tobytes(), client, klass, setting)
-        if looked != self._looked:  # what the clients hold stays while a slider moves
-            self._artists.update(tried.counts, client, klass, setting=setting)
-            self._looked = looked
+        self._artists.update(tried.counts, client, klass, setting=setting)
         for bar, share in zip(self._artists.bars, tried.shares[YOURS], strict=True):
             bar.set_height(share)
         upper = self._artists.upper
@@ -303,18 +284,9 @@ class ByHand:
         for who, line in self._marks.items():
             w = tried.shares.get(who, np.empty(0))
             line.set_data(range(len(w)), w)
-        self._head.set_text("● tune" if tried.judge is None else "● tune  ◇ judge")
-        for i, who in enumerate(ROWS):
-            tune, judge = ([half[who]] if half and who in half else [] for half in (tried.tune, tried.judge))
-            self._dots[who].set_data(tune, [i] * len(tune))
-            self._diamonds[who].set_data(judge, [i] * len(judge))
-            values = tune + judge
-            right = bool(values) and max(values) < 0.6  # the numbers stand where the marks are not
-            self._numbers[who].set(
-                x=max(values) + 0.06 if right else min(values, default=0.56) - 0.06,
-                text=" | ".join(f"{100 * v:.0f}" for v in values) or "…",
-                ha="left" if right else "right",
-            )
+        halves = [tried.tune, tried.judge or {}]
+        scores = (f"{who}: {' | '.join(percent(half[who]) for half in halves if half)}" for who in tried.shares)
+        self._scores.set_text("\n".join(scores))
         self._right_row.set(visible=klass is not None and klass < len(self._bars), y=(klass or 0) - 0.5)
         yours, equal = (np.nan_to_num(tried.by_class[who]) for who in (YOURS, EQUAL))
         for bar, value in zip(self._bars, yours, strict=True):

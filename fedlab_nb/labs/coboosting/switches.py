@@ -7,7 +7,7 @@ from ipywidgets import BoundedIntText, Dropdown
 
 from ...panels import LabView, PanelState, made
 from ...panels.figures import words
-from ...plots import Picture, Series, drawing, listed, tabled, told
+from ...plots import Picture, Series, drawing, tabled, told
 from ...plots.axes import HALVES
 from ...plots.kit import Bars
 from ...plots.words import mean_percent, points, seeds_of
@@ -84,9 +84,9 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
     for v in variants:
         row = [v.name, *("on" if idea in v.on else "off" for idea in IDEAS)]
         for part in PARTS:
-            values, compared = getattr(v, part), v is not whole and v.server
+            values = getattr(v, part)
             row += [mean_percent(values) if values else "not run yet"]
-            row += [against(values, getattr(whole, part)) if compared else ""]
+            row += [against(values, getattr(whole, part)) if values and v is not whole else ""]
         table.append(row)
     columns = "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | server, against all three"
     title = "Bars of the accuracy of ensemble and server model with ideas switched off"
@@ -97,14 +97,9 @@ def verdict(whole: Variant, others: Sequence[Variant]) -> str:
     """Which switch matters for teacher and student, and which cannot be told from noise."""
     if not whole.ensemble:
         return "Which switch costs the ensemble most? Which one the server model? Guess, then press the button."
-    seeds = seeds_of(whole.ensemble)
-    if len(whole.ensemble) == 1:
-        return f"With one seed nobody can tell which switch matters ({seeds}): take more seeds."
     parts = []
     for part in PARTS:
         gaps = {v.name: difference(getattr(v, part), getattr(whole, part)) for v in others}
-        noise = [name for name, of in gaps.items() if of.is_noise]
-        matters = [f"{name} {points(of)}" for name, of in gaps.items() if name not in noise]
-        text = ", ".join(matters) or "no switch matters clearly"
-        parts.append(f"{part.capitalize()}: {text}" + (f"; {listed(noise)} within the noise" if noise else ""))
-    return f"{'. '.join(parts)} ({seeds}, against all three)."
+        said = (f"{name} {points(of)}{' (within the noise)' * of.is_noise}" for name, of in gaps.items())
+        parts.append(f"{part.capitalize()}: {', '.join(said)}")
+    return f"{'. '.join(parts)} ({seeds_of(whole.ensemble)}, against all three)."

@@ -10,12 +10,11 @@ from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, t
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.characters import row_name
 from ...plots.kit import stacked
-from ...plots.style import ACCENT, INK, class_colours, many_is_dark, shorten
+from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
 from ..runs import where
 from .images import planned
 
 MOST = 16  # clients whose classes are drawn; of more, half of them from each end of the ranking
-NAMES = 12  # classes that a bar names
 
 
 class Trajectories(LabView):
@@ -46,26 +45,21 @@ def trajectories(
     last, equal = shares[-1], 1 / len(shares[-1])
     order = [int(k) for k in np.argsort(-last, kind="stable")]
     client = client if client is not None and client < len(last) else None
-    # A bar for every client, or for the ends of the ranking and the client that is looked at.
-    ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}
-    rows = [k for k in order if len(order) <= MOST or k in ends]
+    ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}  # of the ranking, and who is looked at
+    rows = [k for k in order if k in ends]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         lines(left, shares, rows, max(epochs, len(shares)), client)
         dress(right, title="What they hold", x="training samples")
         held = {f"{row_name(k, setting)}  {percent(last[k])}": dict(enumerate(counts[k])) for k in rows}
         stacked(right, held, dict(enumerate(class_colours(len(names)))), thick=0.74)
-        for label, k in zip(right.get_yticklabels(), rows, strict=True):
-            label.set_fontweight("bold" if k == client else "normal")
-        for (c, name), bars in zip(enumerate(shorten(names, 4)), right.containers, strict=False):
-            faded = klass is not None and c != klass
-            texts = [name if bar.get_width() > 0.05 * right.get_xlim()[1] else "" for bar in bars]
-            if len(names) <= NAMES:
-                right.bar_label(bars, texts, label_type="center", fontsize=8.5, color=INK if faded else "white")
-            for bar in bars:
-                bar.set_alpha(0.3 if faded else 1)
+        for bars in right.containers:
+            name, wide = shorten([names[int(bars.get_label())]], 4)[0], 0.05 * right.get_xlim()[1]
+            texts = [name if bar.get_width() > wide else "" for bar in bars]
+            right.bar_label(bars, texts, label_type="center", fontsize=8.5, color="white")
+            for bar in bars if klass is not None and int(bars.get_label()) != klass else ():
+                bar.set_alpha(0.3)
         few_ticks(right, "x", 4, whole=True)
     k = order[0] if client is None else client
-    rank = "counts most:" if client is None else f"(rank {order.index(k) + 1} of {len(last)}) has"
     silent = int((last < equal / 10).sum())
     few = sorted({round(t) for t in np.linspace(0, len(path) - 1, min(6, len(path)))})  # first and last among them
     columns = ["client", *(f"epoch {t + 1}" for t in few), *(f"class {name}" for name in names)]
@@ -73,21 +67,19 @@ def trajectories(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
         setting,
-        f"After {plural(len(path), 'epoch')} client {k} {rank} {percent(last[k])} of the weight (equal: "
-        f"{percent(equal)}); it holds {counts[k].sum()} samples, {held_by(counts[k], names)}. "
+        f"After {plural(len(path), 'epoch')} client {k} (rank {order.index(k) + 1}) has {percent(last[k])} "
+        f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {held_by(counts[k], names)}. "
         f"{plural(silent, 'client')} with nearly no weight.",
         tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
     )
 
 
 def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None) -> None:
-    """Darker is heavier at the end; the number at a line's end is the client."""
+    """The number at a line's end is the client."""
     done, clients = shares.shape
     dress(ax, title="Share of the weight", x="server epoch", y="w / Σ w", grid="y")
-    # Cividis without its palest end, which is too faint for a line.
-    shades = many_is_dark(empty=False)(0.22 + 0.78 * shares[-1] / max(float(shares[-1].max()), 1e-12))
     for k in range(clients):
-        style = {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"lw": 1.6, "color": shades[k]}
+        style = {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"lw": 1.6, "color": QUIET, "alpha": 0.7}
         ax.plot(range(1, done + 1), shares[:, k], ms=4, marker="o" if done == 1 else None, **style)
     level_line(ax, 1 / clients, "equal", left=True, lift=0.001)
     ax.set_xlim(1, max(epochs, 2))

@@ -1,16 +1,15 @@
-"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and what a threshold would give."""
+"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and below a threshold of it."""
 
 from collections.abc import Mapping
 
 import ipywidgets as widgets
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, legend, percent, tabled, told
-from ...plots.axes import FIFTHS, level_line, percent_axis, two_axes
-from ...plots.style import ACCENT, INK, SECOND
+from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots.axes import FIFTHS, percent_axis
+from ...plots.style import ACCENT, INK
 from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import rule_of, votes_on_test
@@ -21,8 +20,6 @@ Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the cons
 
 
 class Dissent(LabView):
-    """Does disagreement predict error? By thirds of the dissent mass, and with a threshold."""
-
     name, title = "dissent", "Dissent"
     empty = (
         "Press Run. The picture then shows how often the consensus is right if few or many clients disagree with it."
@@ -58,34 +55,28 @@ def thirds(mass: np.ndarray, right: np.ndarray) -> list[float]:
     return shares
 
 
-def answered(mass: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Share answered and accuracy among those, for every threshold that changes something, from few to all."""
-    order = np.argsort(mass, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(mass[order]) > 0), len(mass) - 1)
-    return (ends + 1) / len(mass), np.cumsum(right[order])[ends] / (ends + 1)
-
-
 def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: str = "all test samples") -> Picture:
-    """Two charts over test samples, {seed: `Samples`}, whose labels are known here and nowhere in the method.
+    """Bars of right answers over test samples, {seed: `Samples`}, whose labels no part of the method knows.
 
     threshold: answer only where the dissent is at most this;   who: which samples
     """
     from sklearn.metrics import roc_auc_score  # takes a while to load
 
-    mass, right, _ = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
+    mass, right, server = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
     shares = {name: np.array([thirds(run[0], run[i]) for run in runs.values()]) for i, name in enumerate(BARS, 1)}
     chosen = mass <= threshold
     share, accuracy = chosen.mean(), right[chosen].mean() if chosen.any() else None
-    with two_axes((1, 1.1), between=0.24, bottom=0.15) as (figure, left, ax):
-        bars(left, shares)
-        dress(ax, title="If it may give no answer", x="share of samples answered", grid="both")
-        curve = answered(mass, right)
-        ax.plot(*curve, color=ACCENT, lw=2)
-        level_line(ax, float(right.mean()), "answering always", left=True, lift=0.01, size=9)
-        if accuracy is not None:
-            ax.plot([share], [accuracy], "o", ms=9, color=SECOND, mec="white", clip_on=False, zorder=4)
-        percent_axis(ax, "x")
-        percent_axis(ax, "y", 1.03, low=min(0.5, float(curve[1].min()) - 0.1))
+    with drawing() as (figure, ax):
+        dress(ax, title="Right answers, by thirds of the dissent", grid="y")
+        for i, (name, answers) in enumerate({"consensus": right, "server": server}.items()):
+            colour, hatch, written = BARS[name]
+            heights = [*shares[name].mean(0), answers[chosen].mean() if chosen.any() else 0]
+            style = {"color": colour, "hatch": hatch, "ec": "white", "lw": 0, "label": name}
+            bars = ax.bar(np.arange(4) + 0.38 * i - 0.19, heights, 0.36, **style)
+            ax.bar_label(bars, [f"{100 * v:.0f}" for v in heights], label_type="center", color=written)
+        ax.set_xticks(range(4), [*THIRDS, f"dissent ≤ {threshold:.2f}"])
+        percent_axis(ax, top=1.2, ticks=FIFTHS)
+        legend(ax, loc="upper right", ncol=2)
     first, _, last = shares["consensus"].mean(0)
     aucs = [roc_auc_score(~r.astype(bool), m) for m, r, _ in runs.values() if 0 < r.mean() < 1]
     area = f" (AUC {np.mean(aucs):.2f})" if aucs else ""
@@ -99,20 +90,5 @@ def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: st
     means = ([percent(v) for v in of.mean(0)] for of in shares.values())
     seeds = (", ".join(f"{s}: {percent(v)}" for s, v in zip(runs, of, strict=True)) for of in shares["consensus"].T)
     columns = ["third", *(f"{name} right" for name in shares), "consensus by seed"]
-    title = "Accuracy by thirds of the dissent mass, and against the share of samples that get an answer"
+    title = "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it"
     return told(figure, title, setting, sentence, tabled(columns, zip(THIRDS, *means, seeds, strict=True)))
-
-
-def bars(ax: Axes, shares: Mapping[str, np.ndarray]) -> None:
-    """`shares`: {one of BARS: of each seed in each third `[seeds, 3]`}."""
-    for i, (name, (colour, hatch, written)) in enumerate(BARS.items()):
-        places, heights = np.arange(3) + 0.38 * i - 0.19, shares[name].mean(0)
-        ax.bar(places, heights, 0.36, color=colour, hatch=hatch, ec="white", lw=0, label=name)
-        for row in shares[name] if len(shares[name]) > 1 else ():
-            ax.plot(places, row, "o", ms=3.5, color=INK, alpha=0.5)
-        for x, value in zip(places, heights, strict=True):
-            ax.text(x, 0.02, f"{100 * value:.0f}", ha="center", fontsize=9.5, fontweight="bold", color=written)
-    dress(ax, title="Right answers, by thirds of the dissent", grid="y")
-    ax.set_xticks(range(3), [name.replace(" ", "\n") for name in THIRDS])
-    percent_axis(ax, top=1.2, ticks=FIFTHS)
-    legend(ax, loc="upper right", ncol=2)

@@ -5,9 +5,9 @@ from collections.abc import Generator, Mapping, Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, dress, legend, percent, tabled, told
-from ...plots.axes import level_line, log_axis, percent_axis, seed_lines, two_axes
-from ...plots.style import ACCENT, SERIES
+from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots.axes import level_line, log_axis, percent_axis
+from ...plots.style import ACCENT, QUIET, SERIES
 from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import heat_slider, share_right, votes_on_test
@@ -53,22 +53,18 @@ def temperature(
     right, count = (np.mean([run[i] for run in runs.values()], 0) for i in (0, 1))
     others = {name: float(np.mean([run[2][name] for run in runs.values()])) for name in next(iter(runs.values()))[2]}
     share, few = (float(np.interp(np.log(chosen), np.log(heats), middle)) for middle in (right, count))
-    with two_axes((1.35, 1), between=0.22) as (figure, left, ax):
-        for i, (axes, value) in enumerate(((left, share), (ax, few))):
-            curves = {seed: list(zip(heats, run[i], strict=True)) for seed, run in runs.items()}
-            seed_lines(axes, curves, ACCENT, label="variance of softmax(f_k/τ)")
-            axes.plot([chosen], [value], "o", ms=8, color=ACCENT, mec="white")
-            level_line(axes, chosen, axis="x")
-            log_axis(axes)
-        for i, (name, value) in enumerate(others.items()):
-            left.axhline(value, color=SERIES[1 + i], lw=1.5, ls=("--", "-.", ":")[i], label=name)
-        dress(left, title="Consensus right", x="temperature τ of the weights (log)", grid="y")
-        dress(ax, title="Clients that count", x="temperature τ (log)", y="effective clients, 1 / Σω²", grid="y")
-        low, high = min(right.min(), *others.values()), max(right.max(), *others.values())
-        percent_axis(left, top=min(1.03, high + 0.08), low=max(0.0, low - 0.28))
-        level_line(ax, clients, f"all {clients}", lift=-0.05 * clients)
-        ax.set_ylim(0, clients * 1.06)
-        legend(left, loc="best")
+    with drawing() as (figure, ax):
+        dress(ax, title="Consensus right, and clients that count", x="temperature τ of the weights (log)", grid="y")
+        shown = {"consensus right": (right, ACCENT), f"effective clients, of {clients}": (count / clients, QUIET)}
+        for label, (of, colour) in shown.items():
+            ax.plot(heats, of, color=colour, lw=2, label=label)
+            ax.plot([chosen], [np.interp(np.log(chosen), np.log(heats), of)], "o", ms=8, color=colour, mec="white")
+        for name, value, colour, dashes in zip(others, others.values(), SERIES[1:], ("--", "-.", ":"), strict=False):
+            ax.axhline(value, color=colour, lw=1.5, ls=dashes, label=name)
+        level_line(ax, chosen, axis="x")
+        log_axis(ax)
+        percent_axis(ax, top=1.05)
+        legend(ax, loc="best")
     sentence = (
         f"At τ = {chosen:.2g} the consensus is right for {percent(share)} of the test samples, and in effect {few:.1f} "
         f"of {clients} clients count. Best is τ = {heats[right.argmax()]:.2g} with {percent(right.max())} "

@@ -1,4 +1,4 @@
-"""Accuracy against the numbers sent and against rounds: what a large model at the server saves, and what it doesn't."""
+"""Accuracy against the numbers sent, and in words the rounds: what a large model saves, and what it doesn't."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,8 +6,8 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, legend, percent, tabled, told
-from ...plots.axes import few_ticks, level_line, log_axis, percent_axis, two_axes
+from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots.axes import level_line, log_axis, percent_axis
 from ...plots.style import INK, looks
 from ...plots.words import seeds_of
 from ...studies import Outcome
@@ -18,10 +18,8 @@ Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accu
 
 
 class Traffic(LabView):
-    """Accuracy against numbers sent and against rounds, FedAvg beside it."""
-
     name, title, work_label = "traffic", "Traffic", "Run FedAvg beside it"
-    empty = "Press Run. The picture then shows accuracy against the numbers that were sent, and against rounds."
+    empty = "Press Run. The picture then shows accuracy against the numbers that were sent."
 
     def __init__(self) -> None:
         self.goal = made(
@@ -86,23 +84,18 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
     reached = {name: first_reached(of, target) for name, of in lines.items()}
     # Means over seeds, as far as every seed goes.
     middle = {name: np.mean([p[: min(map(len, of.values()))] for p in of.values()], 0) for name, of in lines.items()}
-    with two_axes(left=0.115, between=0.12, sharey=True) as (figure, left, right):
-        for ax, column in ((left, 1), (right, 0)):
-            for name, (hue, mark, dashes) in looks(lines).items():
-                for points in lines[name].values() if len(lines[name]) > 1 else ():
-                    ax.plot([p[column] for p in points], [p[2] for p in points], color=hue, lw=0.8, alpha=0.3)
-                x, y = middle[name][:, column], middle[name][:, 2]
-                ax.plot(x, y, color=hue, ls=dashes, lw=2, marker=mark, ms=4, label=name)
-                if reached[name] is not None:
-                    ax.plot([reached[name][column]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
-            level_line(ax, target, percent(target) if ax is left else "", left=True, size=9)
-            percent_axis(ax, top=1.02)
-        dress(left, title="Against numbers sent", x="numbers, up and down (log)", y="accuracy", grid="y")
-        dress(right, title="Against rounds", x="round", grid="y")
-        right.set_xlim(0, max(2, *(p[0] for of in lines.values() for points in of.values() for p in points)) + 0.5)
-        log_axis(left, form=amount)
-        few_ticks(right, "x", 8, whole=True)
-        legend(right, loc="best")
+    with drawing() as (figure, ax):
+        dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
+        for name, (hue, mark, dashes) in looks(lines).items():
+            for points in lines[name].values() if len(lines[name]) > 1 else ():
+                ax.plot([sent for _, sent, _ in points], [share for *_, share in points], color=hue, lw=0.8, alpha=0.3)
+            ax.plot(*middle[name].T[1:], color=hue, ls=dashes, lw=2, marker=mark, ms=4, label=name)
+            if reached[name] is not None:
+                ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
+        level_line(ax, target, percent(target), left=True, size=9)
+        percent_axis(ax, top=1.02)
+        log_axis(ax, form=amount)
+        legend(ax, loc="best")
     rows, said = [], []
     for name, of in lines.items():
         count = sum(any(p[2] >= target for p in points) for points in of.values())
@@ -114,7 +107,7 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
         rows.append((name, *first, best, amount(middle[name][-1, 1])))
     sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
     columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
-    return told(figure, "Accuracy against numbers sent, and against rounds", setting, sentence, tabled(columns, rows))
+    return told(figure, "Accuracy against numbers sent", setting, sentence, tabled(columns, rows))
 
 
 def amount(count: float) -> str:

@@ -134,17 +134,14 @@ def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
         for use, shares in accuracies.items():
             words, colour, line, marker = LOOKS[use]
             ax.plot(dampings, shares, ls=line, marker=marker, color=colour, ms=4.5, lw=1.9, label=words)
-            ax.plot(dampings[chosen], shares[chosen], marker or "_", color=colour, ms=9, mec=INK, mew=1, zorder=5)
         if tested is not None:
             ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
         log_axis(ax, most=9, form=ten)
-        ax.set_xlim(min(dampings) / 1.8, max(dampings) * 1.8)
         percent_axis(ax, "y", 1.3, ticks=FIFTHS)  # room for the legend above the curves
-        legend(ax, loc="upper center", ncols=3, columnspacing=1.2, handlelength=2.2, borderaxespad=0.1)
+        legend(ax, loc="upper center", ncols=3)
     here = ", ".join(f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}" for use, shares in accuracies.items())
     on_test = "" if tested is None else f"; on test images {percent(tested)}"
-    alone = ": FedLPA is close to A alone" if len(over) == len(sweep.layers) else ""
     rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
     return told(
         figure,
@@ -152,6 +149,6 @@ def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
         f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
         f"At λ_damp = {power(dampings[chosen])}, on validation images ({WORDS[sweep.judged_on]}): {here}. "
         f"Best for FedLPA: {power(dampings[best])} ({percent(accuracies['exact'][best])}{on_test}). "
-        f"λ_damp adds more to B than was measured in {listed(over) or 'no layer'}{alone}.",
+        f"λ_damp adds more to B than was measured in {listed(over) or 'no layer'}.",
         tabled(["λ_damp", *(LOOKS[use][0] for use in accuracies)], rows),
     )

@@ -14,7 +14,7 @@ from ...data import load
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
-from ...plots.style import many_is_dark
+from ...plots.kit import table_colours
 from ...rng import generator
 from ..runs import where
 from .replay import posteriors_of, power
@@ -57,7 +57,7 @@ class LayerFactors:
     seen, shape: what A's last column is the mean of, "image" or "patch, all positions mixed", and its channels, height
     and width; empty where the layer sees neither, or has no bias
     outputs_are_classes: rows of B are classes;   sent: A and B as they are sent, damped (and noised), None: the picture
-    shows them before that;   added: what the damping has added to their diagonals;   setting: of the run, in words
+    shows them before that;   setting: of the run, in words
     """
 
     a: np.ndarray
@@ -70,7 +70,6 @@ class LayerFactors:
     outputs_are_classes: bool = False
     setting: str = ""
     sent: tuple[np.ndarray, np.ndarray] | None = None
-    added: tuple[float, float] = (0.0, 0.0)
 
     @property
     def mean(self) -> np.ndarray:
@@ -82,20 +81,17 @@ def layer_factors(outcome: Any, posteriors: Sequence[Any], client: int, at: int,
     """Layer number `at` of a client, as it was sent or before damping."""
     own, report, options = posteriors[client], outcome.report, outcome.options
     name = report.layers[at]
-    of, weight, seen, shape = own.factors[name], own.state[f"{name}.weight"], "", ()
-    both, added = None, (0.0, 0.0)
+    of, weight, seen, shape, both = own.factors[name], own.state[f"{name}.weight"], "", (), None
     if sent:
         noise = generator(outcome.settings.seed, "fedlpa", "noise", client)  # the run's own draw
         upload = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][name]
         both = (from_upper_triangle(upload["a"]).cpu().numpy(), from_upper_triangle(upload["b"]).cpu().numpy())
-        root, ratio = options["damping"] ** 0.5, own.ratios(options["pi"])[at]
-        added = (root * ratio, root / ratio)
     if at == 0 and f"{name}.bias" in own.state:
         shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
         seen = "" if not shape else "patch, all positions mixed" if weight.ndim == 4 else "image"
     classes = at == len(report.layers) - 1 and len(of.b) == len(outcome.per_class)
     a, b, counts = of.a.cpu().numpy(), of.b.cpu().numpy(), report.train_counts[client]
-    return LayerFactors(a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both, added)
+    return LayerFactors(a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both)
 
 
 def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...]:
@@ -117,12 +113,9 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
             mark(axes[1], klass, len(names), axis, frame=True)
         if layer.seen:
             dress(axes[2], title=f"Mean {layer.seen.split(',')[0]}", x="the last column of A").set(xticks=[], yticks=[])
-            image = np.moveaxis(layer.mean - min(0.0, layer.mean.min()), 0, -1)
-            axes[2].imshow(image / max(1e-300, image.max()), cmap="gray_r", vmin=0, vmax=1)
+            axes[2].imshow(np.moveaxis(layer.mean / max(1e-300, layer.mean.max()), 0, -1).clip(0), cmap="gray_r")
     column = f"; the last column of A is its mean {layer.seen}" if layer.seen else ""
-    how = "before damping, as they are not sent"
-    if layer.sent is not None:
-        how = "as sent: λ_damp adds {} to A's diagonal and {} to B's".format(*map(power, layer.added))
+    how = "before damping, as they are not sent" if layer.sent is None else "as sent, with λ_damp on the diagonals"
     rows = zip(names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True)
     return told(
         figure,
@@ -135,17 +128,17 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
 
 
 def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()) -> None:
-    """A symmetric matrix as a picture: one hue where no entry is negative, else two with white at 0."""
+    """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
-    low = -top if matrix.min() < -1e-3 * top else 0
     dress(ax, title=title, x=side)
-    image = ax.imshow(matrix, cmap="PuOr_r" if low else many_is_dark(), vmin=low, vmax=top)
+    image = ax.imshow(matrix, cmap=table_colours(signed=True), vmin=-top, vmax=top)
     for axis in "xy":
         few_ticks(ax, axis, 4, whole=True)
         if 0 < len(names) <= 10:
-            class_ticks(ax, names, axis, length=4, rotation=90 if axis == "x" and max(map(len, names)) > 2 else 0)
-    scale = colour_bar(image, ax, orientation="horizontal")
-    scale.set_ticks([low, top], labels=[f"−{power(top)}" if low else "0", power(top)])
+            class_ticks(ax, names, axis, length=4)
+    colour_bar(image, ax, orientation="horizontal").set_ticks(
+        [-top, 0, top], labels=[f"−{power(top)}", "0", power(top)]
+    )
 
 
 def rank(matrix: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-"""What the uploads say of the labels: true counts, what was sent by class with an attacker's guess, and noise on it."""
+"""What the uploads say of the labels: true counts, an attacker's guess of each client's classes, and noise on it."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 from ipywidgets import Dropdown, SelectionSlider
-from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import classes_read_off, label_leak
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, heading, legend, listed, percent, tabled, told
-from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
+from ...plots import Picture, drawing, heading, listed, percent, tabled, told
+from ...plots.axes import class_ticks, mark
 from ...plots.characters import client_axis
 from ...plots.kit import heat_map
-from ...plots.partition import LIMIT
-from ...plots.style import SECOND, SERIES, look
+from ...plots.style import SECOND
 from ..runs import where
 from .replay import replay
 
@@ -26,7 +24,6 @@ SOURCE = "Which numbers of the upload the attacker reads. FedAvg also sends the 
 NOISE = "Laplace noise on all uploads, as a share of the size of each tensor. It guarantees no privacy"
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
-PLACES = {"left": 0.075, "right": 0.975, "top": 0.93, "bottom": 0.115, "wspace": 0.3, "hspace": 0.42}
 
 
 class Leak(LabView):
@@ -107,24 +104,24 @@ def leak(
     """What the clients hold, and what an attacker reads off the numbers `what` (in words, a key of `sweep.sent`) at
     noise number `chosen`: a ring where the guess of a class is right, a cross where it is wrong."""
     counts, guesses, sent = sweep.counts, sweep.guesses(what, chosen), sweep.sent[what][chosen]
-    order = sent.argsort(1).argsort(1)  # of each client's classes: what an attacker compares
-    small, few = max(2.5, min(8, 200 / len(counts))), counts.shape[1] <= LIMIT
-    with drawing(fixed=True) as (figure, _):
-        grid = figure.add_gridspec(2, 2, width_ratios=[1.5, 1], **PLACES)
-        upper, lower = (figure.add_subplot(grid[i, 0]) for i in range(2))
-        for ax, values, title in ((upper, counts, "What the clients hold"), (lower, order, f"Read off: {what}")):
-            # Each client has its own scale, so that small clients can be read too.
-            heat_map(ax, (values / np.maximum(values.max(1, keepdims=True), 1e-300)).T, empty=True)
-            heading(ax, title, pad=5)
-            class_ticks(ax, names, "y", length=6, few=10, most=6, fontsize=8.5)
-            mark(ax, client, len(counts), frame=True)
-            mark(ax, klass, len(names), "y", frame=True)
-        upper.tick_params(labelbottom=False)
-        client_axis(lower, len(counts), sweep.setting, few=12)
-        for k, c in ((k, c) for k, own in enumerate(guesses if few else ()) for c in own):
-            marker, colour = ("o", "white") if counts[k, c] else ("x", SECOND)
-            lower.plot(k, c, marker, ms=small, mfc="none", mec=colour, mew=1.6)
-        trade(figure.add_subplot(grid[:, 1]), sweep, what, chosen)
+    named = np.array([(k, c, counts[k, c] > 0) for k, own in enumerate(guesses) for c in own])
+    with drawing() as (figure, ax):
+        # Each client has its own scale, so that small clients can be read too.
+        heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T, empty=True)
+        heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
+        class_ticks(ax, names, "y", length=6)
+        client_axis(ax, len(counts), sweep.setting, few=12)
+        mark(ax, client, len(counts), frame=True)
+        mark(ax, klass, len(names), "y", frame=True)
+        for right, marker, colour in ((1, "o", "white"), (0, "x", SECOND)):
+            ax.plot(
+                *named[named[:, 2] == right, :2].T,
+                marker,
+                ms=200 / max(25, *counts.shape),
+                mfc="none",
+                mec=colour,
+                mew=1.6,
+            )
     classes = [[np.flatnonzero(own).tolist() for own in counts], guesses, np.argsort(-sent, kind="stable")[:, :5]]
     rows = [(k, *([names[c] for c in each] for each in of)) for k, of in enumerate(zip(*classes, strict=True))]
     noise = sweep.noises[chosen]
@@ -141,16 +138,3 @@ def leak(
         f"an accuracy of {percent(sweep.accuracy[chosen])}.",
         tabled("client | holds | guessed | largest", ((k, *map(", ".join, of)) for k, *of in rows)),
     )
-
-
-def trade(ax: Axes, sweep: NoiseSweep, what: str, chosen: int) -> None:
-    """Precision of the guess and accuracy of the global model against the noise."""
-    dress(ax, title="Noise on the uploads", x="noise, share of each tensor's size", grid="y")
-    places, blue = range(len(sweep.noises)), look("fedlpa").colour
-    ax.plot(places, sweep.precision[what], "s--", color=SERIES[1], lw=1.8, ms=5, label="guesses that are right")
-    ax.axhline(sweep.chance, color=SERIES[1], lw=1, ls=(0, (1, 2)), label="… of a blind guess")
-    ax.plot(places, sweep.accuracy, "o-", color=blue, lw=2.2, ms=5, label="test accuracy of FedLPA")
-    mark(ax, chosen, len(sweep.noises))
-    ax.set_xticks(places, [f"{noise:g}" for noise in sweep.noises])
-    percent_axis(ax, "y", 1.3, ticks=FIFTHS)
-    legend(ax, loc="upper left", borderaxespad=0.1, labelspacing=0.25)

@@ -1,4 +1,6 @@
-"""Solving the server's linear systems: each layer's distance from its solution step by step, and what that is worth."""
+"""Solving the server's linear systems: each layer's distance from its solution step by step, and in words what that is
+worth.
+"""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from ipywidgets import Dropdown, SelectionSlider
-from matplotlib.axes import Axes
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, legend, percent, plural, told
-from ...plots.axes import FIFTHS, log_axis, percent_axis, two_axes
-from ...plots.style import ACCENT, MARKERS, QUIET, SERIES
+from ...plots import Picture, drawing, dress, legend, percent, plural, told
+from ...plots.axes import log_axis
+from ...plots.style import ACCENT, SERIES
 from ...plots.words import capital
 from ..runs import Steps, where
 from .replay import DECADES, labelled, layer_names, power, replay, ten
@@ -27,7 +28,6 @@ SOLVERS = {
     "gd": ("gradient descent", SERIES[1], "--"),
     "ea": ("shortcut EA", SERIES[0], ""),
 }
-SHAPES = MARKERS[:7]  # more layers than these have none
 LEAST = 1e-16  # of a residual on the axis
 DOUBLED = [0, *(2**e for e in range(20))]
 LAST = -1
@@ -116,28 +116,26 @@ def own_solution(outcome: Any) -> Solutions:
 
 # ------------------------------------------------------------------------------------------------ picture
 def solver(solutions: Solutions, step: int | None = None) -> Picture:
-    """Every solver's residuals, layer by layer, and its accuracy on the way; `step` is marked, where given."""
+    """Every solver's residuals, a line a layer; in words its accuracy on the way. `step` is marked, where given."""
     running = solutions.outcome is None
     last = {name: max(map(len, by_layer.values())) - 1 for name, by_layer in solutions.curves.items()}
-    with two_axes((1.15, 1), left=0.095, right=0.975, bottom=0.125, between=0.3) as (figure, left, right):
-        residuals(left, solutions)
-        title = "Test accuracy on the way" if solutions.points else "Test accuracy: not yet"
-        dress(right, title=title, x="steps of the solver", grid="y")
-        for name, path in solutions.points.items():
+    longest = max(9, *last.values())
+    with drawing() as (figure, ax):
+        dress(ax, title="How far from solved", x="steps of the solver", y="relative residual, a line a layer", grid="y")
+        for name, by_layer in solutions.curves.items():
             words, colour, line = SOLVERS[name]
-            x, y = zip(*path, strict=True)
-            right.plot(x, y, ls=line, lw=2, color=colour, marker="o", ms=5, label=f"{words} {percent(y[-1])}")
-        percent_axis(right, "y", 1.3, ticks=FIFTHS)
-        if solutions.points:
-            legend(right, loc="upper left")
-        longest = max(last.values(), default=1)
-        for ax in (left, right):  # steps 0, then powers of ten
-            ax.set_xscale("symlog", linthresh=1, linscale=0.4)
-            ax.set_xlim(-0.25, max(longest, 9) * 1.6)
-            ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= max(longest, 9))], ticks)
-            ax.set_xticks([], minor=True)
-            if step is not None:
-                ax.axvline(step, color=ACCENT, lw=7, alpha=0.16, zorder=0)
+            for i, curve in enumerate(by_layer.values()):
+                marked = [at for at in DOUBLED if at < len(curve)]
+                style = {"ls": line, "marker": "o", "ms": 4, "markevery": marked, "label": "" if i else words}
+                ax.plot(np.maximum(curve, LEAST), color=colour, lw=1.6, **style)
+        log_axis(ax, "y", most=7, form=ten)
+        ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
+        ax.set_xlim(-0.25, longest * 1.6)
+        ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= longest)], ticks)
+        ax.set_xticks([], minor=True)
+        if step is not None:
+            ax.axvline(step, color=ACCENT, lw=7, alpha=0.16, zorder=0)
+        legend(ax, loc="lower left")
     table = [row for name in solutions.curves for row in rows(solutions, name, DOUBLED)]
     shown = []
     for name, by_layer in solutions.curves.items():
@@ -148,30 +146,11 @@ def solver(solutions: Solutions, step: int | None = None) -> Picture:
         shown.append(f"{row['solver']} after {plural(here, 'step')}: residual {worst}{accuracy}")
     return told(
         figure,
-        "Relative residual of each layer and test accuracy against the solver's steps",
+        "Relative residual of each layer against the solver's steps",
         solutions.setting + ", so far" * running,
         "Solving. " * running + capital("; ".join(shown)) + ".",
         table,
     )
-
-
-def residuals(ax: Axes, solutions: Solutions) -> None:
-    """A line a layer, marked after 0, 1, 2, 4, … steps."""
-    dress(ax, title="How far from solved", x="steps of the solver", y="relative residual", grid="y")
-    few = len(solutions.layers) <= len(SHAPES)
-    shapes = SHAPES if few else ["."] * len(solutions.layers)
-    for name, by_layer in solutions.curves.items():
-        _, colour, line = SOLVERS[name]
-        for shape, curve in zip(shapes, by_layer.values(), strict=False):
-            marked = [step for step in DOUBLED if step < len(curve)]
-            ax.plot(np.maximum(curve, LEAST), shape, ls=line, markevery=marked, color=colour, lw=1.6, ms=5)
-    if few:
-        for shape, layer in zip(shapes, solutions.layers, strict=False):
-            ax.plot([], [], shape, color=QUIET, ms=5, label=layer)
-        legend(ax, loc="lower left", handletextpad=0.2, borderaxespad=0.1, labelspacing=0.25)
-    log_axis(ax, "y", most=7, form=ten)
-    low, high = ax.get_ylim()
-    ax.set_ylim(min(low, 1e-4), max(high * 2, 2))
 
 
 def rows(solutions: Solutions, name: str, steps: Sequence[int]) -> list[dict]:

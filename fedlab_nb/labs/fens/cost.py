@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 import ipywidgets as widgets
-from matplotlib.axes import Axes
 
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
@@ -13,7 +12,6 @@ from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
 from ...models import build_specified, model_state
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, plural, tabled, told
-from ...plots.axes import SIZES, few_ticks
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, look
 from ...plots.words import data_size
@@ -84,22 +82,23 @@ class Cost(LabView):
 def bytes_at_two_sizes(
     own: Bars, paper: Bars, d: int, *, clients: int, setting: str, counted: float | None = None
 ) -> Picture:
-    """Side by side: with this network of `d` numbers, and with the paper's. counted: what the ledger counted for the
-    client with the most bytes.
+    """In multiples of one-shot learning, with this network of `d` numbers and with the paper's.
+
+    counted: what the ledger counted for the client with the most bytes
     """
-    shown = {f"This network: {d:,} numbers".replace(",", "\u202f"): own, "The paper's: 4.9 million": paper}
-    rows = []
-    with drawing(1, 2, sharey=True) as (figure, places):
-        for ax, (what, bars) in zip(places, shown.items(), strict=True):
-            dress(ax, title=what, x="one client, down and up", grid="x")
-            totals = stacked(ax, bars, HUES, thick=0.58)
-            write_totals(ax, totals)
-            for (name, parts), total in zip(bars.items(), totals, strict=True):
-                rows.append((what, name, *(round(parts.get(p, 0)) for p in HUES), round(total), ratio(bars, name)))
-        figure.legend(
-            *places[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
-            fontsize=9, labelcolor=INK, handlelength=1.3, columnspacing=1.3,
-        )  # fmt: skip
+    networks = {f"{d:,} numbers".replace(",", "\u202f"): own, "4.9 million": paper}
+    rows: list[tuple] = []
+    times = {}
+    for what, bars in networks.items():
+        for name, parts in bars.items():
+            times[f"{name},\n{what}"] = {part: size / sum(bars["one-shot"].values()) for part, size in parts.items()}
+            each = (round(parts.get(part, 0)) for part in HUES)
+            rows.append((what, name, *each, round(sum(parts.values())), ratio(bars, name)))
+    with drawing() as (figure, ax):
+        dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
+        for i, (end, row) in enumerate(zip(stacked(ax, times, HUES), rows, strict=True)):
+            ax.text(end, i, f" {end:.3g}× · {data_size(row[-2])}", va="center", fontsize=9.5, color=INK, gid="outside")
+        figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     said = ""
     if counted is not None:
         same = abs(counted - sum(own["FENS"].values())) < 1
@@ -118,16 +117,3 @@ def ratio(bars: Bars, name: str) -> float:
     """To the first of `bars`, in three figures."""
     first, *_ = bars.values()
     return float(f"{sum(bars[name].values()) / sum(first.values()):.3g}")
-
-
-def write_totals(ax: Axes, totals: list[float]) -> None:
-    """Each bar's bytes and how many times the first's they are: inside a long bar, beside a short one."""
-    longest = max(totals)
-    for i, total in enumerate(totals):
-        inside = total > 0.62 * longest
-        style = {"ha": "right", "color": "white"} if inside else {"ha": "left", "color": INK}
-        x = total + (-0.015 if inside else 0.015) * longest
-        text = f"{total / totals[0]:.3g}× · {data_size(total)}"
-        ax.text(x, i, text, va="center", fontsize=9.5, fontweight="bold", **style)
-    ax.set_xlim(0, 1.04 * longest)
-    few_ticks(ax, "x", 4, form=SIZES)

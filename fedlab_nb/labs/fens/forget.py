@@ -92,7 +92,7 @@ def forgetting(
     for k, outcome in forgotten.without.items():
         points = ("" if np.isnan(v) else f"{100 * v:+.0f} points" for v in change[k])
         rows.append((f"client {k}", percent(outcome.accuracy), *points))
-    sentence = f"{largest_loss(forgotten, names, client, klass)}."
+    sentence = largest_loss(forgotten, names)
     if len(forgotten.without) == 1:
         ((k, outcome),) = forgotten.without.items()
         sentence = f"Without client {k}, accuracy goes from {whole} to {percent(outcome.accuracy)}. {sentence}"
@@ -101,27 +101,13 @@ def forgetting(
     return told(figure, title, setting, sentence, table)
 
 
-def largest_loss(forgotten: Forgotten, names: Sequence[str], client: int | None, klass: int | None) -> str:
-    """The sentence: which class loses most without whom, among what is looked at."""
+def largest_loss(forgotten: Forgotten, names: Sequence[str]) -> str:
+    """Which class loses most without whom, and whose classes the lost ones were."""
     change, share = forgotten.change, forgotten.shares
-    seen, text = np.full_like(change, np.nan), "The largest loss"
-    if client is not None and client < len(change):
-        seen[client], text = change[client], f"Client {client}'s largest loss"
-    elif klass is not None and klass < len(names):
-        seen[:, klass], text = change[:, klass], f"Class {names[klass]}'s largest loss"
-    else:
-        seen = change
-    if np.isnan(seen).all():
-        return "No accuracy is known there"
-    k, c = np.unravel_index(np.nanargmin(seen), seen.shape)
-    if change[k, c] >= 0:
-        return f"{text}: there is none"
-    text += f": class {names[c]} without client {k}, {100 * change[k, c]:.0f} points"
-    text += f"; it holds {percent(share[k, c])} of it"
-    if seen is not change:
-        return text
+    k, c = np.unravel_index(np.nanargmin(change), change.shape)
     losses, owned, known = change < -0.2, share > 0.5, ~np.isnan(change)
     return (
-        f"{text}. {losses.sum()} of {known.sum()} cells lose more than 20 points, {(losses & owned).sum()} of them "
-        "where the client holds more than half of the class"
+        f"Class {names[c]} without client {k} changes most, by {100 * change[k, c]:.0f} points; the client holds "
+        f"{percent(share[k, c])} of it. {losses.sum()} of {known.sum()} cells lose more than 20 points, "
+        f"{(losses & owned).sum()} of them where the client holds more than half of the class."
     )

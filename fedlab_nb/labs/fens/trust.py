@@ -151,22 +151,16 @@ def beside_the_samples(
 def trusted(
     counts: np.ndarray, weights: np.ndarray, names: Sequence[str], client: int | None, klass: int | None
 ) -> str:
-    """How like both tables are; before it what is looked at: the client's heaviest class, or the class' heaviest
-    client.
-    """
+    """How like both tables are; before it the heaviest class of the chosen client, or client of the chosen class."""
     like, text = likeness(counts, weights), ""
-    if client is not None and not np.isfinite(weights[client : client + 1]).all():
-        return f"client {client} is forgotten: neither its model nor its samples take part"
-    k = client if client is not None and client < len(counts) else None
-    c = klass if klass is not None and klass < len(names) else None
-    if k is not None or c is not None:
-        c = int(weights[k].argmax()) if k is not None else c
-        k = int(np.nanargmax(weights[:, c])) if k is None else k
-        text = f"client {k} counts most for class {names[c]} ({weights[k, c]:.2f}; it holds {counts[k, c]} samples), "
-    if not np.nan_to_num(weights).any():
-        return "no client changes the scores: every weight is 0. Take a smaller server rate"
     if not like.classes:
         return "every client counts the same for every class"
+    if client is not None and np.isfinite(weights[client : client + 1]).all() and client < len(counts):
+        klass = int(weights[client].argmax())
+    if klass is not None and klass < len(names):
+        k = int(np.nanargmax(weights[:, klass])) if client is None else client
+        text = f"client {k} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
+        text += f"{counts[k, klass]} samples), "
     return (
         f"{text}the heaviest client of a class is the one with most of its samples for {like.owners} of {like.classes} "
         f"classes; weights and shares of samples correlate with {like.correlation:.2f}. {percent(like.negative)} of "

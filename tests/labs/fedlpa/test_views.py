@@ -40,12 +40,8 @@ def sound(picture, setting):
 
 def ends(control):
     """The first and the last value of a control."""
-    if hasattr(control, "options"):
-        values = [o[1] if isinstance(o, tuple) else o for o in control.options]
-        return values[0], values[-1]
-    if hasattr(control, "base"):
-        return control.base**control.min, control.base**control.max
-    return control.min, control.max
+    values = [o[1] if isinstance(o, tuple) else o for o in control.options]
+    return values[0], values[-1]
 
 
 # ------------------------------------------------------------------------------------------------------ the lab
@@ -57,18 +53,16 @@ def test_the_plane_has_its_numbers_without_a_run(make):
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OWN[1:])
 def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
-    look_at(ran)
-    picture_of(ran, name, "")
+    look_at(ran, client=2, klass=9)
+    sentence_of(ran, name, "")
     for control in ran.lab_views[name].controls:
         before = control.value
         for value in ends(control):
             control.value = value
             assert ran.error == "" and ran.views[name].picture is not None
         control.value = before
-    look_at(ran, client=2, klass=9)
-    sentence_of(ran, name, "")
     look_at(ran)
 
 
@@ -79,7 +73,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
         assert sentence_of(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
-    assert "adds 0.032 to A's diagonal" in sentence_of(ran, "factors")
+    assert "as sent" in sentence_of(ran, "factors")
     assert "before damping" in ran.set("factors", what="measured").sentence
     ran.set("factors", what="sent")
     look_at(ran)
@@ -124,22 +118,13 @@ def test_the_residuals_move_while_it_solves(make):
     assert panel.lab_views["solver"].draw(before).sentence.startswith("Solving. Gradient descent after 128 steps")
 
 
-def test_stop_while_it_solves(make):
-    panel = make(solver="gd", iterations=20_000)
-    panel.run()
-    panel.stop()
-    assert panel.wait(20) and panel.status == "stopped" and not panel.error
-
-
-@pytest.mark.parametrize("options", [{"clients": 1}, {"model": "cnn", "clients": 2}])
-def test_other_settings(make, options):
-    panel = make(**options)
+def test_one_client_with_a_cnn(make):
+    panel = make(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)
     look_at(panel, client=0, klass=0)
     for name in OWN:
         sentence_of(panel, name, "")
-    first = panel.set("factors", layer=0).sentence
-    assert ("mean patch" in first) == (options.get("model") == "cnn")
+    assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
 def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
@@ -150,30 +135,19 @@ def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatc
 
 
 # ------------------------------------------------------------------------------------------------------ by hand
-def test_two_weights_at_right_angles():
-    points = two_weights(angle=90, ratio=9, damping=0)
-    assert points.average == pytest.approx([2, 2])
-    for point in (points.aggregate, points.diagonal, points.pooled):
+def test_two_weights_by_hand():
+    straight = two_weights(angle=90, ratio=9, damping=0)
+    assert straight.average == pytest.approx([2, 2])
+    for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
-    assert points.precisions == pytest.approx(np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12)
-
-
-def test_two_weights_at_45_degrees_need_more_than_the_diagonal():
+    assert straight.precisions == pytest.approx(np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12)
     points = two_weights(angle=45, ratio=9, damping=0)  # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
-    assert points.pooled == pytest.approx(points.aggregate)
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
-
-
-def test_two_weights_and_the_damping():
     assert two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])  # (10*1 + 2*3) / 12
     assert two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
     assert two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])  # circles: the average is right
-    assert two_weights(0, 25, damping=0).aggregate == pytest.approx([2, 2])  # equal ellipses too
-
-
-def test_two_weights_equal_pooled_least_squares_at_every_angle():
     for angle in range(0, 181, 15):
         points = two_weights(angle, 16, 0)
         assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
@@ -202,18 +176,15 @@ def test_factors_of_a_client_with_two_images():
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
-    sent = factors(dataclasses.replace(layer, sent=both, added=(0.5, 0.5)), list("abc"))
+    sent = factors(dataclasses.replace(layer, sent=both), list("abc"))
     assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
 
-@pytest.mark.parametrize("classes", [2, 100])
-def test_factors_at_their_extremes(classes):
-    names, counts = [f"class number {c}" for c in range(classes)], np.zeros(classes, int)
-    counts[1] = 5
-    for b in (np.zeros((classes, classes)), np.eye(classes)):  # a client that fits perfectly has B = 0
-        for inputs, shape in ((785, (1, 28, 28)), (76, (3, 5, 5))):
-            layer = LayerFactors(np.ones((inputs, inputs)), b, "layer 1", 0, counts, "image", shape, True, "toy")
-            assert "holds only class number 1" in sound(factors(layer, names, klass=1), "toy").sentence
+def test_factors_of_images_in_colour_and_of_many_classes():
+    counts = np.eye(100, dtype=int)[1]
+    for b in (np.zeros((100, 100)), np.eye(100)):  # a client that fits perfectly has B = 0
+        layer = LayerFactors(np.ones((76, 76)), b, "layer 1", 0, counts, "image", (3, 5, 5), True, "toy")
+        assert "holds only 1 (100 %)" in sound(factors(layer, list(map(str, range(100))), klass=1), "toy").sentence
 
 
 def test_which_first_layers_see_an_image():
@@ -278,9 +249,5 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
     assert noisy.sentence.startswith("Client 0 holds a and b; a reader of its upload names a and b. At noise 0.1")
 
-
-@pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 100)])
-def test_leak_at_its_extremes(clients, classes):
-    counts, sent = np.ones((clients, classes), int), np.zeros((clients, classes))
-    sweep = NoiseSweep([0], counts, {"w": [sent]}, {"w": [1.0]}, [0.1], 1.0, "toy")
-    sound(leak(sweep, "w", 0, [str(c) for c in range(classes)], client=0, klass=1), "toy")
+    many = NoiseSweep([0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy")
+    sound(leak(many, "w", 0, [str(c) for c in range(60)], client=0, klass=1), "toy")

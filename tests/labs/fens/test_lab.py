@@ -81,7 +81,7 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
     panel = make(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
     look_at(panel, client=1)
-    assert "client 1 is forgotten" in sentence_of(panel, "trust")
+    assert "forgotten" in str(panel.show("trust").table) and "client 1" not in sentence_of(panel, "trust")
     look_at(panel, client=2)
     report, text = panel.outcomes[0].report, sentence_of(panel, "sample")
     assert "Client 2 says" in text and "student says" in text
@@ -104,7 +104,7 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     ran.set("cost", whose="the paper's", rounds=view.rounds.max)
     assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence_of(ran, "cost")
     rows = ran.set("cost", rounds=1).table
-    there = [row for row in rows if row["network"].startswith("The paper") and row["what"] == "FENS"]
+    there = [row for row in rows if row["network"] == "4.9 million" and row["what"] == "FENS"]
     assert there[0]["× one-shot"] == float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}") == 4.36
     before = ran.set("cost", whose="as set here").sentence
     ran.controls.knobs["bits"].value = 2
@@ -120,8 +120,6 @@ def test_a_knob_at_several_values(make, what, monkeypatch):
     panel.lab_views["vary"].what.value = what
     assert panel.work("vary").sentence.startswith(f"{label}: on validation images (")
     assert panel.error == "" and panel.status == "done" and len(panel.show("vary").table) == 2
-    look_at(panel, client=1, klass=0)
-    assert "client 1's mix" in "".join(row["test"] for row in panel.show("vary").table)
     panel.controls.knobs["rounds"].value = 3
     assert "the controls have moved" in picture_of(panel, "vary").sentence
     panel.lab_views["vary"].what.value = "rounds"
