@@ -19,6 +19,8 @@ BOUNDS = {"local", "centralized"}  # they have no knobs
 def missing(name: str) -> list[str]:
     """What the method `name` lacks."""
     title, lacking = METHODS[name].info.title, []
+    if not METHODS[name].info.leaks:
+        lacking.append("what it tells the server about a client's data (leaks= of @register)")
     tries, tried = tuning.parts()["methods"], tuning.load()
     if name not in tries and name not in BOUNDS:
         lacking.append("tries in studies/declared/tuning.toml")

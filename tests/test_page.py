@@ -104,7 +104,7 @@ def test_every_method_has_its_look_and_a_group(data):
     assert len({method["outline"] for method in data["methods"]}) > 5
     assert sorted(name for names in data["groups"].values() for name in names) == sorted(data["results"])
     assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
-    assert f"Results of {len(METHODS)} methods" in data["words"] and data["about"]["date"] in data["words"]
+    assert f"Results of {len(data['results'])} methods" in data["words"] and data["about"]["date"] in data["words"]
 
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):

@@ -253,7 +253,7 @@ def test_each_help_belongs_to_a_knob():
 def test_knobs_and_words(name):
     cls = METHODS[name]
     assert dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen
-    assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic and cls.info.leaks
+    assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic
     assert cls.configure() == cls()
     convolutional = cls.configure(convolutions=True)
     assert {k.name for k in cls.fields() if getattr(convolutional, k.name) != k.default} == cls.convolutional.keys()
