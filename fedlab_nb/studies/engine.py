@@ -22,7 +22,6 @@ from .grid import Cell, Done, Study
 from .outcome import Outcome
 from .results import COLUMNS, OTHER, Results
 from .store import Entry, Store, entries
-from .stored import load
 
 TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 SAVE = 5.0  # seconds between two writings of the results' files, at least
@@ -209,6 +208,8 @@ def estimate(plan: Study) -> Estimate:
 
 def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
     """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
+    from .stored import load
+
     stored: dict[str, list[float]] = {}
     for (name, *_), row in load().rows.items():
         stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])

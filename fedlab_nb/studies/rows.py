@@ -7,19 +7,25 @@ values: an option that came since then had its default when the row was made.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..errors import FedlabError
+from .engine import carried_out
+from .experiment import Event
 from .grid import Cell
 from .outcome import Outcome
 from .results import write
 from .settings import Plan, Settings, plans_for
 
 Row = dict[str, Any]
+COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
+    "accuracy": lambda outcome: outcome.accuracy,
+    "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,45 @@ def grouped(points: Iterable[Point]) -> list[list[list[Cell]]]:
     for point in points:
         groups.setdefault(point.federation, []).append(point)
     return [[list(row) for row in zip(*(point.cells for point in of), strict=True)] for of in groups.values()]
+
+
+def computed(
+    points: Sequence[Point],
+    decimals: int | None = None,
+    *,
+    workers: int = 1,
+    cache: bool = True,
+    watch: Callable[[Event], None] = lambda event: None,
+    finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
+) -> Iterator[tuple[Point, Row]]:
+    """Each point with its row, as soon as all its runs are there. A run that failed has None in each column, and the
+    row says why.
+
+    decimals: of a number that is not whole; None: all of them;   finished: is told of each run, as `carried_out` says
+    """
+    home = {id(cell): point for point in points for cell in point.cells}
+    runs: dict[str, dict[int, Mapping[str, Any]]] = {point.key: {} for point in points}
+    failed: dict[str, str] = {}
+    for cell, outcome, error in carried_out(grouped(points), workers=workers, cache=cache, watch=watch):
+        finished(cell, outcome, error)
+        point = home[id(cell)]
+        if outcome is None:
+            failed.setdefault(point.key, error)
+        own = runs[point.key]
+        own[cell.seed] = {
+            name: None if outcome is None else rounded(column(outcome), decimals)
+            for name, column in point.columns.items()
+        }
+        if len(own) == len(point.cells):
+            row: Row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [*point.seeds]}
+            row |= {"made": dict(point.made)}
+            row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
+            yield point, row | ({"failed": failed[point.key]} if point.key in failed else {})
+
+
+def rounded(value: Any, decimals: int | None) -> float | None:
+    """A number as it is stored: whole numbers as they are."""
+    return value if value is None or decimals is None or isinstance(value, int) else round(float(value), decimals)
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:

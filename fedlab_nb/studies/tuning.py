@@ -18,7 +18,7 @@ from ..data import load as load_data
 from ..declared import declared
 from ..errors import choose
 from ..rng import numpy_rng
-from .rows import Point, Row, read
+from .rows import COLUMNS, Point, Row, read
 from .settings import Settings, setting_names
 from .statistics import Band, difference
 
@@ -26,7 +26,6 @@ DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
 GUARD = "guard"  # the part of the table with the runs at the guard's alphas
 NAME = "studies/declared/tuning.toml"
-COLUMNS = {"accuracy": lambda outcome: outcome.accuracy, "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down}
 Knobs = Mapping[str, Any]
 Key = tuple[str, str, int, float]  # part, method, try, alpha
 

@@ -21,13 +21,13 @@ from typing import Any
 from ... import __version__
 from ...declared import parse
 from ..code_version import torch_version
-from ..engine import SAVE, carried_out
+from ..engine import SAVE
 from ..experiment import Event
 from ..grid import Study
 from ..outcome import Outcome
 from ..papers import stored_points
 from ..papers.reproduction import FILE as TABLES_FILE
-from ..rows import Point, Row, grouped, key_of, read, save
+from ..rows import Point, Row, computed, key_of, read, save
 from ..statistics import band
 from ..tuning import SETS, file_of, tuning_points
 
@@ -107,35 +107,6 @@ class Declared:
         made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
         about = {**made, "command": f"{COMMAND} {self.name}", "note": self.note}
         save(self.path, about, [rows[key] for key in keys])
-
-
-def computed(
-    points: Sequence[Point], decimals: int, *, workers: int = 1, watch: Callable[[Event], None] = lambda event: None
-) -> Iterator[tuple[Point, Row]]:
-    """Each point with its row, as soon as all its runs are there. A run that failed has None in each column, and the
-    row says why."""
-    home = {id(cell): point for point in points for cell in point.cells}
-    runs: dict[str, dict[int, Mapping[str, Any]]] = {point.key: {} for point in points}
-    failed: dict[str, str] = {}
-    for cell, outcome, error in carried_out(grouped(points), workers=workers, watch=watch):
-        point = home[id(cell)]
-        if outcome is None:
-            failed.setdefault(point.key, error)
-        own = runs[point.key]
-        own[cell.seed] = {
-            name: None if outcome is None else rounded(column(outcome), decimals)
-            for name, column in point.columns.items()
-        }
-        if len(own) == len(point.cells):
-            row: Row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [*point.seeds]}
-            row |= {"made": dict(point.made)}
-            row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
-            yield point, row | ({"failed": failed[point.key]} if point.key in failed else {})
-
-
-def rounded(value: Any, decimals: int) -> float | None:
-    """A number as it is stored: whole numbers as they are."""
-    return value if value is None or isinstance(value, int) else round(float(value), decimals)
 
 
 # ---------------------------------------------------------------------------------------------------- figures of texts
@@ -264,5 +235,5 @@ def load_all() -> dict[str, Declared]:
     for name in SETS:
         studies.append(Declared(file_of(name).stem, file_of(name), note, wanted=partial(tuning_points, name)))
     note = "accuracy: share of the 360 test images; by seed"
-    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: stored_points()))
+    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: iter(stored_points())))
     return {study.name: study for study in studies}

@@ -7,7 +7,7 @@ paper       the paper's set-up on the paper's data sets; a number between 0 and 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,9 +17,9 @@ from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
 from ..grid import SHARED
 from ..outcome import Outcome
-from ..rows import Point
+from ..rows import COLUMNS, Point
 from ..settings import Settings, plans_for, setting_names
-from .published import TABLES, PaperTable, paper_table
+from .published import TABLES, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
@@ -83,52 +83,39 @@ def scale_of(scale: object) -> str | float:
     return choose("scale", scale, SCALES)
 
 
-def standing(table: PaperTable, dataset: str, scale: str | float) -> dict[int, str]:
-    """Which data set each column of the table is run on, by the column's place; a column that is not there is not run.
-
-    dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": at classroom
-    scale the digits, which stand for all, else each column's own.
-    """
-    dataset = dataset or (STANDARD if scale == "classroom" else "")
-    if not dataset:
-        return {place: column.dataset for place, column in enumerate(table.columns) if column.dataset in DATASETS}
-    own = dataset in table.datasets
-    return {place: dataset for place, column in enumerate(table.columns) if not own or column.dataset == dataset}
-
-
 def wanted(
     table: PaperTable, scale: str | float, dataset: str, seeds: Sequence[int], overrides: Mapping[str, Any]
-) -> tuple[list[Wanted], dict[tuple[str, int], str]]:
-    """The numbers that can be run, and of the others why not, `{(row, column's place): reason}`.
+) -> tuple[list[Wanted], dict[Place, str]]:
+    """The numbers that can be run, and of the others why not.
 
-    overrides: settings, recipe or method fields for all runs. UsageError for a wrong one.
+    dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": at classroom
+             scale the digits, which stand for all, else each column's own
+    overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
     """
-    runs, why, stands = [], {}, standing(table, dataset, scale)
-    paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
+    runs, why = [], {}
+    dataset = dataset or (STANDARD if scale == "classroom" else "")
     for place, column in enumerate(table.columns):
         values = dict(column.values)
         own = {name: value for name, value in values.items() if name not in FREE}
         own |= {"partition": "classes"} if "classes_per_client" in own else {}
+        on = column.dataset if dataset in ("", *table.datasets) else dataset
         for name in column.numbers:
             row = table.rows[name]
             if not row.method:
                 why[name, place] = row.why
-            elif place not in stands and column.dataset not in DATASETS:
-                why[name, place] = f"the package has no data set {column.dataset}"
-            elif place not in stands:
+            elif on not in (dataset, *DATASETS):
+                why[name, place] = f"the package has no data set {on}"
+            elif dataset not in ("", on):
                 why[name, place] = f"{dataset} alone was asked for"
             elif "alpha" not in values and "classes_per_client" not in values:
                 why[name, place] = f"{column.dataset} comes with clients of its own, which no other data set has"
             else:
+                paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
                 at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
-                settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": stands[place], **overrides}
+                settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": on, **overrides}
                 measure = table.measured(name)
                 label = " ".join([measure, *(f"{values[name]:g}" for name in FREE if name in values)])
-                read = {
-                    "accuracy": lambda outcome: outcome.accuracy,
-                    "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
-                    label: partial(MEASURES[measure], target=values.get("target", 0)),
-                }
+                read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get("target", 0))}
                 runs.append(Wanted(name, place, label, point(row.method, settings, seeds, read)))
     return runs, why
 
@@ -164,16 +151,20 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- what is stored
-def stored_runs(table: PaperTable, seeds: Sequence[int] = (0,)) -> tuple[list[Wanted], dict[tuple[str, int], str]]:
+def stored_runs(table: PaperTable, seeds: Sequence[int] = range(SEEDS)) -> tuple[list[Wanted], dict[Place, str]]:
     """What is stored for a table, and why no more is; see `wanted`."""
     return wanted(table, "classroom", "", seeds, {"device": "cpu"})
 
 
-def stored_points() -> Iterator[Point]:
-    """All points that are stored, each once, with all that is read off it."""
+def stored_points() -> list[Point]:
+    """All points that are stored."""
+    return points_of(run for name in TABLES for run in stored_runs(paper_table(name))[0])
+
+
+def points_of(runs: Iterable[Wanted]) -> list[Point]:
+    """Each point of `runs` once, with all that is read off it."""
     points: dict[str, Point] = {}
-    for name in TABLES:
-        for run in stored_runs(paper_table(name), tuple(range(SEEDS)))[0]:
-            known = points.get(run.point.key, run.point)
-            points[run.point.key] = dataclasses.replace(known, columns={**known.columns, **run.point.columns})
-    yield from points.values()
+    for run in runs:
+        known = points.get(run.point.key, run.point)
+        points[known.key] = dataclasses.replace(known, columns={**known.columns, **run.point.columns})
+    return list(points.values())

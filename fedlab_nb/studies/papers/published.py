@@ -28,7 +28,8 @@ FOLDER = "studies/papers"
 TABLES = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2", "fedlpa:1")
 VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not run")
 TRIED = VERDICTS[:3]
-Values = Mapping[tuple[str, int], Mapping[int, float]]  # {(row, column's place): {seed: value}}
+Place = tuple[str, int]  # of a number: its row, and the place of its column
+Values = Mapping[Place, Mapping[int, float]]  # {...: {seed: value}}
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Number:
     """A published number with its printed spread (nan where there is none), and as it is printed."""
 
     mean: float
-    spread: float = math.nan
-    printed: str = field(default="", compare=False)
+    spread: float
+    printed: str
 
     @classmethod
     def of(cls, text: str) -> Number | None:
@@ -48,7 +49,7 @@ class Number:
         return cls(float(mean), float(spread or "nan"), text.replace("±", " ± "))
 
     def __str__(self) -> str:
-        return self.printed or f"{self.mean:g}" + ("" if math.isnan(self.spread) else f" ± {self.spread:g}")
+        return self.printed
 
 
 @dataclass(frozen=True)
@@ -182,20 +183,16 @@ def interval(a: Number, b: Number, runs: int) -> float:
     return t_quantile(degrees) * math.sqrt(sum(errors))
 
 
-def orderings(
-    table: PaperTable, values: Values, why: Mapping[tuple[str, int], str] | None = None
-) -> Iterator[Ordering]:
+def orderings(table: PaperTable, values: Values, why: Mapping[Place, str] | None = None) -> Iterator[Ordering]:
     """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not."""
     for place, column in enumerate(table.columns):
         for one, other in itertools.combinations(column.numbers, 2):
-            ahead = column.numbers[one].mean >= column.numbers[other].mean
-            tie = column.numbers[one].mean == column.numbers[other].mean
-            better, worse = (one, other) if tie or ahead != table.less_is_better else (other, one)
+            gap = column.numbers[one].mean - column.numbers[other].mean
+            better, worse = (one, other) if gap == 0 or (gap > 0) != table.less_is_better else (other, one)
             mine, theirs = values.get((better, place)), values.get((worse, place))
             if mine and theirs:
-                gap = difference(mine, theirs)
-                ours = Band(-gap.mean, gap.half_width, gap.n) if table.less_is_better else gap
-                yield Ordering(table, column, better, worse, ours, "one seed" if gap.n < 2 else "")
+                ours = difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
+                yield Ordering(table, column, better, worse, ours, "one seed" if ours.n < 2 else "")
             else:
                 reasons = dict.fromkeys((why or {}).get((name, place), "") for name in (better, worse))
                 yield Ordering(table, column, better, worse, None, "; ".join(filter(None, reasons)) or "not run")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,20 +10,19 @@ from typing import Any
 
 from ...data import load
 from ...errors import RunError, parsed, whole
-from ..engine import bar, carried_out, row_of, writable
+from ..engine import bar, row_of, writable
 from ..experiment import Event
-from ..grid import seeds_of
+from ..grid import Cell, seeds_of
+from ..outcome import Outcome
 from ..results import Results, aligned, html_table, write
-from ..rows import grouped, key_of, read
+from ..rows import Row, computed, key_of, read
 from ..statistics import Band, band
 from . import words
-from .cells import SEEDS, Wanted, checked, scale_of, stored_runs, wanted
-from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, counts, orderings, paper_table
+from .cells import SEEDS, STANDARD, Wanted, checked, points_of, scale_of, stored_runs, wanted
+from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, Place, Values, counts, orderings, paper_table
 
 FILE = Path(__file__).parents[1] / "declared" / "tables.json"
 COUNTS = ("numbers to target",)  # measures that are no shares
-Values = dict[tuple[str, int], dict[int, float]]
-Reasons = dict[tuple[str, int], str]
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Reproduction:
     scale: str | float
     dataset: str
     seeds: tuple[int, ...]
-    values: Mapping[tuple[str, int], Mapping[int, float]]
-    why: Mapping[tuple[str, int], str]
+    values: Values
+    why: Mapping[Place, str]
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
 
@@ -124,7 +123,10 @@ def reproduce(
     """
     table = paper_table(name)
     if stored:
-        return stored_reproduction(table)
+        about, made = read(FILE)
+        label = f"stored results of {about['date']}, version {about['version']}"
+        seeds = tuple(made[0]["seeds"])
+        return beside(table, *stored_runs(table), made, scale="classroom", dataset=STANDARD, seeds=seeds, label=label)
     scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
     checked(table, overrides)
     usual = SEEDS if scale == "classroom" else max(table.runs, 1)
@@ -132,57 +134,42 @@ def reproduce(
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
         writable(Path(out))
-    values, failed, rows = carry_out(runs, workers=count, cache=cache, progress=progress, watch=watch)
-    if not values and failed:
-        raise RunError(next(iter(failed.values())))
-    on = list(dict.fromkeys(run.dataset for run in runs))
-    result = Reproduction(table, scale, on[0] if len(on) == 1 else "", chosen, values, {**why, **failed}, rows)
+    datasets = list(dict.fromkeys(run.dataset for run in runs))
+    for own in datasets:
+        load(own)
+    points = points_of(runs)
+    rows: list[dict[str, Any]] = []
+    with bar(len(points) * len(chosen), progress) as shown:
+
+        def finished(cell: Cell, outcome: Outcome | None, error: str) -> None:
+            rows.append(row_of(cell, outcome, error))
+            shown.update()
+
+        made = [row for _, row in computed(points, workers=count, cache=cache, watch=watch, finished=finished)]
+    on = datasets[0] if len(datasets) == 1 else ""
+    result = beside(table, runs, why, made, scale=scale, dataset=on, seeds=chosen, rows=rows)
+    errors = [row["error"] for row in rows if row["error"]]
+    if not result.values and errors:
+        raise RunError(errors[0])
     if out is not None:
         result.save(out)
     return result
 
 
-def carry_out(
-    runs: Sequence[Wanted], *, workers: int, cache: bool, progress: bool | None, watch: Callable[[Event], None]
-) -> tuple[Values, Reasons, list[dict[str, Any]]]:
-    """Every run once, also where several numbers are read off it: what is read off, why some gave nothing, and the runs
-    as rows. RunError, before any, where a data set cannot be had."""
-    for dataset in dict.fromkeys(run.dataset for run in runs):
-        load(dataset)
-    points = {run.point.key: run.point for run in runs}
-    key_at = {id(cell): key for key, point in points.items() for cell in point.cells}
-    values: Values = {}
-    failed: Reasons = {}
-    rows = []
-    groups = grouped(points.values())
-    with bar(len(key_at), progress) as shown:
-        for cell, outcome, error in carried_out(groups, workers=workers, cache=cache, watch=watch):
-            rows.append(row_of(cell, outcome, error))
-            for run in (run for run in runs if run.point.key == key_at[id(cell)]):
-                if outcome is None:
-                    failed[run.row, run.place] = error
-                else:
-                    value = run.point.columns[run.label](outcome)
-                    values.setdefault((run.row, run.place), {})[cell.seed] = value
-            shown.update()
-    return values, failed, rows
-
-
-def stored_reproduction(table: PaperTable, file: Path = FILE) -> Reproduction:
-    """A table beside the results that came with the package."""
-    about, stored = read(file)
-    rows = {key_of(row): row for row in stored}
-    seeds = stored[0]["seeds"] if stored else [0]
-    runs, why = stored_runs(table)
-    values: Values = {}
+def beside(
+    table: PaperTable, runs: Sequence[Wanted], why: Mapping[Place, str], made: Iterable[Row], **about: Any
+) -> Reproduction:
+    """The table beside the rows that were `made` of its runs. `why`: what else was not run; `about`: more fields."""
+    rows = {key_of(row): row for row in made}
+    values, reasons = {}, dict(why)
     for run in runs:
-        row = rows.get(run.point.key, {})
-        if run.label in row and "failed" not in row:
-            values[run.row, run.place] = dict(zip(row["seeds"], row[run.label], strict=True))
-        else:
-            why[run.row, run.place] = row.get("failed", "the stored results lack it")
-    label = f"stored results of {about['date']}, version {about['version']}"
-    return Reproduction(table, "classroom", "digits", tuple(seeds), values, why, (), label)
+        at, row = (run.row, run.place), rows.get(run.point.key, {})
+        if run.label in row:
+            of = {seed: v for seed, v in zip(row["seeds"], row[run.label], strict=True) if v is not None}
+            values |= {at: of} if of else {}
+        if at not in values or "failed" in row:
+            reasons[at] = row.get("failed", "the stored results lack it")
+    return Reproduction(table, values=values, why=reasons, **about)
 
 
 @dataclass(frozen=True)
