@@ -105,26 +105,18 @@ class Run:
 
     def _keep(self) -> None:
         """Put the trained clients away."""
-        if self._waiting is None:
-            return
-        entry = {
-            "states": self._waiting,
-            "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
-            "seconds": self.seconds.get(LOCAL, 0.0),
-        }
-        self.clients.put(self.plan.clients_key(), entry, self.store)
-        self._waiting = None
+        if self._waiting is not None:
+            history = [dict(point) for point in self.history if point["phase"] == LOCAL]
+            entry = {"states": self._waiting, "history": history, "seconds": self.seconds.get(LOCAL, 0.0)}
+            self.clients.put(self.plan.clients_key(), entry, self.store)
+            self._waiting = None
 
     def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
         share = step.done / max(step.total, 1)
         progress = share / 2 if step.phase == LOCAL else (0.5 + share / 2 if self.starts_locally else share)
-        return {
-            "phase": step.phase,
-            "progress": progress,
-            "accuracy": model.accuracy(self.x_test, self.y_test),
-            "bytes": self.ctx.link.ledger.total,
-        }
+        accuracy, sent = model.accuracy(self.x_test, self.y_test), self.ctx.link.ledger.total
+        return {"phase": step.phase, "progress": progress, "accuracy": accuracy, "bytes": sent}
 
     def steps(self) -> Generator[Event, None, Outcome]:
         """The whole run: its events, and the outcome at the end."""
@@ -173,9 +165,8 @@ class Run:
         tested = model.tested(x, y)
         scores = tested.scores
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            raise RunError(
-                f"{self.plan.method.info.title} gave scores that are not finite; use a smaller learning rate."
-            )
+            title = self.plan.method.info.title
+            raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
         points = test_points(len(y))
@@ -272,8 +263,7 @@ def job(
     stay in the store.
     """
     names = several("methods", methods)
-    if names == ["all"]:
-        names = list(METHODS)
+    names = list(METHODS) if names == ["all"] else names
     base = Settings.make(**settings)
     count = whole("seeds", parsed(seeds), 1, 1000)
     plans = [plans_for(replace(base, seed=base.seed + i), names) for i in range(count)]

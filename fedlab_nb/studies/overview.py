@@ -16,6 +16,7 @@ from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
 from ..training.recipe import OFF
+from .results import html_table
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
 from .setups import CLASSROOM, SETUPS, Line, Setup
 
@@ -23,6 +24,7 @@ GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
 NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
 HEAD = ("setting", "value", "source")
+MISSING = "Missing or different here:"
 MOST = 44  # characters: longer values push their source to the right
 
 
@@ -51,20 +53,13 @@ class Overview:
         rows = [HEAD, *self.rows()]
         wide = [max(len(row[i]) for row in rows if len(row[i]) <= MOST) for i in (0, 1)]
         lines = [f"{name:{wide[0]}s}  {value:{wide[1]}s}  {source}" for name, value, source in rows]
-        notes = [f"- {note}" for note in self.notes]
-        return "\n".join(
-            [f"{self.preset}: {self.title}", *lines, *(["Missing or different here:", *notes] if notes else [])]
-        )
+        notes = [MISSING, *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([f"{self.preset}: {self.title}", *lines, *notes])
 
     def _repr_html_(self) -> str:
-        def cells(row: Sequence[str], tag: str = "td") -> str:
-            return "".join(f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in row)
-
-        body = "".join(f"<tr>{cells(row)}</tr>" for row in self.rows())
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        tail = f"<p>Missing or different here:</p><ul>{notes}</ul>" if notes else ""
-        top = f"<caption>{html.escape(f'{self.preset}: {self.title}')}</caption><tr>{cells(HEAD, 'th')}</tr>"
-        return f"<table>{top}{body}</table>{tail}"
+        tail = f"<p>{MISSING}</p><ul>{notes}</ul>" if notes else ""
+        return html_table([HEAD, *self.rows()], len(HEAD), f"{self.preset}: {self.title}") + tail
 
 
 def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:

@@ -8,12 +8,11 @@ results.table("markdown"), .table("latex"), .plot("alpha"), .save("folder")
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -80,7 +79,7 @@ class Results:
         rows = []
         for point, methods in self.points().items():
             for name, accuracies in methods.items():
-                test = band(list(accuracies.values()))
+                test = band(accuracies)
                 row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
                 row |= {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
                 for column, of in means.items():
@@ -145,15 +144,12 @@ class Results:
         for column in sorted({key for row in self.rows for key in row if key.startswith(OTHER)}):
             for point, methods in self.points(column).items():
                 points[point] |= {f"{name}, {column.removeprefix(OTHER)}": of for name, of in methods.items()}
+        heads = [", ".join(map("{} = {}".format, self.shared_axes, point)) or "accuracy" for point in points]
         names = list(dict.fromkeys(name for methods in points.values() for name in methods))
         body = [
-            [name, *(accuracy_words(band(list(of[name].values()))) if name in of else "" for of in points.values())]
-            for name in names
+            [name, *(accuracy_words(band(of[name])) if name in of else "" for of in points.values())] for name in names
         ]
-        return [["method", *[self._head(point) for point in points]], *body]
-
-    def _head(self, point: tuple[Any, ...]) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in zip(self.shared_axes, point, strict=True)) or "accuracy"
+        return [["method", *heads], *body]
 
     def __repr__(self) -> str:
         failed = f"\n{len(self.failed)} of {len(self)} cells failed; see .failed." if self.failed else ""
@@ -188,12 +184,10 @@ class Results:
 
     def csv(self, columns: Sequence[str] = ()) -> str:
         """The rows as CSV: `columns`, or all of them with `COLUMNS` first."""
+        from pandas import DataFrame
+
         columns = columns or list(dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)]))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return DataFrame(self.rows, columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
 
     def _parquet(self, path: Path, asked: bool) -> None:
         try:
@@ -248,24 +242,26 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
-def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Cells as HTML, the first row as its head."""
-    from html import escape
-
-    def line(row: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-
-    return f"<table>{line(rows[0], 'th')}{''.join(line(row, 'td') for row in rows[1:])}</table>"
+def html_table(rows: Sequence[Sequence[str]], words: int | None = None, caption: str = "") -> str:
+    """Cells as HTML, the first row as its head. `words`: as in `aligned`; without it the page's own style decides."""
+    lines: list[str] = []
+    for row in rows:
+        tag, line = "td" if lines else "th", ""
+        for i, cell in enumerate(row):
+            side = "" if words is None else f' style="text-align:{"left" if i < words else "right"}"'
+            line += f"<{tag}{side}>{escape(cell)}</{tag}>"
+        lines.append(f"<tr>{line}</tr>")
+    head = f'<caption style="text-align:left">{escape(caption)}</caption>' if caption else ""
+    return f"<table>{head}{''.join(lines)}</table>"
 
 
 def latex(rows: Sequence[Sequence[str]]) -> str:
     def line(row: Sequence[str]) -> str:
         return " & ".join(cell.replace("_", "\\_").replace("%", "\\%").replace("±", "$\\pm$") for cell in row) + r" \\"
 
-    body = "\n".join(map(line, rows[1:]))
-    columns = "l" + "r" * (len(rows[0]) - 1)
-    parts = [f"\\begin{{tabular}}{{{columns}}}", r"\hline", line(rows[0]), r"\hline", body, r"\hline", r"\end{tabular}"]
-    return "\n".join(parts)
+    columns, (head, *body) = "l" + "r" * (len(rows[0]) - 1), map(line, rows)
+    begin, rule = f"\\begin{{tabular}}{{{columns}}}", r"\hline"
+    return "\n".join([begin, rule, head, rule, *body, rule, r"\end{tabular}"])
 
 
 FORM = {"text": aligned, "markdown": markdown, "latex": latex}

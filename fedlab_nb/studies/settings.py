@@ -14,26 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..data import (
-    CUES,
-    PARTITIONS,
-    REPAIRS,
-    SIZED,
-    Dataset,
-    Description,
-    Federation,
-    augmentation_part,
-    checked_public,
-    checked_transform,
-    describe,
-    describe_with_public,
-    federate,
-    load,
-    natural_or,
-    plain,
-    scale_part,
-    with_public,
-)
+from .. import data
+from ..data import Dataset, Description, Federation
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..methods import METHODS, Method
 from ..methods.poison import Poison
@@ -45,8 +27,8 @@ from .setups import CLASSROOM, SETUPS, Setup, values
 ALPHA_RANGE = (1e-3, 1e3)
 HOLDOUT_FOR = ("all", "needed")
 ALLOWED: Mapping[str, Iterable[str]] = {
-    "preset": SETUPS, "partition": PARTITIONS, "backend": BACKENDS, "init": ("same", "different"), "cue": CUES,
-    "holdout_for": HOLDOUT_FOR, "repair": REPAIRS,
+    "preset": SETUPS, "partition": data.PARTITIONS, "backend": BACKENDS, "init": ("same", "different"),
+    "cue": data.CUES, "holdout_for": HOLDOUT_FOR, "repair": data.REPAIRS,
 }  # fmt: skip
 UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
@@ -61,7 +43,7 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
 
 def classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
-    there = SETUPS[CLASSROOM].at(dataset, Settings.alpha, describe(dataset).input_shape)
+    there = SETUPS[CLASSROOM].at(dataset, Settings.alpha, data.describe(dataset).input_shape)
     return dataclasses.replace(classroom_recipe(samples), **values(there.lines(RECIPE_FIELDS))).epochs
 
 
@@ -108,19 +90,17 @@ class Settings:
         """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
         overrides. `dataset` may also be a Dataset, arrays or a Federation, and `indices` lists of sample indices, one a
         client (see `data.plain`); of data that name their clients the set-up deals none out."""
-        own = setting_names()
-        values = plain(values)
-        mine = {
-            k: v for k, v in values.items() if k in own and not (v is None and k in ("alpha", "clients", "partition"))
-        }
+        values, own = data.plain(values), setting_names()
         rest = {k: v for k, v in values.items() if k not in own}
+        unset = {k for k in ("alpha", "clients", "partition") if values.get(k) is None}
+        mine = {k: v for k, v in values.items() if k in own - unset}
         declared = of_setup(mine)
         name = {"dataset": cls.dataset, **declared, **mine}["dataset"]
         default = {field.name: field.default for field in dataclasses.fields(cls)}
         dealing = ("size_sigma", "minimum", "repair")  # as good as not given where they change nothing
         given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
         given = {k: v for k, v in given.items() if k not in dealing or v != default[k]}
-        partition = natural_or(mine.get("partition"), name, describe(name).n_clients, given)
+        partition = data.natural_or(mine.get("partition"), name, data.describe(name).n_clients, given)
         if partition == "natural":
             declared = {k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)}
         elif "partition" not in mine:
@@ -133,26 +113,21 @@ class Settings:
         for name, allowed in ALLOWED.items():
             choose(name, getattr(self, name), allowed)
         holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
-        about = describe(self.dataset)
-        public = checked_public(self.public, about)
-        about = describe_with_public(about, public)
+        about = data.describe(self.dataset)
+        public = data.checked_public(self.public, about)
+        about = data.describe_with_public(about, public)
         natural = self.partition == "natural"
         share = number("share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples")
         used = max(1, round(share * about.n_train))
         clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
-        demand(
-            natural or clients <= used,
-            f"clients is {clients}, but {self.dataset} has only {used} training samples and each client needs "
-            f"one; choose at most {used}.",
-        )
+        few = f"clients is {clients}, but {self.dataset} has only {used} training samples and each client needs one"
+        demand(natural or clients <= used, f"{few}; choose at most {used}.")
         hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
         minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
-        demand(
-            sigma == 0 or self.partition in SIZED,
-            f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set; use "
-            "dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma².",
-        )
+        sizes = f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set"
+        advice = "use dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²"
+        demand(sigma == 0 or self.partition in data.SIZED, f"{sizes}; {advice}.")
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
@@ -163,7 +138,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=checked_transform(self.transform, about.input_shape),
+            transform=data.checked_transform(self.transform, about.input_shape),
             seed=whole("seed", parsed(self.seed), 0),
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
@@ -189,15 +164,15 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
-        return federate(self.data(), **self.federation_options())
+        return data.federate(self.data(), **self.federation_options())
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
-        return with_public(load(self.dataset), self.public)
+        return data.with_public(data.load(self.dataset), self.public)
 
     def describe(self) -> Description:
         """What can be said of it before it is loaded."""
-        return describe_with_public(describe(self.dataset), self.public)
+        return data.describe_with_public(data.describe(self.dataset), self.public)
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
@@ -211,7 +186,7 @@ def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
     setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
     general = {"dataset": Settings.dataset, "alpha": Settings.alpha, **values(setup.block.shared)}
     dataset = given.get("dataset", general["dataset"])
-    shape = describe(dataset).input_shape
+    shape = data.describe(dataset).input_shape
     there = setup.at(dataset, parsed(given.get("alpha", general["alpha"])), shape)
     images = {"transform"} if len(shape) != 3 else set()
     return values(there.lines(tuple(setting_names() - {"model"} - images)))
@@ -227,15 +202,11 @@ def resolve_device(device: str) -> str:
 
     if torch.cuda.is_available():
         count = torch.cuda.device_count()
-        demand(
-            not index or (index.isdigit() and int(index) < count),
-            f"Device {device!r} is not there: this machine has {count} CUDA device(s); use cuda or cuda:0.",
-        )
+        missing = f"Device {device!r} is not there: this machine has {count} CUDA device(s)"
+        demand(not index or (index.isdigit() and int(index) < count), f"{missing}; use cuda or cuda:0.")
         return "cuda" if name == "auto" else str(device)
-    demand(
-        name != "cuda",
-        "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine; use device='auto' or 'cpu'.",
-    )
+    missing = "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine"
+    demand(name != "cuda", f"{missing}; use device='auto' or 'cpu'.")
     return "cpu"
 
 
@@ -267,7 +238,7 @@ class Plan:
     @property
     def scale(self) -> str:
         """What every network's first layer does to images."""
-        return scale_part(self.settings.transform)
+        return data.scale_part(self.settings.transform)
 
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
@@ -301,10 +272,10 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
     known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
-    plain = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
+    short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
-        if key not in known and key not in plain:
-            choose("setting", key, sorted(plain | known | setting_names()))
+        if key not in known and key not in short:
+            choose("setting", key, sorted(short | known | setting_names()))
             raise UsageError(f"Setting {key!r} cannot be overridden here; pass it as an argument of its own.")
     about = settings.describe()
     return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
@@ -334,7 +305,7 @@ def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bo
     """The clients' recipe for all methods of the set-up, with what the person changed."""
     usual = classroom_recipe(about.n_train, convolutions) if setup.name == CLASSROOM else Recipe()
     recipe = dataclasses.replace(usual, **values(setup.lines(RECIPE_FIELDS)))
-    augmentation = augmentation_part(settings.transform)
+    augmentation = data.augmentation_part(settings.transform)
     changes: dict[str, Any] = {"augmentation": augmentation} if augmentation != "none" else {}
     changes |= {k: parsed(v) for k, v in settings.overrides if k in RECIPE_FIELDS}
     return dataclasses.replace(recipe, **changes)

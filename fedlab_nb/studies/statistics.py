@@ -97,11 +97,6 @@ def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
 
 def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Mean rank of each name over the seeds that all of them have: 1 is best, ties share their ranks' mean."""
-    seeds = sorted(set.intersection(*(set(of) for of in values.values()))) if values else []
-    ranks: dict[str, list[float]] = {name: [] for name in values}
-    for seed in seeds:
-        for name in values:
-            better = sum(values[other][seed] > values[name][seed] for other in values)
-            equal = sum(values[other][seed] == values[name][seed] for other in values)
-            ranks[name].append(better + (equal + 1) / 2)
-    return {name: fmean(of) if of else math.nan for name, of in ranks.items()}
+    from pandas import DataFrame
+
+    return DataFrame(values).dropna().rank(axis=1, ascending=False).mean().to_dict()

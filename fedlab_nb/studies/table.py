@@ -4,12 +4,11 @@ in a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import FedlabError
-from .results import aligned
+from .results import aligned, html_table
 
 WHAT = ("dataset", "partition", "alpha", "clients", "preset", "device")  # said once where it is the same in all rows
 ALWAYS = ("method", "seed")
@@ -66,16 +65,8 @@ class Table(list):
     def _repr_html_(self) -> str:
         if not self:
             return "<p>No outcomes.</p>"
-        shared, (head, *lines), words = self.cells()
-        side = ["left"] * words + ["right"] * (len(head) - words)
-
-        def row(cells: Sequence[str], tag: str) -> str:
-            parts = zip(cells, side, strict=True)
-            return "".join(f'<{tag} style="text-align:{where}">{escape(cell)}</{tag}>' for cell, where in parts)
-
-        body = "".join(f"<tr>{row(line, 'td')}</tr>" for line in lines)
-        caption = f'<caption style="text-align:left">{escape(shared)}</caption>' if shared else ""
-        return f"<table>{caption}<thead><tr>{row(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        shared, rows, words = self.cells()
+        return html_table(rows, words, shared)
 
 
 class Outcomes(list):

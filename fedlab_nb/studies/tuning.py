@@ -8,7 +8,7 @@ out, made by `python -m fedlab_nb.studies.declared tuning-digits`, and the other
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,8 +19,8 @@ from ..declared import declared
 from ..errors import choose
 from ..rng import numpy_rng
 from .rows import COLUMNS, Point, Row, read
-from .settings import Settings, setting_names
-from .statistics import Band, difference
+from .settings import Settings
+from .statistics import Band, band
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
@@ -61,16 +61,9 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
     own = load_data(dataset)
     order = numpy_rng(0, "validation").permutation(len(own.y_train))
     held, rest = order[: len(order) // 5], order[len(order) // 5 :]
-    return dataclasses.replace(
-        own,
-        name=f"{dataset}, validation",
-        x_train=own.x_train[rest],
-        y_train=own.y_train[rest],
-        x_test=own.x_train[held],
-        y_test=own.y_train[held],
-        y_public=None,
-        digest=f"{own.digest}, validation",
-    )
+    parts: dict[str, Any] = {"x_train": own.x_train[rest], "y_train": own.y_train[rest]}
+    parts |= {"x_test": own.x_train[held], "y_test": own.y_train[held], "y_public": None}
+    return dataclasses.replace(own, name=f"{dataset}, validation", digest=f"{own.digest}, validation", **parts)
 
 
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
@@ -78,29 +71,21 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     first one). Of equal work: with the knobs that were chosen before, but for the local epochs."""
     base = {"dataset": validation_set(dataset), "device": "cpu", "clients": grid()["clients"], **given(dataset)}
     table = tried(rows)
-
-    @cache
-    def plain(alpha: float, **fixed: Any) -> Settings:
-        return Settings.make(**base, alpha=alpha, **fixed)
-
     for part, of in parts(dataset).items():
         for method, tries in of.items():
             places = [(part, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]]
             chosen: Knobs = {}
-            complete = all((part, method, n, alpha) in table.rows for _, n, alpha in places)
-            if part == "methods" and complete:
+            if part == "methods" and all((part, method, n, alpha) in table.rows for _, n, alpha in places):
                 guarded = {n for name, m, n, _ in table.rows if (name, m) == (GUARD, method)}
                 if better := {*table.better("methods", method), *guarded}:
                     places += [(GUARD, n, alpha) for n in sorted({0, *better}) for alpha in grid()["guard"]]
             if part == "equal_work" and table.tries("methods", method):
                 chosen = dict(table.tries("methods", method)[table.chosen("methods", method)])
                 chosen.pop("local_epochs")
+            prefix = "" if part == "recipe" else f"{method}."
             for name, n, alpha in places:
-                prefix = "" if part == "recipe" else f"{method}."
                 made = {f"{prefix}{knob}": value for knob, value in {**chosen, **tries[n]}.items()}
-                usual = plain(alpha, **{k: v for k, v in made.items() if k in setting_names()})
-                own = {k: v for k, v in made.items() if k not in setting_names()}
-                asked = dataclasses.replace(usual, overrides=tuple(sorted({**dict(usual.overrides), **own}.items())))
+                asked = Settings.make(**base, alpha=alpha, **made)
                 yield Point(name, method, {"try": n, "alpha": alpha}, asked, grid()["seeds"], COLUMNS, tries[n])
 
 
@@ -132,10 +117,11 @@ class Tried:
 
     def lead(self, part: str, methods: tuple[str, ...], number: int) -> Band:
         """Try `number` minus the first one, paired by method, alpha and seed."""
-        one, first = (
-            {(m, *at): value for m in methods for at, value in self.accuracies(part, m, n).items()} for n in (number, 0)
-        )
-        return difference(one, first)  # type: ignore[arg-type]
+        gaps = []
+        for method in methods:
+            first = self.accuracies(part, method, 0)
+            gaps += [value - first[at] for at, value in self.accuracies(part, method, number).items()]
+        return band(gaps)
 
     def better(self, part: str, *methods: str) -> list[int]:
         """The tries that are clearly better than the first one, the best one first. `methods`: as in `chosen`."""
@@ -154,9 +140,7 @@ class Tried:
         """The try that is taken: of those clearly better than the first one the best that passes the guard; else the
         first one. `methods`: the method, or all judges of a recipe."""
         better = self.better(part, *methods)
-        if part == "methods":
-            better = [number for number in better if self.guarded(methods[0], number)]
-        return better[0] if better else 0
+        return next((n for n in better if part != "methods" or self.guarded(methods[0], n)), 0)
 
     def mean(self, part: str, method: str, number: int) -> float:
         """Mean validation accuracy of a try over all alphas and seeds."""
@@ -179,16 +163,15 @@ def file_of(dataset: str) -> Path:
 
 def tried(rows: Sequence[Row], about: Mapping[str, Any] | None = None) -> Tried:
     """Stored rows as a table."""
-    of = {
-        (row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"]): {
-            "knobs": row["made"], "accuracy": [share or 0.0 for share in row["accuracy"]], "bytes": row["bytes"],
-        }
-        for row in rows
-    }  # fmt: skip
+    of = {}
+    for row in rows:
+        accuracy = [share or 0.0 for share in row["accuracy"]]
+        at = (row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"])
+        of[at] = {"knobs": row["made"], "accuracy": accuracy, "bytes": row["bytes"]}
     return Tried({**(about or {}), **grid()}, of)
 
 
-@lru_cache(maxsize=4)
+@cache
 def load(dataset: str = DIGITS) -> Tried:
     """The table of a data set that came with the package."""
     about, rows = read(file_of(dataset))

@@ -8,8 +8,8 @@ from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.declared import engine, texts
-from fedlab_nb.studies.declared.engine import Figures, computed, load_all
-from fedlab_nb.studies.rows import Point, key_of, read, save
+from fedlab_nb.studies.declared.engine import Figures, load_all
+from fedlab_nb.studies.rows import Point, computed, grouped, key_of, read, save
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored import load
 
@@ -240,4 +240,4 @@ def test_points_are_grouped_by_federation():
     """Clients of one federation are trained once, for methods of one study and for several numbers of a table."""
     asked = Settings.make(clients=2)
     points = [Point("r", m, {}, s, [0]) for m in ("fedavg", "ensemble") for s in (asked, Settings.make(clients=3))]
-    assert [[len(row) for row in group] for group in engine.grouped(points)] == [[2], [2]]
+    assert [[len(row) for row in group] for group in grouped(points)] == [[2], [2]]

@@ -137,17 +137,13 @@ class Figures(Declared):
     quotes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: str = ""
 
-    def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] | None = None, only: Any = None) -> Iterator[Point]:
-        """`seeds`: others than the declared ones; `only`: these groups of runs."""
+    def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
+        """`seeds`: others than the declared ones."""
         for runs, declared in self.runs.items():
-            settings = dict(declared)
-            own = settings.pop("seeds", SEEDS)
-            if only is None or runs in only:
-                grid = Study.declare(settings.pop("methods"), seeds=own if seeds is None else list(seeds), **settings)
-                for cell in (cell for group in replace(grid, seeds=grid.seeds[:1]).groups() for cell in group[0]):
-                    names = self.columns_of(runs, cell.plan.name)
-                    columns = {name: partial(self.column, name) for name in names}
-                    yield Point(runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns)
+            grid = Study.declare(**{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})})
+            for cell in (cell for group in replace(grid, seeds=grid.seeds[:1]).groups() for cell in group[0]):
+                columns = {name: partial(self.column, name) for name in self.columns_of(runs, cell.plan.name)}
+                yield Point(runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns)
 
     def columns_of(self, runs: str, method: str) -> list[str]:
         """What the rows of a method in these runs keep."""
@@ -163,8 +159,8 @@ class Figures(Declared):
         if not hasattr(outcome, steps[0]) and self.measures:
             value = getattr(importlib.import_module(self.measures), steps.pop(0))(outcome)
         for step in steps:
-            if re.fullmatch(r"-?\d+", step):
-                value = None if value is None else value[int(step)]
+            if value is not None and re.fullmatch(r"-?\d+", step):
+                value = value[int(step)]
             else:
                 value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
         return value
@@ -206,17 +202,8 @@ class Figures(Declared):
         return Verdict(True if of.verdict == "clear" else None, words)
 
     def on(self, seeds: Sequence[int], workers: int = 1) -> list[Row]:
-        """Rows on other seeds, of the runs that the claims read. Nothing is written."""
-
-        def runs(text: str) -> Iterator[str]:
-            for part in OPERATOR.split(text):
-                if part in self.figures:
-                    yield from runs(self.figures[part])
-                elif match := SERIES.fullmatch(part):
-                    yield match["runs"]
-
-        needed = {name for claim in self.claims.values() for name in runs(claim)}
-        return [row for _, row in computed([*self.points((), seeds, needed)], self.decimals, workers=workers)]
+        """Rows on other seeds. Nothing is written."""
+        return [row for _, row in computed([*self.points((), seeds)], self.decimals, workers=workers)]
 
 
 # --------------------------------------------------------------------------------------------------- the other kinds

@@ -173,7 +173,7 @@ def interval(a: Number, b: Number, runs: int) -> float:
     """Half the width of Welch's 95 % interval of the difference of two means of `runs` seeds, from their printed
     standard deviations; nan where one is missing.
 
-    >>> round(interval(Number(60, 3), Number(50, 4), 3), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    >>> round(interval(Number.of("60±3"), Number.of("50±4"), 3), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
     errors = [number.spread**2 / runs if runs > 1 else math.nan for number in (a, b)]

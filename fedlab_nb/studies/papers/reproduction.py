@@ -161,7 +161,8 @@ def beside(
 ) -> Reproduction:
     """The table beside the rows that were `made` of its runs. `why`: what else was not run; `about`: more fields."""
     rows = {key_of(row): row for row in made}
-    values, reasons = {}, dict(why)
+    values: dict[Place, dict[int, float]] = {}
+    reasons = dict(why)
     for run in runs:
         at, row = (run.row, run.place), rows.get(run.point.key, {})
         if run.label in row:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,8 @@ SHORT = {"agrees": "agrees", "disagrees": "DISAGREES", "within the noise": "nois
 
 def text(r: Reproduction) -> str:
     """All of it but the list of orderings."""
-    parts = [heading(r)]
-    for setting, grid in blocks(r):
-        parts.append(f"{setting}\n{aligned(grid)}")
-    return "\n\n".join([*parts, "\n".join([*not_run(r), *sentences(r)])])
+    parts = [f"{setting}\n{aligned(grid)}" for setting, grid in blocks(r)]
+    return "\n\n".join([heading(r), *parts, "\n".join([*not_run(r), *sentences(r)])])
 
 
 def html(r: Reproduction) -> str:
@@ -83,29 +82,23 @@ def value_words(r: Reproduction, of: Band | None) -> str:
 
 def not_run(r: Reproduction) -> list[str]:
     """Each reason once, with the rows and columns that it holds for."""
-    reasons: dict[str, list[tuple[str, int]]] = {}
-    for at, reason in r.why.items():
-        reasons.setdefault(reason, []).append(at)
     lines = []
-    for reason, of in reasons.items():
-        without = {name for name, _ in of}
-        rows = [row for row in r.table.rows if row in without]
-        columns = list(dict.fromkeys(r.table.columns[place].dataset for _, place in of))
-        whole_columns = len(rows) > 1 and all(
-            (row, place) in of for _, place in of for row in r.table.columns[place].numbers
-        )
-        what = ", ".join(columns if whole_columns else rows)
+    for reason in dict.fromkeys(r.why.values()):
+        of = [at for at in r.why if r.why[at] == reason]
+        rows = [row for row in r.table.rows if row in dict(of)]
+        columns = {place: r.table.columns[place] for _, place in of}
+        whole = len(rows) > 1 and all((row, place) in of for place, own in columns.items() for row in own.numbers)
+        what = ", ".join(dict.fromkeys(own.dataset for own in columns.values()) if whole else rows)
         lines.append(f"Not run: {what}, because {reason.rstrip('.')}.")
     return lines
 
 
 def sentences(r: Reproduction) -> list[str]:
     """Which orderings agree: the counts, then pair by pair."""
-    total, count = len(r.orderings), r.counts
+    count = r.counts
     tried = [o for o in r.orderings if o.verdict in TRIED]
-    lines = [
-        f"The table has {total} orderings: pairs of methods within a column. {len(tried)} were tried: {tally(tried)}."
-    ]
+    total = f"The table has {len(r.orderings)} orderings: pairs of methods within a column."
+    lines = [f"{total} {len(tried)} were tried: {tally(tried)}."]
     if count["tie in the paper"]:
         lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")
     if count["not run"]:
@@ -153,30 +146,27 @@ def by_pair(tried: Sequence[Ordering]) -> list[str]:
 
 def listing(r: Reproduction) -> str:
     """Every ordering, a line each."""
-    head = ["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]
+    rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
     words = {True: "yes", False: "no", None: "not known"}
-    rows = [[o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", words[o.clear_there],
-             gap_words(r, o.ours), o.verdict] for o in r.orderings]  # fmt: skip
-    return aligned([head, *rows])
+    for o in r.orderings:
+        there = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", words[o.clear_there]]
+        rows.append([*there, gap_words(r, o.ours), o.verdict])
+    return aligned(rows)
 
 
 def pairs(r: Reproduction) -> Iterator[tuple[str, Grid]]:
     """For each setting: a row a pair of methods, in the table's order, with its verdict by data set, and ours."""
-    own: Mapping[tuple[str, str, frozenset[str]], Ordering] = {
-        (o.column.dataset, o.column.setting, frozenset((o.better, o.worse))): o for o in r.orderings
-    }
-    names = list(r.table.rows)
+    own = {(o.column.dataset, o.column.setting, frozenset((o.better, o.worse))): o for o in r.orderings}
     for setting, places in by_setting(r).items():
         datasets = [r.table.columns[place].dataset for place in places]
         grid = [["pair", *datasets, "here"]]
-        for i, one in enumerate(names):
-            for other in names[i + 1 :]:
-                bands = [own.get((dataset, setting, frozenset((one, other)))) for dataset in datasets]
-                if any(bands):
-                    ours = next((o for o in bands if o and o.ours), None)
-                    sign = -1 if ours and ours.better != one else 1
-                    here = gap_words(r, ours.ours if ours else None, sign)
-                    grid.append([f"{one} − {other}", *(pair_words(o, one) for o in bands), here])
+        for one, other in itertools.combinations(r.table.rows, 2):
+            of = [own.get((dataset, setting, frozenset((one, other)))) for dataset in datasets]
+            if any(of):
+                ours = next((o for o in of if o and o.ours), None)
+                sign = -1 if ours and ours.better != one else 1
+                here = gap_words(r, ours.ours if ours else None, sign)
+                grid.append([f"{one} − {other}", *(pair_words(o, one) for o in of), here])
         if len(grid) > 1:
             yield setting, grid
 

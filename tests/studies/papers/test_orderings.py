@@ -23,7 +23,7 @@ from fedlab_nb.studies.papers.words import sentences
 
 def small(runs=3, less=False):
     """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
-    published = {"A": Number(60, 3), "B": Number(50, 4), "C": Number(50, 1), "D": Number(40, 12)}
+    published = {name: Number.of(text) for name, text in {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}.items()}
     rows = {name: Row(name, "fedavg") for name in published}
     column = Column("cifar10", (("alpha", 0.1),), published)
     return PaperTable("t", "T", "P", 1, "accuracy", runs, "fens", rows, (column,), less_is_better=less)
@@ -49,7 +49,7 @@ def test_verdicts_worked_by_hand():
     gap = by_pair["A", "B"].ours
     assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
     # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
-    assert interval(Number(60, 3), Number(50, 4), 3) == pytest.approx(8.27, abs=0.01)
+    assert interval(Number.of("60±3"), Number.of("50±4"), 3) == pytest.approx(8.27, abs=0.01)
     clear = {pair for pair, o in by_pair.items() if o.clear_there}
     assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
     assert {o.clear_there for o in orderings(small(runs=0), OURS)} == {None}

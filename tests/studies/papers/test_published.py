@@ -75,7 +75,8 @@ def test_the_papers_own_statements_hold_in_the_data():
 
 
 def test_numbers_as_they_are_printed():
-    assert (Number.of("10.1±0.3"), Number.of("-")) == (Number(10.1, 0.3), None)
+    number = Number.of("10.1±0.3")
+    assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
     assert (str(Number.of("10.10±0.30")), str(Number.of("72"))) == ("10.10 ± 0.30", "72")
 
 

@@ -7,9 +7,9 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
-from fedlab_nb.studies.papers.cells import stored_points, wanted
-from fedlab_nb.studies.papers.reproduction import FILE, carry_out
-from fedlab_nb.studies.rows import key_of, read
+from fedlab_nb.studies.papers.cells import points_of, stored_points, wanted
+from fedlab_nb.studies.papers.reproduction import FILE, beside
+from fedlab_nb.studies.rows import computed, key_of, read
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
 
@@ -37,10 +37,11 @@ def test_what_a_network_cannot_do_is_not_run(capsys):
     table = paper_table("fusefl:2")
     runs, _ = wanted(table, "classroom", "", (0,), {"epochs": 1})
     some = [run for run in runs if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"]
-    values, failed, rows = carry_out(some, workers=1, cache=True, progress=False, watch=lambda event: None)
-    assert len(rows) == 3 and {row for row, _ in values} == {"FuseFL K=2"}
-    assert {row for row, _ in failed} == {"FuseFL K=4", "FuseFL K=8"}
-    assert all("mlp has 2 layers" in reason for reason in failed.values())
+    made = [row for _, row in computed(points_of(some))]
+    result = beside(table, some, {}, made, scale="classroom", dataset="digits", seeds=(0,))
+    assert len(made) == 3 and {row for row, _ in result.values} == {"FuseFL K=2"}
+    assert {row for row, _ in result.why} == {"FuseFL K=4", "FuseFL K=8"}
+    assert all("mlp has 2 layers" in reason for reason in result.why.values())
 
 
 def test_which_runs_each_scale_asks_for():
