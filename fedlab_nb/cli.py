@@ -96,7 +96,7 @@ def grid_command(
     **settings: Any,
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
-    from .studies import engine
+    from .studies import engine, overview
     from .studies.results import FORM
 
     choose("form of a table", table, FORM)
@@ -105,7 +105,7 @@ def grid_command(
         own = [name for name in study.axes if "." not in name]
         choose("axis to draw against", axis, own if " x " in str(plot) else [*own, "bytes", "differences"])
     if options.dry_run:
-        print(engine.estimate(study))
+        print(overview.estimate(study))
         return 0
     ways = {"workers": options.workers, "scheduler": options.scheduler}
     results = engine.study(study, out=options.out, columns=columns, **ways)

@@ -6,13 +6,11 @@ fails is a row with its reason, and the rest goes on.
 
 import dataclasses
 import json
-import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ..errors import UsageError, demand, parsed, reason, whole
@@ -21,9 +19,7 @@ from .experiment import Event, events
 from .grid import Cell, Done, Study
 from .outcome import Outcome
 from .results import COLUMNS, OTHER, Results
-from .store import Entry, Store, entries
 
-TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 SAVE = 5.0  # seconds between two writings of the results' files, at least
 
 
@@ -172,50 +168,3 @@ def bar(total: int, shown: bool | None) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=total, unit="cell", disable=not (sys.stderr.isatty() if shown is None else shown), leave=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered, from what remembered cells
-    of the same method took, else from the stored table; nan where nothing of the kind was ever measured."""
-
-    cells: int
-    remembered: int
-    seconds: float
-    bytes: float
-
-    def __str__(self) -> str:
-        missing = self.cells - self.remembered
-        text = f"{self.cells} cells, {self.remembered} remembered, {missing} to compute"
-        if missing:
-            minutes, disk = self.seconds / 60, self.bytes / 1e6
-            text += f": about {minutes:.1f} minutes on one core" if not math.isnan(minutes) else ": of unknown duration"
-            text += f", {disk:.1f} MB of disk"
-        return text + "."
-
-
-def estimate(plan: Study) -> Estimate:
-    """How many cells, how many of them remembered, and how long and how large the rest will be."""
-    store, here = Store("runs"), [entry for entry in entries() if entry.kind == "runs"]
-    cells = [cell for group in plan.groups() for row in group for cell in row]
-    missing = [cell for cell in cells if not store.has(cell.plan.run_key())]
-    seconds = measured_seconds(here)
-    known = [seconds[cell.plan.name] for cell in missing if cell.plan.name in seconds]
-    total = fmean(known) * len(missing) if known else math.nan
-    size = fmean(entry.bytes for entry in here) * len(missing) if here else TYPICAL_BYTES * len(missing)
-    return Estimate(len(cells), len(cells) - len(missing), total, size)
-
-
-def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
-    """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
-    from .stored import load
-
-    stored: dict[str, list[float]] = {}
-    for (name, *_), row in load().rows.items():
-        stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])
-    seen: dict[str, list[float]] = {}
-    for entry in here:
-        values = entry.head().get("values", {})
-        if "about" in values:
-            seen.setdefault(values["about"]["method"], []).append(sum(values["seconds"].values()))
-    return {name: fmean(of) for name, of in (stored | seen).items()}

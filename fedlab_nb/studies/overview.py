@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
 from ..training.recipe import OFF
+from .grid import Study
 from .results import html_table
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
 from .setups import CLASSROOM, SETUPS, Line, Setup
+from .store import Entry, Store, entries
+from .stored import load
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
 NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
 HEAD = ("setting", "value", "source")
 MISSING = "Missing or different here:"
+TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 MOST = 44  # characters: longer values push their source to the right
 
 
@@ -168,3 +174,49 @@ def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
 def spelled(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# ----------------------------------------------------------------------------------------------- how long a study takes
+@dataclass(frozen=True)
+class Estimate:
+    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered, from what remembered cells
+    of the same method took, else from the stored table; nan where nothing of the kind was ever measured."""
+
+    cells: int
+    remembered: int
+    seconds: float
+    bytes: float
+
+    def __str__(self) -> str:
+        missing = self.cells - self.remembered
+        text = f"{self.cells} cells, {self.remembered} remembered, {missing} to compute"
+        if missing:
+            minutes, disk = self.seconds / 60, self.bytes / 1e6
+            text += f": about {minutes:.1f} minutes on one core" if not math.isnan(minutes) else ": of unknown duration"
+            text += f", {disk:.1f} MB of disk"
+        return text + "."
+
+
+def estimate(study: Study) -> Estimate:
+    """How many cells, how many of them remembered, and how long and how large the rest will be."""
+    store, here = Store("runs"), [entry for entry in entries() if entry.kind == "runs"]
+    cells = [cell for group in study.groups() for row in group for cell in row]
+    missing = [cell for cell in cells if not store.has(cell.plan.run_key())]
+    seconds = measured_seconds(here)
+    known = [seconds[cell.plan.name] for cell in missing if cell.plan.name in seconds]
+    total = fmean(known) * len(missing) if known else math.nan
+    size = fmean(entry.bytes for entry in here) * len(missing) if here else TYPICAL_BYTES * len(missing)
+    return Estimate(len(cells), len(cells) - len(missing), total, size)
+
+
+def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
+    """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
+    stored: dict[str, list[float]] = {}
+    for (name, *_), row in load().rows.items():
+        stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])
+    seen: dict[str, list[float]] = {}
+    for entry in here:
+        values = entry.head().get("values", {})
+        if "about" in values:
+            seen.setdefault(values["about"]["method"], []).append(sum(values["seconds"].values()))
+    return {name: fmean(of) for name, of in (stored | seen).items()}

@@ -16,7 +16,7 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.studies import Study, engine, store
+from fedlab_nb.studies import Study, engine, overview, store
 from fedlab_nb.studies.cluster import distributed
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
@@ -101,7 +101,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         study(declared, out=tmp_path / "out", watch=stop)
     assert 2 <= len(Results.load(tmp_path / "out")) <= 3
-    assert engine.estimate(declared).remembered == 3
+    assert overview.estimate(declared).remembered == 3
     whole = study(declared, out=tmp_path / "out")
     assert exact(Results.load(tmp_path / "out")) == exact(whole) and len(whole) == 8
 
