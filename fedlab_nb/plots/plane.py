@@ -4,7 +4,7 @@ All squares lie in one axes, whose unit is an inch: that takes half of the time 
 slider. Borders are where two scores are equal, between the places of the grid too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
+from .kit import told
 from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
 from .vector import mark, oklch, rgb
 
@@ -111,8 +112,10 @@ def tallness(count: int, width: float) -> float:
     return rows * (min(across(-(-count // rows), width), LARGE) + TITLE + FOOT) + LEGEND
 
 
-def plane(squares: Sequence[Square], about: Plane, *, alt: str, sentence: str) -> Picture:
-    """The row of squares; the table is for the caller to give."""
+def plane(
+    squares: Sequence[Square], about: Plane, *, setting: str, sentence: str, table: Sequence[Mapping[str, object]]
+) -> Picture:
+    """The row of squares, with what is said of them."""
     with drawing(fixed=True) as (figure, _):
         width, height = figure.get_size_inches()
         ax = figure.add_axes((0, 0, 1, 1))
@@ -129,7 +132,7 @@ def plane(squares: Sequence[Square], about: Plane, *, alt: str, sentence: str) -
         covers = add(ax, [Path.unit_rectangle()] * len(squares), corners, size, (1, 1, 1, 0), RULE, 0.8, zorder=6)
         mark(covers, [s.says for s in squares], client=[s.client for s in squares])
         legend(ax, squares, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
-    return Picture(figure, alt, sentence)
+    return told(figure, "Decision regions in the plane", setting, sentence, table)
 
 
 def add(

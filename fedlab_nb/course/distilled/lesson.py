@@ -59,15 +59,6 @@ def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
     return {server: runs("distilled", server=server, **of) for server in ("network", "kernel")}
 
 
-def ways(*names: str) -> Card:
-    """Accuracy of some ways of choosing images, three per class, for a network and for the kernel."""
-    lines = []
-    for way in names:
-        shares = (f"{server} {percent(of, 'distilled'):.0f} %" for server, of in way_runs(way).items())
-        lines.append(f"{WAYS[way]}: {', '.join(shares)}")
-    return worked(*lines, f"(3 images per class, means of {SEEDS} seeds)")
-
-
 def best_for_a_network() -> str:
     """Which of BEST it is."""
     shares = [percent(way_runs(way)["network"], "distilled") for way in ("random", "kmeans", "kip")]

@@ -93,16 +93,6 @@ def after_matching(outcomes: Sequence[Outcome]) -> float:
     return round(percent_of(outcomes, "matching"))
 
 
-def rules() -> Card:
-    """The three rules beside each other, α = 100, different starts."""
-    lines = []
-    for rule, words in (("greedy", "greedy (OT-Fusion)"), ("rebasin", "Git Re-Basin"), ("activations", "activations")):
-        outcomes = runs("matching", 100, init="different", rule=rule)
-        lines.append(f"{words}: {percent_of(outcomes, 'matching'):.0f} %")
-    plain = mean(o.report.average_accuracy for o in outcomes)
-    return worked(*lines, f"the plain average: {percent(plain)} (α = 100, different starts, means of {SEEDS} seeds)")
-
-
 # ---------------------------------------------------------------------------------- what it cannot do
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""

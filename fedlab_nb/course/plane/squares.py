@@ -50,11 +50,10 @@ def picture(toy: Toy, views: Sequence[str] = SHOWN) -> Picture:
     """The squares of `views` (names of VIEWS; UsageError for another one), with their words and numbers."""
     held_out = bool({"fens", "lambda"} & set(views))
     squares = [square for view in views for square in squares_of(toy, view, held_out)]
-    where = f"α = {toy.alpha:g}, seed {toy.seed}, {toy.start} start{'s' * (toy.start == 'own')}"
-    alt = f"Decision regions in the plane ({where}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}). "
-    made = plane(squares, about(), alt=alt + " ".join(map(in_words, squares)), sentence=sentence(toy, squares))
-    made.table = [row for square in squares for row in rows(square)]
-    return made
+    start = f"{toy.start} start{'s' * (toy.start == 'own')}"
+    setting = f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}"
+    table = [row for square in squares for row in rows(square)]
+    return plane(squares, about(), setting=setting, sentence=sentence(toy, squares), table=table)
 
 
 def still(views: Sequence[str] = SHOWN, *, alpha: float = 0.1, seed: int = 0, start: str = "common") -> Picture:
@@ -124,19 +123,6 @@ def shares(square: Square) -> list[float]:
     """The part of the plane that is named after each class, `[C]`."""
     named = square.scores.argmax(2)
     return [float((named == c).mean()) for c in range(len(CLASSES))]
-
-
-def in_words(square: Square) -> str:
-    if square.scores is None:
-        return f"{square.title}: " + "; ".join(f"client {k} {row}" for k, row in enumerate(numbers(square))) + "."
-    parts = [f"{percent(share)} {name}" for name, share in zip(CLASSES, shares(square), strict=True) if share]
-    return f"{square.title}: the plane is {listed(parts)}; {square.foot}."
-
-
-def numbers(square: Square) -> list[str]:
-    return [
-        ", ".join(f"{value:.2f} for {name}" for name, value in zip(CLASSES, row, strict=True)) for row in square.table
-    ]
 
 
 def rows(square: Square) -> list[dict[str, object]]:
