@@ -22,17 +22,19 @@ def probes(outcome) -> dict[str, float]:
 
 def trusted(outcome) -> dict[str, float]:
     """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
-    weight, or with the largest weight x logit, holds most samples."""
+    weight, or with the largest weight x logit, holds most samples; how both correlate with the partition."""
     from ..labs.fens.trust import likeness
 
     report, counts = outcome.report, outcome.label_counts
-    by_weight = likeness(counts, report.weights)
+    by_weight, by_product = likeness(counts, report.weights), likeness(counts, report.contribution)
     return {
         "lowest": float(report.weights.min()),
         "highest": float(report.weights.max()),
         "below": by_weight.negative,
         "owners": by_weight.owners,
-        "owners_by_product": likeness(counts, report.contribution).owners,
+        "owners_by_product": by_product.owners,
+        "correlation": by_weight.correlation,
+        "correlation_by_product": by_product.correlation,
     }
 
 

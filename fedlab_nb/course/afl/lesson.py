@@ -8,9 +8,9 @@ from ...labs.afl.forget import retrained
 from ...labs.afl.image import class_means
 from ...methods.afl import without
 from ...plots import Picture
-from ...plots.words import data_size, percent
+from ...plots.words import percent
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import CLIENTS, MANY, SEEDS, by_seed, runs, title
+from ...studies.lesson_runs import MANY, SEEDS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
 from ..kit import BELOW, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, over_alpha, two_kinds, worked
 
@@ -104,16 +104,6 @@ def private() -> float:
 
 
 # ---------------------------------------------------------------------------------- not enough
-def glyphs() -> Card:
-    """AFL on the small glyphs, one seed: with the pixels, and with random filters."""
-    names = {"pixels": "the pixels", "relu": "256 random features", "conv": "256 numbers from random filters"}
-    lines = []
-    for features, words in names.items():
-        outcome = runs("afl", seeds=1, dataset=GLYPHS, **{"afl.features": features})[0]
-        lines.append(f"{words}: {percent(outcome.accuracy)}, {data_size(outcome.ledger.up / CLIENTS)} up")
-    return worked(*lines, "α = 0.1, seed 0. Bytes of one client.")
-
-
 def on_glyphs() -> float:
     """Test accuracy of AFL with random filters on the small glyphs in percent, seed 0."""
     return round(mean_of(runs("afl", seeds=1, dataset=GLYPHS, **{"afl.features": "conv"}), "afl"))

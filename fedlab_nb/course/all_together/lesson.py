@@ -15,17 +15,11 @@ from ...data import title_of
 from ...plots.study import pareto
 from ...plots.words import data_size, listed, number, seeds_of
 from ...studies import Outcome, Outcomes, stored
-from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, by_seed, percent, runs, title
+from ...studies.lesson_runs import ALPHA, MANY, accuracies, by_seed, runs, title
 from ...studies.statistics import band
 from ..kit import CLEAR, ENOUGH, SHORT, Build, Card, Gap, Verdict, exercises, versus, worked
 
 METHODS_HERE = ("fedavg", "ensemble", "feddf", "fens", "fedlpa", "fusefl", "fedet", "coboosting")
-RULES: dict[str, dict[str, Any]] = {
-    "Mean of the probabilities": {"ensemble.rule": "probabilities"},
-    "Mean of the logits": {"ensemble.rule": "logits"},
-    "Product of the probabilities": {"ensemble.rule": "beta", "ensemble.beta": 1.0},
-    "Between mean and product, chosen on held-out images": {"ensemble.rule": "beta"},
-}
 MANY_ROUNDS = ("fedavg_multi", "fedadam")
 OTHERS = ("afl", "gauss", "regmean", "fedcvae", *MANY_ROUNDS, "centralized")  # not what lesson 12 asks for
 
@@ -113,19 +107,6 @@ def rounds_needed(target: str = "fedlpa") -> Card:
 def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
     """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
     return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
-
-
-def sure() -> Card:
-    """The same ten networks, combined in four ways: mean confidence, accuracy, NLL and ECE."""
-    lines = []
-    for words, options in RULES.items():
-        outcomes = runs("ensemble", **options)
-        nll, ece = (mean(getattr(o, name) for o in outcomes) for name in ("nll", "ece"))
-        lines.append(
-            f"{words}: mean confidence {confidence(outcomes):.0f} %, right for {percent(outcomes, 'ensemble'):.0f} %; "
-            f"NLL {nll:.2f}, ECE {100 * ece:.0f} %"
-        )
-    return worked(*lines, f"α = {ALPHA:g}, means of {SEEDS} seeds.")
 
 
 # ---------------------------------------------------------------------------------- exercises

@@ -12,9 +12,9 @@ import torch
 
 from ...data import load
 from ...plots import Picture
-from ...plots.words import data_size, listed, points
+from ...plots.words import listed, points
 from ...studies import Outcome, Outcomes, run
-from ...studies.lesson_runs import DATASET, LOGITS, SEEDS, alike, by_seed, percent, percents, runs, title
+from ...studies.lesson_runs import DATASET, LOGITS, alike, runs, title
 from ...studies.statistics import difference
 from ...training.distill import kl_each
 from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, over_alpha, still, worked
@@ -23,19 +23,6 @@ STUDENTS = ("feddf", "dense", "fdafl", "fadi")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def three_ways(alpha: float = 0.3) -> Card:
-    """Accuracy, upload and what must be kept for predicting, of the three ways to use ten uploaded networks."""
-    ways, lines = {"fedavg": "average weights", "ensemble": "average predictions", "feddf": "distil"}, []
-    outcomes = runs(tuple(ways), alpha, **LOGITS)
-    for method, words in ways.items():
-        first = by_seed(outcomes, method)[0]
-        lines.append(
-            f"{words} ({title(method)}): {percent(outcomes, method):.0f} % correct; {data_size(first.bytes_up)} "
-            f"uploaded; {data_size(4 * first.parameters)} of weights to keep for every prediction"
-        )
-    return worked(*lines, f"α = {alpha:g}, ten clients, means of {SEEDS} seeds.")
-
-
 def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
     """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
@@ -56,12 +43,6 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
         f"Student after distillation, τ = {temperature:g}: {favourites(s, temperature)}",
         f"Loss of this image: τ² KL(teacher ‖ student) = {loss:.2f}.",
     )
-
-
-def without_data(alpha: float = 0.3) -> Card:
-    """What the ensemble can pass on with real public images and with made ones."""
-    names = {"ensemble": "teacher", "feddf": "student on real public images", "dense": "student on made images"}
-    return worked(f"α = {alpha:g}: {percents(runs(tuple(names), alpha, **LOGITS), names)} (means of {SEEDS} seeds).")
 
 
 def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:

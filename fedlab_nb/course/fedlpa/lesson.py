@@ -6,7 +6,6 @@ ten clients, α = 0.1, the classroom preset); nothing is written into the text b
 
 import dataclasses
 from collections.abc import Hashable, Sequence
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from ...labs.fedlpa.solver import solutions, solver
 from ...labs.fedlpa.two_weights import two_weights
 from ...methods.parts.kronecker import layer_matrix
 from ...plots import Picture
-from ...plots.words import apart, mean_percent, plural, seeds_of
+from ...plots.words import seeds_of
 from ...studies import Outcome, Outcomes
 from ...studies.experiment import finished
-from ...studies.lesson_runs import MANY, SEEDS, accuracies, alike, percent, runs
+from ...studies.lesson_runs import MANY, accuracies, alike, percent, runs
 from ..kit import (
     ENOUGH,
     Build,
@@ -111,41 +110,6 @@ def steps_needed(damping: float = 1e-6, seed: int = 0) -> str:
 
 
 # ---------------------------------------------------------------------------------- reality
-def leak(epochs: Sequence[int] = (1, 5, 40)) -> Card:
-    """How well the classes of the clients are read off the last B, by how long the clients have trained."""
-    lines = []
-    for count in epochs:
-        leaks = [outcome.report.label_leak for outcome in runs("fedlpa", epochs=count)]
-        right, blind = (100 * mean(leak[key] for leak in leaks) for key in ("precision", "chance"))
-        lines.append(
-            f"after {plural(count, 'epoch')}: {right:.0f} % of the named classes are really there "
-            f"(blind guess {blind:.0f} %)"
-        )
-    return worked(*lines, f"(the reader is told how many classes each client has; means of {SEEDS} seeds)")
-
-
-def reality() -> Card:
-    """What of the paper's statements does not hold at this size."""
-    lines = []
-    for damping in (1e-3, 1e-6):
-        exact, shortcut = (
-            accuracies(runs("fedlpa", seeds=MANY, damping=damping, solver=name), "fedlpa") for name in ("cg", "ea")
-        )
-        lines.append(
-            f"λ_damp = {damping:g}: exact {mean_percent(exact)}, shortcut {mean_percent(shortcut)} "
-            f"(difference over {MANY} seeds: {apart(exact, shortcut)})"
-        )
-    noise, rounds = (
-        ", ".join(f"{value:g}: {percent(runs('fedlpa', **{name: value}), 'fedlpa'):.0f} %" for value in values)
-        for name, values in (("noise", (0.0, 0.1, 0.3, 1.0)), ("rounds", (0, 1, 5)))
-    )
-    return worked(
-        *lines,
-        f"noise on the uploads, as a share of their size, {noise}",
-        f"rounds of FedAvg after FedLPA, {rounds} (means of {SEEDS} seeds)",
-    )
-
-
 # ---------------------------------------------------------------------------------- on the record
 def by_solver(outcome: Outcome) -> tuple[Hashable, str] | None:
     """Runs of FedLPA that differ in the solver alone: all the other options, and the solver."""

@@ -4,7 +4,6 @@ The sums that can be followed by hand are in `by_hand`, the exercises (`lesson.q
 """
 
 from collections.abc import Hashable, Sequence
-from statistics import mean
 
 import numpy as np
 import torch
@@ -17,9 +16,8 @@ from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots import Picture
-from ...plots.words import mean_percent
 from ...studies import Outcome
-from ...studies.lesson_runs import MANY, SEEDS, alike, runs
+from ...studies.lesson_runs import MANY, alike, runs
 from ...studies.lesson_runs import percent as accuracy  # noqa: F401 for the notebook
 from ..kit import BELOW, NOISE, Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
 
@@ -31,22 +29,6 @@ def owners(panel: Panel) -> int:
     """For how many classes the client with the largest weight is the one with most samples; the panel's first seed."""
     outcome = first(panel)
     return likeness(outcome.label_counts, outcome.report.frames[-1]).owners
-
-
-def likenesses() -> Card:
-    """How far the learnt weights, and what they add to the scores, resemble the partition, over the seeds."""
-    outcomes = runs(["fens"])
-    weights = [likeness(o.label_counts, o.report.weights) for o in outcomes]
-    products = [likeness(o.label_counts, o.report.contribution) for o in outcomes]
-    lines = []
-    for name, likes in (("weight", weights), ("weight × logit", products)):
-        correlation, most = mean(like.correlation for like in likes), ", ".join(str(like.owners) for like in likes)
-        lines.append(
-            f"{name.capitalize()} and share of samples have a correlation of {correlation:.1f}. The client with the "
-            f"largest {name} holds most samples for {most} of 10 digits."
-        )
-    below = mean_percent([like.negative for like in weights])
-    return worked(*lines, f"{below} of the weights are below zero. (α = 0.1, seeds 0 to {SEEDS - 1}.)")
 
 
 # ---------------------------------------------------------------------------------- the bill

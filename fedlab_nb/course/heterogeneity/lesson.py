@@ -13,9 +13,8 @@ import numpy as np
 
 from ...data import federate
 from ...plots import Picture, partition
-from ...plots.words import apart
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, accuracies, alike, percent, percents, runs
+from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, alike, percent, percents, runs
 from ...studies.settings import Settings
 from ..kit import Build, Card, Gap, Sheet, Verdict, exercises, over_alpha, two_kinds, worked
 
@@ -46,14 +45,6 @@ def averages(alpha: float, **settings: Any) -> Card:
     outcomes = runs(list(NAMES), alpha, **LOGITS, **settings)
     start = ", every client from its own random start" if settings.get("init") == "different" else ""
     return worked(f"α = {alpha:g}{start}: {percents(outcomes, NAMES)} (means of {SEEDS} seeds).")
-
-
-def more_seeds(alpha: float = 0.1, counts: Sequence[int] = (SEEDS, 5, MANY)) -> Card:
-    """The gap between both averages over the first few seeds and over more of them."""
-    outcomes = runs(("ensemble", "fedavg"), alpha, seeds=max(counts), **LOGITS)
-    predictions, weights = accuracies(outcomes, "ensemble"), accuracies(outcomes, "fedavg")
-    lines = [f"{count} seeds: {apart({seed: predictions[seed] for seed in range(count)}, weights)}" for count in counts]
-    return worked(f"α = {alpha:g}, average of predictions − average of weights.", *lines)
 
 
 def sweep(alphas: Sequence[float] = (0.01, 0.032, 0.1, 0.32, 1, 10, 100)) -> Picture:

@@ -20,24 +20,14 @@ from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
 from ...models import build, load_state, model_state
 from ...plots import Picture
-from ...plots.words import apart, mean_percent, percent
+from ...plots.words import percent
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import DATASET, MANY, SEEDS, accuracies, alike, by_seed, runs
+from ...studies.lesson_runs import DATASET, alike, runs
 from ...studies.lesson_runs import percent as percent_of
-from ..kit import Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, versus, worked
+from ..kit import Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
 from ..kit import numbers as as_array
 
 STARTS = {"same": "common start", "different": "different starts"}
-# A way to average the same uploads, its method, and the method's own settings.
-WAYS = (
-    ("plain average", "fedavg", {}),
-    ("task arithmetic, scale 0.5", "ties", {"ties.rule": "task", "ties.scale": 0.5}),
-    ("TIES, 20 % kept", "ties", {"ties.rule": "ties", "ties.keep": 0.2}),
-    ("DARE, 50 % dropped", "ties", {"ties.rule": "task", "ties.drop": 0.5}),
-    ("matched, OT-Fusion", "matching", {"matching.rule": "greedy"}),
-    ("matched, Git Re-Basin", "matching", {"matching.rule": "rebasin"}),
-    ("average of predictions", "ensemble", {"ensemble.rule": "probabilities"}),
-)
 MIDDLES, SKEWED, CONFLICTS = (lesson_words(__name__, name) for name in ("middles", "skewed", "conflicts"))
 
 
@@ -101,64 +91,11 @@ def under_skew() -> str:
     return SKEWED[0] if gap > 0.05 else SKEWED[2] if gap < -0.05 else SKEWED[1]
 
 
-def starts() -> Card:
-    """Matched and plain average at three α, for both kinds of start."""
-    lines = []
-    for start, words in STARTS.items():
-        by_alpha = {f"α = {alpha:g}": runs("matching", alpha, init=start) for alpha in (0.1, 1, 100)}
-        matched = {at: mean(o.accuracy for o in outcomes) for at, outcomes in by_alpha.items()}
-        plain = {at: mean(o.report.average_accuracy for o in outcomes) for at, outcomes in by_alpha.items()}
-        for kind, shares in (("matched", matched), ("plain", plain)):
-            lines.append(f"{kind}, {words}: " + ", ".join(f"{percent(v)} at {at}" for at, v in shares.items()))
-    return worked(*lines, f"({DATASET}, ten clients, means of {SEEDS} seeds; guessing: 10 %)")
-
-
-def grown() -> Card:
-    """PFNM at α = 0.1: from everything matched to nothing matched."""
-    lines = []
-    for words, own in (
-        ("noise 1, mass 1", {"sigma": 1.0, "gamma": 1.0}),
-        ("noise 0.3, mass 1", {"sigma": 0.3, "gamma": 1.0}),
-        ("noise 1, mass 1 000 000 000", {"sigma": 1.0, "gamma": 1e9}),
-    ):
-        outcomes = runs("matching", 0.1, model="mlp1", rule="pfnm", **own)
-        units = mean(o.report.neurons for o in outcomes)
-        lines.append(f"{words}: {units:.0f} units, {mean_percent(accuracies(outcomes, 'matching'))}")
-    plain = mean(o.report.average_accuracy for o in outcomes)
-    return worked(*lines, f"plain average: 32 units, {percent(plain)} (α = 0.1, common start, means of {SEEDS} seeds)")
-
-
 # ---------------------------------------------------------------------------------- ways to average
 def conflicts() -> str:
     """Which of CONFLICTS the share of parameters is whose changes have both signs, at α = 0.1."""
     share = mean(o.report.conflicts for o in runs("ties", 0.1))
     return CONFLICTS[0] if share < 1 / 3 else CONFLICTS[2] if share > 3 / 4 else CONFLICTS[1]
-
-
-def ways(alpha: float = 0.1) -> Card:
-    """Seven ways to use the same uploads, of clients with a common start."""
-    lines = []
-    for name, method, own in WAYS:
-        outcomes = runs(method, alpha, **own)
-        lines.append(f"{name}: {mean_percent(accuracies(outcomes, method))}")
-    return worked(*lines, f"(α = {alpha:g}, common start, means of {SEEDS} seeds)")
-
-
-def reality() -> Card:
-    """TIES against the plain average on two sets of seeds, and matching against the average and the ensemble."""
-    lines = []
-    for first in (0, 100):
-        both = runs(["ties", "fedavg"], 0.1, seed=first, seeds=MANY)
-        gap = versus(both, "ties", "fedavg")
-        lines.append(f"α = 0.1, common start, TIES − plain average, seeds {first}–{first + MANY - 1}: {gap}")
-    matched = runs(["matching", "ensemble"], 100, init="different", seeds=MANY)
-    plain = {seed: o.report.average_accuracy for seed, o in by_seed(matched, "matching").items()}
-    return worked(
-        *lines,
-        f"α = 100, different starts, matched − plain average: {apart(accuracies(matched, 'matching'), plain)}",
-        f"α = 100, different starts, matched − average of predictions: {versus(matched, 'matching', 'ensemble')}",
-        f"({MANY} seeds each)",
-    )
 
 
 # ---------------------------------------------------------------------------------- the records of runs
