@@ -50,10 +50,7 @@ class KnobBox:
     @property
     def value(self) -> dict[str, Any]:
         values = {name: control.value for name, control in self.controls.items()}
-        values = {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()}
-        return {
-            name: knob.default if values[name] == knob.default else values[name] for name, knob in self.knobs.items()
-        }
+        return {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()}
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -77,30 +74,27 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     tooltip has the help, and what the symbol means to the method with the title `owner`.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    same = {
-        "description": label,
-        "tooltip": said_with(f"{label}: {knob.help}", of_label(knob.symbol, owner)),
-        "style": LABEL,
-    }
+    help = said_with(f"{label}: {knob.help}", of_label(knob.symbol, owner))
+    same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
-        return widgets.Combobox(value=knob.default, options=("auto", *MENU), continuous_update=False, **same)
+        return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
-        return widgets.Dropdown(options=[(spelled(value), value) for value in knob.options], value=knob.default, **same)
+        return widgets.Dropdown(options=[(spelled(value), value) for value in knob.options], **same)
     if isinstance(knob.default, bool):
-        return widgets.Checkbox(knob.default, indent=False, **{**same, "style": {}})
+        return widgets.Checkbox(indent=False, **{**same, "style": {}})
     if not isinstance(knob.default, int | float):
-        return widgets.Text(str(knob.default), continuous_update=False, **same)
+        return widgets.Text(continuous_update=False, **{**same, "value": str(knob.default)})
     low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         if knob.default == knob.low == NOBODY:  # a client or none
             clients = [(f"client {k}", k) for k in range(MOST_CLIENTS)]
-            return widgets.Dropdown(options=[("nobody", NOBODY), *clients], value=NOBODY, **same)
-        if high - low <= SLIDER_STEPS:
-            return widgets.IntSlider(knob.default, int(low), int(high), continuous_update=False, **same)
-        return widgets.BoundedIntText(knob.default, min=int(low), max=int(high), **same)
+            return widgets.Dropdown(options=[("nobody", NOBODY), *clients], **same)
+        short = high - low <= SLIDER_STEPS
+        kind, more = (widgets.IntSlider, {"continuous_update": False}) if short else (widgets.BoundedIntText, {})
+        return kind(min=int(low), max=int(high), **more, **same)
     if high - low <= 2 and not knob.log and on_grid(knob.default, low):
-        return widgets.FloatSlider(knob.default, min=low, max=high, step=STEP, readout_format=".3g", **same)
-    return widgets.BoundedFloatText(knob.default, min=low, max=high, step=None, **same)
+        return widgets.FloatSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
+    return widgets.BoundedFloatText(min=low, max=high, step=None, **same)
 
 
 def spelled(option: str) -> str:
@@ -117,10 +111,7 @@ class MethodBox:
     """The methods to choose from, in groups: `value` is the tuple of those that are ticked; `widget` the list."""
 
     def __init__(self) -> None:
-        self.boxes = {
-            name: widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip(info))
-            for name, info in ((name, cls.info) for name, cls in METHODS.items())
-        }
+        self.boxes = {name: method_box(cls.info) for name, cls in METHODS.items()}
         self.groups = grouped(METHODS)
         self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
         self.filter = made(
@@ -170,8 +161,9 @@ class MethodBox:
             show_if(shown, self.headings[title])
 
 
-def tip(info: Any) -> str:
-    return f"{info.help} ({info.paper}; {info.rounds})"
+def method_box(info: Any) -> widgets.Checkbox:
+    tip = f"{info.help} ({info.paper}; {info.rounds})"
+    return widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip)
 
 
 class PoisonRow:

@@ -1,16 +1,20 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, is_name, is_path, title_of
-from ..errors import UsageError, choose, demand, number, several, whole
+from ..comm.formulas import state_bytes
+from ..data import DATASETS, RULES, Federation, is_name, is_path, load, title_of, with_public
+from ..data import federate as deal_out
+from ..errors import choose, demand, number, several, whole
 from ..methods import METHODS
-from ..studies.settings import classroom_epochs
+from ..models import build_specified, model_state
+from ..plots.words import data_size, plural
+from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, Guess, KnobBox, MethodBox, PoisonRow
-from .data import federate, named_clients, partition_of, samples
 from .lab_view import LabSpec
 from .state import PanelState
 from .theme import made, show_if
@@ -79,11 +83,7 @@ class Controls:
             widgets.Dropdown, "fl-dealing", label="Divided", options=ways, **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
-        self.alpha, self.ends, self.seed = (
-            alpha_slider(),
-            widgets.HTML(ENDS),
-            seed_field(),
-        )
+        self.alpha, self.ends, self.seed = alpha_slider(), widgets.HTML(ENDS), seed_field()
         self.clients = made(
             widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, **WIDE,
             help="How many clients share the data (M in formulas)",
@@ -105,7 +105,7 @@ class Controls:
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
-        self.epochs_are_default, self.named_clients = True, 0
+        self.preset_epochs, self.named_clients = self.epochs.value, 0
         self._fixed: set[str] = set()
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
@@ -175,10 +175,10 @@ class Controls:
         self.dataset.value = OWN_FILE
 
     def settings(self) -> dict[str, Any]:
-        """Keyword arguments of `study.job`; the epochs only where they are not the preset's own."""
+        """Keyword arguments of `study.job`; the epochs only where they are not the preset's."""
         chosen = {"dataset": self.data, "alpha": float(f"{self.alpha.value:.2g}")}
         chosen |= {name: getattr(self, name).value for name in ("clients", "seed", "seeds")}
-        if not self.epochs_are_default:
+        if self.epochs.value != self.preset_epochs:
             chosen["epochs"] = self.epochs.value
         if self.device.value != "auto":
             chosen["device"] = self.device.value
@@ -224,16 +224,17 @@ class Controls:
         """Limits and defaults for the chosen data set, which is loaded: never more clients than samples, the preset's
         local epochs; where the data name clients, those are the choice beside dealing samples out.
         """
-        count = samples(self.data)
-        self.named_clients = 0 if "partition" in self.beside else named_clients(self.data)
-        self.adjust(self._fit, count)
+        data = load(self.data)
+        self.named_clients = 0 if "partition" in self.beside else len(data.client_names)
+        self.adjust(self._fit, len(data.y_train))
 
     def _fit(self, samples: int) -> None:
         show_if(self.named_clients, self.dealing)
         self._deal()
         self.clients.max = max(1, min(self.most_clients, samples))
-        if self.epochs_are_default:
-            self.epochs.value = classroom_epochs(self.data, samples)
+        before, self.preset_epochs = self.preset_epochs, classroom_epochs(self.data, samples)
+        if self.epochs.value == before:
+            self.epochs.value = self.preset_epochs
 
     def adjust(self, call: Callable, *arguments: Any) -> None:
         """Call what fits controls."""
@@ -254,11 +255,6 @@ class Controls:
         """The sliders that deal samples out move only if they do something."""
         for name, widget in (("alpha", self.alpha), ("clients", self.clients)):
             widget.disabled = bool(self.own_clients) or name in self._fixed
-
-    def note_epochs(self, samples: int | None) -> None:
-        """Remember whether the epochs are the preset's own for that many samples, or the learner's."""
-        if samples is not None and not self.adjusting:
-            self.epochs_are_default = self.epochs.value == classroom_epochs(self.data, samples)
 
     def busy(self, is_busy: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""
@@ -296,8 +292,6 @@ class Controls:
             widget = self._control(name)
             if name in self.extras and all(value != each for _, each in widget.options):
                 widget.options = [*widget.options, (str(value), value)]
-            if name == "epochs":
-                self.epochs_are_default = False
             put(widget, name, value, "smaller is more skewed" if name == "alpha" else "")
 
     def _control(self, name: str) -> widgets.Widget:
@@ -313,9 +307,39 @@ def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
     """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
-        if value not in allowed:
-            raise UsageError(f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.")
+        demand(value in allowed, f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.")
     elif hasattr(widget, "min"):
         ends = [widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)]
         value = (whole if isinstance(widget.value, int) else number)(name, value, *ends, hint=hint)
     widget.value = value
+
+
+def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
+    chosen = Settings.make(**{**settings, "device": "cpu"})
+    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.federation_options()}
+
+
+def federate(dataset: str, public: str | float, **options: Any) -> Federation:
+    """The federation of a run with these settings; `options`: of `data.federate`."""
+    return deal_out(with_public(load(dataset), public), **options)
+
+
+def facts(federation: Federation, models: str) -> str:
+    """Skew and upload in a sentence, before a training. models: several (`"mlp,cnn"`) are dealt out in turn."""
+    skew, dataset, clients = federation.skew, federation.dataset, federation.clients
+    sizes = [model_bytes(model.strip(), dataset.input_shape, dataset.classes) for model in models.split(",")]
+    sizes = [sizes[k % len(sizes)] for k in range(clients)]
+    each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
+    together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
+    return (
+        f"{federation.note + ' ' if federation.partition == 'natural' else ''}"
+        f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
+        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
+    )
+
+
+@lru_cache(maxsize=64)
+def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
+    """Bytes of the state of a `name` or `name:width` in float32."""
+    return state_bytes(sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values()))

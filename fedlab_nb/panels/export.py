@@ -2,7 +2,6 @@
 lines.
 """
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,14 +18,13 @@ COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "nll", "ece", "seconds_lo
 
 def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:
     """Write everything to `folder`, or to `folder-2`, … where that has something in it already; returns the folder."""
+    from pandas import DataFrame
+
     try:
         place = free(Path(folder).expanduser())
         place.mkdir(parents=True, exist_ok=True)
         rows = [{"run": row.run, **outcome.to_json()} for row in runs.rows for outcome in row.outcomes.values()]
-        with open(place / "runs.csv", "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
-            writer.writeheader()
-            writer.writerows(rows)
+        DataFrame(rows, columns=COLUMNS).to_csv(place / "runs.csv", index=False)
         (place / "runs.json").write_text(json.dumps(details(runs), indent=1, default=plain), encoding="utf-8")
         again = script(runs) if runs.outcomes else code
         (place / "reproduce.py").write_text(again + "\n", encoding="utf-8")
@@ -52,13 +50,11 @@ def free(folder: Path) -> Path:
 
 def details(runs: Runs) -> list[dict[str, Any]]:
     """Every result with what the CSV has no room for: curves, accuracies by class and client, the ledger."""
-    rows = []
-    for row in runs.rows:
-        for o in row.outcomes.values():
-            more = {name: getattr(o, name) for name in ("history", "per_class", "per_client")}
-            more = {"setting": o.about(), **more, "ledger": o.ledger.to_json()}
-            rows.append({"run": row.run, "pinned": row.pinned, **o.to_json(), **more})
-    return rows
+    return [
+        {"run": row.run, "pinned": row.pinned, **o.to_json(), "setting": o.about(), "ledger": o.ledger.to_json(),
+         "history": o.history, "per_class": o.per_class, "per_client": o.per_client}
+        for row in runs.rows for o in row.outcomes.values()
+    ]  # fmt: skip
 
 
 def plain(value: Any) -> Any:
@@ -81,26 +77,13 @@ SCRIPT = Path(__file__).with_name("reproduce.txt").read_text(encoding="utf-8")
 def script(runs: Runs) -> str:
     """A Python file that computes every result of runs.csv again and prints it beside the exported one."""
     calls = []
-    for run in dict.fromkeys(row.run for row in runs.rows):
-        rows = [row for row in runs.rows if row.run == run]
-        for seeds in dict.fromkeys(tuple(row.outcomes) for row in rows if row.outcomes):
-            methods = [row.method for row in rows if tuple(row.outcomes) == seeds]
-            for first, count in stretches(seeds):
-                settings = {**rows[0].settings, "seed": first, "seeds": count}
-                calls.append(f"results += [({run}, o) for o in {python(methods, settings, cache='CACHE')}]")
+    for run, seed in dict.fromkeys((row.run, seed) for row in runs.rows for seed in row.outcomes):
+        rows = [row for row in runs.rows if row.run == run and seed in row.outcomes]
+        settings = {**rows[0].settings, "seed": seed, "seeds": 1}
+        line = python([row.method for row in rows], settings, cache="CACHE")
+        calls.append(f"results += [({run}, o) for o in {line}]")
     notes = remarks([row.settings for row in runs.rows])
     return SCRIPT.replace("# RUNS", "\n".join([*notes, *calls])).strip()
-
-
-def stretches(seeds: Sequence[int]) -> list[tuple[int, int]]:
-    """Seeds as (first, how many) without gaps: (0, 1, 2, 5) -> [(0, 3), (5, 1)]; a stopped run can have gaps."""
-    spans: list[tuple[int, int]] = []
-    for seed in sorted(seeds):
-        if spans and sum(spans[-1]) == seed:
-            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
-        else:
-            spans.append((seed, 1))
-    return spans
 
 
 def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:

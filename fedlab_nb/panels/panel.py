@@ -19,10 +19,10 @@ from ..data import load, plain
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.characters import own_name
+from ..plots.kit import blank
 from ..plots.words import setting_of
 from . import export, saved, theme
-from .controls import OWN_FILE, Controls, put
-from .data import facts, loading
+from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
 from .lab_view import READY, LabSpec
 from .runs_panel import RunsPanel
@@ -73,10 +73,10 @@ class Panel(saved.Saved):
         self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
-        self._status.phase("Ready.")
-        self._data_changed(True)  # at once, so that the first view is complete
+        self._data_changed()
+        self._worker.wait()  # so that the first view is complete
         self.views.choose(spec.first)
-        saved.stop_earlier(self.stop)
+        saved.stop_earlier(self)
 
     def _listen(self) -> None:
         c = self.controls
@@ -86,7 +86,6 @@ class Panel(saved.Saved):
                 widget.observe(lambda _: call(*arguments), "value")
 
         on((c.dataset, c.path), self._data_changed)
-        on((c.epochs,), lambda: c.note_epochs(self._state.samples))
         on(c.choices, self._changed)
         self.views.on_look(self._looked)
         for name, view in self.views.views.items():
@@ -199,7 +198,7 @@ class Panel(saved.Saved):
         """One picture of the data and of all results, without controls."""
         with self._guard:
             without = self._state.federation is None
-            return saved.without_data(self.controls.error.value) if without else summary(self._state)
+            return blank("No data to show.", setting="") if without else summary(self._state)
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
@@ -253,24 +252,24 @@ class Panel(saved.Saved):
             self._go(own=self._state.with_own(view, moved=moved))
 
     @guarded
-    def _data_changed(self, at_once: bool = False) -> None:
-        """Load the chosen data set: in the background, or at once."""
+    def _data_changed(self) -> None:
+        """Load the chosen data set, in the background."""
         c = self.controls
         self._status.clear()
         theme.show_if(c.dataset.value == OWN_FILE, c.path)
         try:
             name = c.data
-            if at_once:
-                load(name)
-        except Exception as error:
+        except UsageError as error:
             self._without_data(error)
-            return
-        if at_once:
-            self._use()
             return
         self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
-        self._work(lambda: loading(name), lambda event: None, self._loaded)
+
+        def steps() -> Generator[None, None, None]:
+            load(name)
+            yield
+
+        self._work(steps, lambda event: None, self._loaded)
 
     def _loaded(self, how: str, error: Exception | None) -> None:
         self._status.set("idle" if how == "done" else how)

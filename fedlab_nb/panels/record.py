@@ -154,17 +154,14 @@ def message(error: Exception) -> str:
 
 
 def difference(row: Row, current: Sequence[Row]) -> str:
-    """In what an earlier row's settings differ from the present ones: ', α = 1, 20 clients'."""
-    if not current:
-        return ""
-    now, words = current[0], []
-    for key, text in (("dataset", "{}"), ("alpha", "α = {:g}"), ("clients", "{} clients"), ("seed", "seed {}")):
-        if row.settings.get(key) != now.settings.get(key) and row.settings.get(key) is not None:
-            value = row.settings[key]
-            words.append(text.format(name_of(value) if key == "dataset" else value))
-    if row.epochs != now.epochs:
-        words.append(f"{row.epochs} epochs")
-    return "".join(f", {word}" for word in words)
+    """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
+    now = current[0] if current else row
+    old, new = ({**r.settings, "epochs": r.epochs, "dataset": name_of(r.settings["dataset"])} for r in (row, now))
+    return "".join(
+        f", {'α' if key == 'alpha' else key} = {old[key]}"
+        for key in ("dataset", "alpha", "clients", "seed", "epochs")
+        if old.get(key) != new.get(key)
+    )
 
 
 def other_series(row: Row, detail: str = "") -> list[Series]:

@@ -6,15 +6,14 @@ shows one of the two. After each run that a person starts the picture is that ru
 """
 
 import base64
-import html
-import re
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
+from IPython import get_ipython
+from IPython.display import display
 
 from ..plots import Picture, png
 from .theme import SAVED_STYLE
@@ -48,8 +47,6 @@ class Saved(widgets.VBox):
 
     def _ipython_display_(self) -> None:
         """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
-        from IPython.display import display
-
         data, metadata = self._repr_mimebundle_()
         image = data.pop("image/png")
         if WIDGET in data:
@@ -62,42 +59,22 @@ class Saved(widgets.VBox):
             display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
 
 
-def without_data(problem: str) -> Picture:
-    """The picture of a panel that has no data to show."""
-    from ..plots.style import new_figure
-
-    text = re.sub(r"<[^>]*>", "", problem) or "No data to show."
-    figure = new_figure((9, 1.2), dpi=100)
-    figure.text(0.5, 0.5, "No data to show.", ha="center", va="center", fontsize=12)
-    return Picture(figure, alt=f"No data: {text}", sentence=html.unescape(text))
+_panels: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-_started: dict[str, tuple[int, list[weakref.WeakMethod]]] = {}
-_lock = threading.Lock()
-
-
-def stop_earlier(stop: Callable[[], None]) -> None:
-    """Stop the work of panels that an earlier execution of this very cell has made. `stop`: the new panel's method."""
-    where = cell()
-    if where is None:
-        return
-    name, execution = where
-    with _lock:
-        before, stops = _started.get(name, (execution, []))
-        stale, present = ([], stops) if before == execution else (stops, [])
-        _started[name] = (execution, [*present, weakref.WeakMethod(stop)])
-    for reference in stale:
-        if (old := reference()) is not None:
-            old()
+def stop_earlier(panel: Any) -> None:
+    """Stop the work of panels that an earlier execution of this very cell has made."""
+    panel.made_in = cell()
+    for old in list(_panels) if panel.made_in else ():
+        if old.made_in and old.made_in[0] == panel.made_in[0] and old.made_in[1] != panel.made_in[1]:
+            old.stop()
+    _panels.add(panel)
 
 
 def cell() -> tuple[str, int] | None:
     """Id of the cell that is being executed and the number of this execution; None outside a notebook that tells it."""
     try:
-        from IPython import get_ipython
-
         shell = get_ipython()
-        name = shell.parent_header["metadata"]["cellId"]
-        return str(name), int(shell.execution_count)
+        return str(shell.parent_header["metadata"]["cellId"]), int(shell.execution_count)
     except Exception:
         return None

@@ -76,11 +76,6 @@ class PanelState:
     own: Mapping[str, OwnState] = field(default_factory=dict)
 
     @property
-    def samples(self) -> int | None:
-        """Training samples of the data set; None while there is none."""
-        return None if self.federation is None else len(self.federation.dataset.y_train)
-
-    @property
     def anchor(self) -> Any:
         """What a view prepares itself for: the outcome, or before there is one the federation."""
         return self.federation if self.outcome is None else self.outcome

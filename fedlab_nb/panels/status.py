@@ -23,10 +23,10 @@ def guarded(method: Callable) -> Callable:
     """
 
     @functools.wraps(method)
-    def call(self: Any, *arguments: Any) -> Any:
+    def call(self: Any, *arguments: Any) -> None:
         with self._guard:
             try:
-                return method(self, *arguments)
+                method(self, *arguments)
             except Exception as error:
                 self._status.fail(error)
 
@@ -116,18 +116,14 @@ class Status:
             share = (self._finished + (0 if ended else event.done / max(event.total, 1))) / self._results
             self.progress(share)
             steps = "" if event.total <= 1 else f" {event.done}/{event.total}"
-            results = f"{self._finished} of {self._results} results"
-            left = time_left(now - self._began, share)
-            self.phase(f"{title}, {event.phase}{steps}, seed {event.seed} ({results}{left})")
+            told = f"{self._finished} of {self._results} results{time_left(now - self._began, share)}"
+            self.phase(f"{title}, {event.phase}{steps}, seed {event.seed} ({told})")
         return ended
 
     def run_ended(self, how: str, error: Exception | None, runs: Runs) -> None:
         results = sum(len(row.outcomes) for row in runs.current)
         failed = any(row.error for row in runs.current) and not results
-        words = f"{ENDS[how]}: {plural(results, 'result')} in run {runs.number}."
-        if how == "done":
-            self.progress(1)
-        self.end("error" if failed else how, error, words)
+        self.end("error" if failed else how, error, f"{ENDS[how]}: {plural(results, 'result')} in run {runs.number}.")
 
 
 def time_left(seconds: float, share: float) -> str:

@@ -4,7 +4,7 @@
 another partition, another model), so that the view can ask for a run instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,67 +31,77 @@ class StoredResults:
 
     def __init__(self) -> None:
         self._picture = Stored()
-        self._results: dict[tuple, dict] = {}
-        self._rows: dict[tuple, list[Series]] = {}
 
     def show(self, methods: Sequence[str], settings: Mapping[str, Any]) -> Picture | None:
         """settings: keyword arguments of `study.job`."""
-        answer = self._find(methods, settings)
-        if answer is None:
+        table = table_for(methods, settings)
+        if table is None:
             return None
-        table, titles, clients, results = answer
+        clients = table.nearest_clients(settings.get("clients", 10))
+        titles = {m: METHODS[m].info.title for m in known(table, methods)}
         return self._picture.show(
-            results, alpha=float(settings.get("alpha", 0.1)), clients=clients, source=table.label,
-            dataset=table.dataset,
-            wanted=int(settings.get("clients", 10)), bounds=[t for m, t in titles.items() if m in BOUNDS], chance=0.1,
-            note=self._differs(table, titles, settings),
+            results_of(table, tuple(titles), clients), alpha=float(settings.get("alpha", 0.1)), clients=clients,
+            source=table.label, dataset=table.dataset, wanted=int(settings.get("clients", 10)),
+            bounds=[title for m, title in titles.items() if m in BOUNDS], chance=0.1,
+            note=differs(table, titles, settings),
         )  # fmt: skip
 
     def label(self, methods: Sequence[str], settings: Mapping[str, Any]) -> str:
         """What a picture says of its source; "" where no table has something to say."""
-        answer = self._find(methods, settings)
-        return answer[0].label if answer is not None else ""
+        table = table_for(methods, settings)
+        return table.label if table is not None else ""
 
-    def bars(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[Series], str] | None:
+    def bars(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Sequence[Series], str] | None:
         """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
-        answer = self._find(methods, settings)
-        if answer is None:
-            return None
-        table, _, clients, results = answer
-        alpha = table.grid.alphas[nearest(table.grid.alphas, float(settings.get("alpha", 0.1)))]
-        key = (table.dataset, tuple(results), clients, alpha)
-        if key not in self._rows:
-            self._rows[key] = [Series(title, accuracies=at[alpha]) for title, at in results.items()]
-        return self._rows[key], f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
-
-    def _find(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Any, dict, int, dict] | None:
-        """(table, {method: title}, stored number of clients, {title: results}), or None where it says nothing."""
-        name = str(settings.get("dataset", DIGITS))
-        try:
-            if name not in sets():
-                return None
-            table = load(name)
-        except FedlabError:
-            return None
-        titles = {m: METHODS[m].info.title for m in methods if m in METHODS and m in table.methods}
-        if not titles or any(not same(settings.get(key, value), value) for key, value in about_what(name).items()):
+        table = table_for(methods, settings)
+        if table is None:
             return None
         clients = table.nearest_clients(settings.get("clients", 10))
-        key = (name, tuple(titles), clients)
-        if key not in self._results:
-            self._results[key] = {title: table.against_alpha(m, clients) for m, title in titles.items()}
-        return table, titles, clients, self._results[key]
+        alpha = table.grid.alphas[nearest(table.grid.alphas, float(settings.get("alpha", 0.1)))]
+        title = f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
+        return rows_of(table, known(table, methods), clients, alpha), title
 
-    def _differs(self, table: Table, methods: Sequence[str], settings: Mapping[str, Any]) -> str:
-        """A sentence that names the settings in which the controls differ from the table, if there are any."""
-        about = table.about
-        known = {**OFF, **about["recipe"], **about_what(table.dataset)}
-        for method in methods:
-            options = about["methods"][method]["options"]
-            known |= {name: value for name, value in options.items() if name not in about["recipe"]}
-            known |= {f"{method}.{name}": value for name, value in options.items()}
-        other = [k for k, v in settings.items() if k not in FREE and not same(known.get(k, v), v)]
-        return f"Their {listed(other)} differ from yours." if other else ""
+
+def known(table: Table, methods: Sequence[str]) -> tuple[str, ...]:
+    """Those of the methods that the table has."""
+    return tuple(m for m in methods if m in METHODS and m in table.methods)
+
+
+def table_for(methods: Sequence[str], settings: Mapping[str, Any]) -> Table | None:
+    """The table that has something to say about these settings; None: there is none."""
+    name = str(settings.get("dataset", DIGITS))
+    try:
+        table = load(name) if name in sets() else None
+    except FedlabError:
+        return None
+    if table is None or not known(table, methods):
+        return None
+    return table if all(same(settings.get(k, v), v) for k, v in about_what(name).items()) else None
+
+
+# The same objects for the same setting: pictures that are redrawn in place look at what is new.
+@lru_cache(maxsize=8)
+def results_of(table: Table, methods: tuple[str, ...], clients: int) -> dict[str, dict]:
+    """{title: {stored α: {seed: accuracy}}}"""
+    return {METHODS[m].info.title: table.against_alpha(m, clients) for m in methods}
+
+
+@lru_cache(maxsize=64)
+def rows_of(table: Table, methods: tuple[str, ...], clients: int, alpha: float) -> list[Series]:
+    """One Series a method at one stored setting."""
+    return [Series(title, accuracies=at[alpha]) for title, at in results_of(table, methods, clients).items()]
+
+
+def differs(table: Table, methods: Iterable[str], settings: Mapping[str, Any]) -> str:
+    """A sentence that names the settings in which the controls differ from the table, if there are any."""
+    about = table.about
+    known = {**OFF, **about["recipe"], **about_what(table.dataset)}
+    for method in methods:
+        options = about["methods"][method]["options"]
+        known |= {name: value for name, value in options.items() if name not in about["recipe"]}
+        known |= {f"{method}.{name}": value for name, value in options.items()}
+    other = [k for k, v in settings.items() if k not in FREE and not same(known.get(k, v), v)]
+    return f"Their {listed(other)} differ from yours." if other else ""
 
 
 @lru_cache(maxsize=8)

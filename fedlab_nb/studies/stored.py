@@ -45,7 +45,7 @@ GRIDS = {name: Grid.of(name) for name in (DIGITS, "glyphs:16g")}
 ALPHAS, CLIENTS, SEEDS = GRIDS[DIGITS].alphas, GRIDS[DIGITS].clients, GRIDS[DIGITS].seeds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stored:
     """The table. `about`: version, torch, date (ISO), command, note, settings, recipe, methods (name -> options).
 

@@ -4,7 +4,6 @@ import sys
 import threading
 import types
 
-import IPython.display
 import pytest
 
 import fedlab_nb as fl
@@ -33,7 +32,7 @@ def test_a_panel_works_in_the_calling_thread(make):
 
 def test_the_picture_that_is_kept_does_not_stand_beside_the_widget(monkeypatch):
     shown = []
-    monkeypatch.setattr(IPython.display, "display", lambda data, **_: shown.append(sorted(data)))
+    monkeypatch.setattr("fedlab_nb.panels.saved.display", lambda data, **_: shown.append(sorted(data)))
     panel = fl.playground(epochs=1)
     panel._ipython_display_()
     panel.close()

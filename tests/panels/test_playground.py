@@ -12,7 +12,7 @@ import pytest
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import export, playground, saved
+from fedlab_nb.panels import playground, saved
 from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
@@ -213,7 +213,7 @@ def test_the_exported_script_computes_every_run_again(tmp_path, capsys):
         place = panel.export(tmp_path / "mine")
     finally:
         panel.close()
-    assert (place / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 2
+    assert (place / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 3
     runpy.run_path(str(place / "reproduce.py"))
     head, *lines, end = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines] == [
@@ -229,10 +229,6 @@ def test_the_exported_script_computes_every_run_again(tmp_path, capsys):
     assert "1 of 6 results differ" in capsys.readouterr().out
 
 
-def test_a_stopped_run_is_computed_again_as_far_as_it_came():
-    assert export.stretches((0, 1, 2, 5)) == [(0, 3), (5, 1)] and export.stretches(()) == []
-
-
 def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     panel = make()
     panel.run(wait=True)
@@ -242,7 +238,7 @@ def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     assert "FENS" in data["text/plain"] and "\n" not in data["text/plain"] and "0x" not in data["text/plain"]
     assert repr(panel) == data["text/plain"]
     shown = []
-    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    monkeypatch.setattr(saved, "display", lambda data, **_: shown.append(data))
     panel._ipython_display_()
     assert [sorted(output) for output in shown] == [
         ["application/vnd.jupyter.widget-view+json", "text/plain"],

@@ -292,7 +292,7 @@ def test_a_data_set_that_cannot_be_had_is_refused_in_the_panel(make, monkeypatch
         raise UsageError("No network; digits and glyphs work offline.")
 
     panel = make()
-    monkeypatch.setattr("fedlab_nb.data.load", load)
+    monkeypatch.setattr("fedlab_nb.panels.panel.load", load)
     panel.controls.dataset.value = "mnist"
     assert panel.wait(60) and panel.status == "error"
     assert "No network" in panel.controls.error.value
