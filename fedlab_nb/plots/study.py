@@ -19,7 +19,7 @@ from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
-from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress, look, looks
+from .style import ACCENT, QUIET, SECOND, Look, Picture, drawing, dress, look, looks
 from .words import data_size, number, percent, tabled
 
 if TYPE_CHECKING:
@@ -66,12 +66,13 @@ def against_alpha(accuracies: Mapping[str, Bands], **options: Any) -> Picture:
 
 def against(
     accuracies: Mapping[str, Bands], axis: str, label: str, *, setting: str, chance: float | None = None,
-    methods: Mapping[str, str] | None = None,
+    methods: Mapping[str, str | Look] | None = None, sentence: str = "",
 ) -> Picture:  # fmt: skip
     """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
 
     axis, label: its name in the table, and under it;   chance: accuracy of guessing
-    methods: {what a line is called: its method}, for lines with names of their own
+    methods: {what a line is called: its method, or its look}, for lines with names of their own
+    sentence: what the picture shows, where that is more than the lines' ends
     """
     bands = {
         line: {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of.items())}
@@ -80,7 +81,8 @@ def against(
     values = sorted({x for of in bands.values() for x in of})
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x=label, y="test accuracy", grid="y")
-        ends = lines(ax, bands, {line: look(m) for line, m in methods.items()} if methods else None)
+        own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
+        ends = lines(ax, bands, own)
         if values[0] > 0 and values[-1] >= 20 * values[0]:
             log_axis(ax, ticks=values)
         else:
@@ -91,7 +93,7 @@ def against(
         end_labels(ax, ends)
     table = [{"method": line} | {f"{axis} = {x:g}": words(of) for x, of in at.items()} for line, at in bands.items()]
     ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
-    sentence = f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
+    sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
     return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table)
 
 

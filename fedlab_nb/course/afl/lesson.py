@@ -84,7 +84,7 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
 def single_images(outcomes: Iterable[Outcome]) -> Card:
     """How many of the (client, class) pairs of the first run have one image, and how many of these the sums show."""
     means = class_means(first(outcomes))
-    counts, leaked = (np.concatenate([getattr(of, name) for of in means]) for name in ("counts", "leaked"))
+    counts, leaked = (np.concatenate([getattr(of, name) for of in means]) for name in ("counts", "copies"))
     single = (counts == 1).sum()
     return worked(
         f"The {len(means)} clients hold {len(counts)} classes in all, counted for each client. Of {single} of these a "
@@ -94,7 +94,7 @@ def single_images(outcomes: Iterable[Outcome]) -> Card:
 
 def seen(outcomes: Iterable[Outcome]) -> str:
     """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
-    single = [of.leaked[of.counts == 1] for of in class_means(first(outcomes))]
+    single = [of.copies[of.counts == 1] for of in class_means(first(outcomes))]
     return SHOWN[0] if np.concatenate(single).all() else SHOWN[1]
 
 

@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from statistics import mean
 
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank, drawing, dress, legend, tabled, told
-from ...plots.axes import FIFTHS, level_line, log_axis, percent_axis, seed_lines
-from ...plots.style import ACCENT, SERIES, look
+from ...plots import Picture, blank
+from ...plots.study import against
+from ...plots.style import SERIES, Look, look
 from ...plots.words import mean_percent
 from ..runs import Steps, tries
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
-HUES = (look("afl").colour, SERIES[1])
 Budgets = Mapping[float | None, Mapping[int, float]]  # {ε: {seed: share}}, None: without noise
 
 
@@ -52,17 +50,12 @@ class Budget(LabView):
 
 def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
     """Lines of test accuracy against ε for each kind of features; the promise of the `chosen` ε in words."""
-    epsilons = sorted(e for e in next(iter(by_kind.values())) if e is not None)
-    with drawing() as (figure, ax):
-        dress(ax, title="Less privacy, less noise", x="ε (smaller: more private)", y="test accuracy", grid="y")
-        for (label, of), hue, marker in zip(by_kind.items(), HUES, "os", strict=False):
-            runs = {s: [(e, of[e][s]) for e in epsilons] for s in of[epsilons[0]]}
-            seed_lines(ax, runs, hue, marker, label=label)
-            level_line(ax, mean(of[None].values()), colour=hue)
-        log_axis(ax, "x", ticks=epsilons)
-        ax.axvline(chosen, color=ACCENT, lw=9, alpha=0.16, zorder=0)
-        percent_axis(ax, "y", 1.04, ticks=FIFTHS)
-        legend(ax, loc="lower right", title="dotted: without noise")
+    lines: dict[str, Budgets] = {}
+    looks = {}
+    for (label, of), hue in zip(by_kind.items(), (look("afl").colour, SERIES[1]), strict=False):
+        lines[label] = {e: runs for e, runs in of.items() if e is not None}
+        lines[f"{label}, no noise"] = dict.fromkeys(lines[label], of[None])
+        looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
     each = ", ".join(
         f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
@@ -73,13 +66,8 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
         "sums protect against such a server. Nothing is promised about what many samples have in common."
     )
-    rows = [
-        (label, "off" if e is None else f"{e:g}", mean_percent(of[e]))
-        for label, of in by_kind.items()
-        for e in (*epsilons, None)
-    ]
     about = f"{setting}, δ = {delta:g}"
-    return told(figure, "Test accuracy against ε", about, text, tabled("features | ε | accuracy", rows))
+    return against(lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text)
 
 
 def factor(epsilon: float) -> str:

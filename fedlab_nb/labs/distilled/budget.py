@@ -1,17 +1,15 @@
-"""Accuracy against one client's bytes, for several numbers of images per class."""
+"""Accuracy for several numbers of images per class, in words with one client's bytes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from statistics import mean
+from typing import NamedTuple
 
 import ipywidgets as widgets
 
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank, drawing, dress, legend, listed, percent, tabled, told
-from ...plots.axes import FIFTHS, percent_axis, seed_lines
-from ...plots.kit import bytes_axis
-from ...plots.style import ACCENT, INK, look
+from ...plots import Picture, blank
+from ...plots.study import against
 from ...plots.words import data_size, mean_percent
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
@@ -35,7 +33,7 @@ class Bytes(LabView):
         """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""
         choices = {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS}
         outcomes = yield from tries("distilled", state.settings, choices)
-        points = [budget(m, runs) for m, runs in zip(PER_CLASS, outcomes.values(), strict=True)]
+        points = dict(zip(PER_CLASS, map(budget, outcomes.values()), strict=True))
         return points, dict(state.settings), state.knobs["images"]
 
     def draw(self, state: PanelState) -> Picture:
@@ -44,71 +42,49 @@ class Bytes(LabView):
             return blank(text, setting=state.setting)
         points, then, way = state.worked
         others = {METHODS[name].info.title: point(runs) for name, runs in state.others.items() if runs}
-        return budgets(points, self.per_class.value, setting=words(then), way=WAYS[way], others=others)
+        return budgets(points, self.per_class.value, setting=f"{words(then)}, {WAYS[way]}", others=others)
 
 
-def point(outcomes: Mapping[int, Outcome]) -> tuple[float, float]:
-    """Bytes up of a client and test accuracy, means over `{seed: Outcome}`."""
-    of = outcomes.values()
-    return mean(o.ledger.up / o.settings.clients for o in of), mean(o.accuracy for o in of)
+def point(outcomes: Mapping[int, Outcome]) -> tuple[float, dict[int, float]]:
+    """Bytes up of a client, mean over seeds, and test accuracies {seed: share}, of `{seed: Outcome}`."""
+    up = mean(o.ledger.up / o.settings.clients for o in outcomes.values())
+    return up, {s: o.accuracy for s, o in outcomes.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Budget:
+class Budget(NamedTuple):
     """One value of `m_c`: bytes up of the client that sends most, accuracies `{seed: share}` on validation and test
     images."""
 
-    per_class: int
     bytes: int
     validation: dict[int, float]
     test: dict[int, float]
 
 
-def budget(per_class: int, outcomes: Mapping[int, Outcome]) -> Budget:
+def budget(outcomes: Mapping[int, Outcome]) -> Budget:
     """`Budget` of the outcomes `{seed: Outcome}` with one `m_c`."""
     validation = {s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None}
     up = max(up for up, _ in next(iter(outcomes.values())).ledger.by_client().values())
-    return Budget(per_class, up, validation, {s: o.accuracy for s, o in outcomes.items()})
+    return Budget(up, validation, {s: o.accuracy for s, o in outcomes.items()})
 
 
 def budgets(
-    points: Sequence[Budget], chosen: int, *, setting: str, way: str, others: Mapping[str, tuple[float, float]]
+    points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, tuple[float, dict[int, float]]]
 ) -> Picture:
-    """Lines of validation accuracy against bytes up of the client that sends most.
+    """Lines of validation accuracy over images per class, beside the other methods of the run.
 
-    points: by rising `m_c`;   chosen: `m_c` whose test accuracy is named;   way: how the images are chosen
-    others: {title of another method: (bytes up of a client, test accuracy)} of the same run
+    points: by rising `m_c`;   chosen: `m_c` whose test accuracy is shown
+    others: {title of another method: (bytes up of a client, test accuracies)} of the same run
     """
-    taken = next((p for p in points if p.per_class == chosen), points[0])
-    runs = {s: [(p.bytes, p.validation[s]) for p in points if s in p.validation] for s in points[0].validation}
-    beside = {"textcoords": "offset points", "fontsize": 9}
-    with drawing() as (figure, ax):
-        dress(ax, title=f"Images per class: {way}", x="bytes that one client sends, at most", y="", grid="both")
-        x, y = seed_lines(ax, runs, look("distilled").colour, "o", label="validation images")
-        for p, *at in zip(points, x, y, strict=False):
-            ax.annotate(str(p.per_class), at, (0, 9), ha="center", color=INK, **beside)
-        ring = {"ms": 10, "mfc": "none", "mec": ACCENT, "mew": 2, "label": "test images"}
-        ax.plot([taken.bytes], [mean(taken.test.values())], "s", **ring)
-        for title, at in others.items():
-            hue, marker, _ = look(title)
-            ax.plot(*at, marker, ms=8, color=hue)
-            ax.annotate(title, at, (-8, 0), ha="right", va="center", color=hue, **beside)
-        bytes_axis(ax, [p.bytes for p in points] + [size for size, _ in others.values()])
-        percent_axis(ax, "y", 1.04, ticks=FIFTHS)
-        legend(ax, loc="lower left")
-    few, many = points[0], points[-1]
-    text = f"With {taken.per_class} per class a client sends at most {data_size(taken.bytes)}, and the server is right "
-    text += f"for {mean_percent(taken.test)} of the test images"
-    if few is not many and few.validation:
-        text += f". On validation images it has {mean_percent(few.validation)} with {few.per_class} per class, and "
-        text += f"{mean_percent(many.validation)} with {many.per_class} per class, "
-        text += f"for {many.bytes / few.bytes:.0f} times the bytes"
-    known = [f"{title} {percent(share)} for {data_size(size)}" for title, (size, share) in others.items()]
-    text += f". Beside it: {listed(known)}." if known else "."
-    rows = (
-        (p.per_class, p.bytes, mean_percent(p.validation) if p.validation else "unknown",
-         mean_percent(p.test) if p is taken else "")
-        for p in points
-    )  # fmt: skip
-    table = tabled("images per class | bytes of one client | validation | test", rows)
-    return told(figure, f"Validation accuracy against one client's bytes, {way}", setting, text, table)
+    taken, few, many = points[chosen], points[min(points)], points[max(points)]
+    lines = {"validation images": {m: p.validation for m, p in points.items() if p.validation}}
+    lines["test images"] = {chosen: taken.test}
+    lines |= {title: dict.fromkeys(points, shares) for title, (_, shares) in others.items()}
+    text = f"With {chosen} per class a client sends at most {data_size(taken.bytes)}, and the server is right for "
+    text += (
+        f"{mean_percent(taken.test)} of the test images. From {min(points)} to {max(points)} per class the bytes go "
+    )
+    text += f"from {data_size(few.bytes)} to {data_size(many.bytes)}."
+    for title, (size, shares) in others.items():
+        text += f" {title}: {mean_percent(shares)} for {data_size(size)}."
+    lines = {name: of for name, of in lines.items() if of}
+    return against(lines, "m_c", "images per class m_c", setting=setting, sentence=text)

@@ -7,10 +7,9 @@ from lab_views import sentence_of
 from fedlab_nb.labs.afl import budget, size, skew
 from fedlab_nb.labs.afl.budget import budgets, factor
 from fedlab_nb.labs.afl.forget import Forgotten, forget, forgotten
-from fedlab_nb.labs.afl.image import class_means, leak, means_of
 from fedlab_nb.labs.afl.size import Sized, sizes
-from fedlab_nb.methods.afl import AflReport
 from fedlab_nb.plots import png
+from fedlab_nb.plots.words import data_size
 from fedlab_nb.studies import run
 
 SYSTEM = "afl"
@@ -30,7 +29,7 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     text = sentence_of(panel, "forget")
     assert text.startswith("Without client 3 and its")
     assert "that image, pixel by pixel" in sentence_of(panel, "image")
-    assert any(row["the same image"] == "yes" for row in panel.show("image").table)
+    assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +55,12 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
     assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Nothing is promised" in text
     panel.lab_views["budget"].epsilon.value = 10.0
     assert sentence_of(panel, "budget").startswith("At ε = 10")
-    rows = panel.show("size").table
-    assert [row["number"] for row in rows] == [16, 64, 16, 64, ""]
-    assert rows[0]["bytes of one client"] == 4 * (17 * 18 // 2 + 170) and rows[-1]["bytes of one client"] == 11_180
+    picture = panel.show("size")
+    assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
+    assert (
+        "16 relu features" in picture.sentence and f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
+    )
+    assert picture.sentence.endswith(f"for {data_size(11_180)}.")
 
 
 # ------------------------------------------------------------------------------------------------ the numbers
@@ -69,24 +71,6 @@ def test_forgetting_is_a_fit_without_the_client(features):
     assert forgotten.distance < 1e-3 and forgotten.accuracy[0] == pytest.approx(outcome.accuracy)
     rows = [train for k, (train, _) in enumerate(outcome.federation().split(0.1)) if k == 1]
     assert forgotten.samples.sum() == len(rows[0])
-
-
-def test_a_class_sum_of_one_image_is_that_image():
-    x = np.random.default_rng(0).random((4, 1, 2, 2))
-    classes = np.zeros((1, 5, 3))
-    classes[0, :-1, 0], classes[0, -1, 0] = x[2].ravel(), 1
-    classes[0, :-1, 2], classes[0, -1, 2] = (x[0] + x[1]).ravel(), 2
-    class_means = means_of(AflReport(classes=classes), 0, x)
-    assert class_means.classes.tolist() == [0, 2] and class_means.counts.tolist() == [1, 2]
-    assert class_means.leaked.tolist() == [True, False]
-    np.testing.assert_array_equal(class_means.nearest[0], x[2])
-    np.testing.assert_allclose(class_means.means[1], (x[0] + x[1]) / 2)
-
-
-def test_every_single_image_of_a_run_is_found():
-    outcome = run("afl", clients=10, alpha=0.1)
-    for of in class_means(outcome):
-        assert of.leaked[of.counts == 1].all() and not of.leaked[of.counts > 3].any()
 
 
 # ------------------------------------------------------------------------------------------------ the pictures
@@ -102,24 +86,17 @@ def test_a_forgotten_client_in_words():
     assert png(picture).startswith(b"\x89PNG")
 
 
-def test_class_means_of_images_in_colour_and_of_rows():
-    for shape in ((3, 4, 4), (7,)):
-        x = np.random.default_rng(0).random((5, *shape))
-        classes = np.zeros((1, int(np.prod(shape)) + 1, 3))
-        classes[0, :-1, 0], classes[0, -1, 0] = x[:3].sum(0).ravel(), 3
-        picture = leak(means_of(AflReport(classes=classes), 0, x), ["a", "b", "c"], setting="here")
-        assert picture.sentence.startswith("No class of client 0 has one image alone") and png(picture)
-
-
 def test_budgets_and_sizes_in_words():
     of = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
     picture = budgets({"pixels": of, "9 random features": of}, 10.0, 1e-5, setting="here")
     assert "At ε = 10 the noise on every summed number has σ = 0.71" in picture.sentence
     assert "pixels 90 % (without noise 94 %)" in picture.sentence and "e^ε = 2e+04" in picture.sentence
     assert factor(1.0) == "2.7" and png(picture)
-    few, many, pixels = Sized(16, 1000, {0: 0.7}), Sized(64, 9000, {0: 0.9}), Sized(0, 2000, {0: 0.94})
-    picture = sizes({"relu": [few, many]}, pixels, setting="here")
-    assert picture.sentence == (
-        "16 relu features 70 %, 64 of them 90 % for 9 times the bytes. The pixels themselves: 94 % for 2 kB."
+    picture = sizes(
+        {"relu": {16: Sized(1000, {0: 0.7}), 64: Sized(9000, {0: 0.9})}}, Sized(2000, {0: 0.94}), setting="a"
     )
-    assert len(picture.table) == 3 and png(picture)
+    assert (
+        picture.sentence
+        == "16 relu features 70 % for 1 kB a client, 64 relu features 90 % for 9 kB a client; the pixels 94 % for 2 kB."
+    )
+    assert [row["method"] for row in picture.table] == ["relu", "pixels"] and png(picture)

@@ -26,7 +26,7 @@ def test_classes_and_what_a_client_sends(ran):
         assert f"Client {client} holds" in picture.sentence
         assert [row["images"] for row in picture.table] == counts[client][counts[client] > 0].tolist()
         for row in picture.table:
-            assert (row["distance to the nearest"] < 1e-3) == (row["images"] == 1)
+            assert (row["its own"] == "yes") == (row["images"] == 1)
             if row["images"] == 1:
                 assert row["class"] in picture.sentence and "is that image, exactly" in picture.sentence
     ran.views.client.value = -1
@@ -42,7 +42,7 @@ def test_all_heads_side_by_side(make):
 
 
 @pytest.mark.parametrize(
-    "options", [{"head": "means"}, {"head": "lda"}, {"head": "nb"}, {"features": "relu", "size": 12}, {"clients": 1}]
+    "options", [{"head": "means"}, {"head": "lda"}, {"features": "relu", "size": 12}, {"head": "nb", "clients": 1}]
 )
 def test_other_settings(make, options):
     panel = make(**options)

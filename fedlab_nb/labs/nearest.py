@@ -1,0 +1,77 @@
+"""What a client sends as images beside the nearest of its own: what an attacker would see. AFL, Gaussian heads and
+distilled data have the attack and its picture in common.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..plots import Picture, drawing, heading, plural, tabled, told
+from ..plots.kit import tiles
+from ..plots.style import QUIET, SECOND, shorten
+
+SAME = 1e-6  # an image that is this near to one of the client's own is that image
+MOST = 10  # pairs in one picture
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Images `sent [S, ...]` with `labels [S]`, the nearest of the client's own images to each, and how far it is.
+
+    counts [S]: of how many own images each was made;   nearest `[S, ...]`, nearest_labels `[S]`
+    distance `[S]`: root mean square over pixels
+    typical: the median, over the client's own images, of the distance to the nearest other one (NaN with one image)
+    """
+
+    client: int
+    sent: np.ndarray
+    labels: np.ndarray
+    counts: np.ndarray
+    nearest: np.ndarray
+    nearest_labels: np.ndarray
+    distance: np.ndarray
+    typical: float
+
+    @property
+    def copies(self) -> np.ndarray:
+        """`[S]`: whether what was sent is one of the client's own images."""
+        return self.distance < SAME
+
+    @property
+    def closer(self) -> int:
+        """Number of images sent that are nearer to one of the client's own than its own are to each other."""
+        return int((self.distance < self.typical).sum())
+
+
+def neighbours(
+    sent: np.ndarray, labels: np.ndarray, own: tuple[np.ndarray, np.ndarray], client: int, counts: np.ndarray
+) -> Neighbours:
+    """The attack on one client: for each image that it sent the nearest of its `own` images `x [n, ...]`, `y [n]`."""
+    x, other = (torch.from_numpy(np.ascontiguousarray(part)).flatten(1).double() for part in (own[0], sent))
+    size = x.shape[1] ** 0.5
+    distance, at = (torch.cdist(other, x, compute_mode="donot_use_mm_for_euclid_dist") / size).min(1)
+    typical = float("nan")
+    if len(x) > 1:
+        typical = float((torch.cdist(x, x) / size).fill_diagonal_(torch.inf).amin(1).median())
+    nearest = (part[at.numpy()] for part in own)
+    return Neighbours(client, sent, labels, counts, *nearest, distance.numpy(), typical)
+
+
+def pairs(
+    of: Neighbours, names: Sequence[str], title: str, sentence: str, *, setting: str, klass: int | None = None
+) -> Picture:
+    """Picture of at most MOST pairs, made of the fewest images first; of class `klass` alone where some are sent."""
+    rows = np.flatnonzero(of.labels == klass) if (of.labels == klass).any() else np.arange(len(of.labels))
+    shown = rows[np.argsort(of.counts[rows], kind="stable")][:MOST]
+    far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
+    called = [f"{shorten([names[of.labels[s]]], 7)[0]}: {of.counts[s]}" for s in shown]
+    with drawing() as (figure, ax):
+        tiles(ax, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
+        heading(ax, f"{title} (class: images)", 12)
+    cells = zip(of.labels, of.counts, of.nearest_labels, of.distance, of.copies, strict=True)
+    each = ((names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no") for a, n, b, d, same in cells)
+    table = tabled("class | images | class of the nearest | distance | its own", each)
+    about = f"{title}, above the nearest of its own: {plural(len(shown), 'pair')} of images"
+    return told(figure, about, setting, sentence, table)
