@@ -7,8 +7,6 @@ than Python 3.8's, so that an old Python gets a sentence and no traceback.
 """
 
 import hashlib
-import html
-import operator
 import os
 import re
 import shutil
@@ -25,7 +23,8 @@ ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of 6, all that a machine without GPU needs
 SECONDS = 5  # that this index has to answer
-COMPARE = {">=": "ge", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", "<": "lt"}
+PIP = "pip-25.3-py3-none-any.whl"  # for Python 3.9 and newer
+PIP_DIGEST = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd"  # SHA-256
 TASKS = {"open": ("", ["-m", "fedlab_nb"]), "test": ("[test]", ["tests/everything.py"])}
 
 
@@ -69,45 +68,16 @@ def fetch_pip():
     """Install pip into the environment from its wheel in the package index, whose digest is checked."""
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     page = urllib.request.urlopen(f"{index}/pip/", timeout=30)
-    link, name, digest = pip_wheel(page.read().decode(), sys.version_info[:3])
-    wheel = urllib.request.urlopen(urllib.parse.urljoin(page.url, link), timeout=120).read()
-    if hashlib.sha256(wheel).hexdigest() != digest:
+    link = re.search(rf'href="([^"#]+/{re.escape(PIP)})', page.read().decode())
+    if not link:
+        raise ValueError(f"the index lists no {PIP}")
+    wheel = urllib.request.urlopen(urllib.parse.urljoin(page.url, link[1]), timeout=120).read()
+    if hashlib.sha256(wheel).hexdigest() != PIP_DIGEST:
         raise ValueError("the file does not match its digest")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
+        path = Path(folder, PIP)
         path.write_bytes(wheel)
         subprocess.check_call([str(PYTHON), f"{path}/pip", "install", "--quiet", "--no-index", str(path)])
-
-
-def pip_wheel(page, python):
-    """(link, file name, SHA-256) of the newest pip wheel on an index `page` that takes this `python`, as (3, 11, 7)."""
-    wheels = []
-    for tag in re.findall(r"<a\s[^>]*>", page):
-        file = re.search(r'href="([^"#]+/(pip-([\d.]+)-py3-none-any\.whl))#sha256=([0-9a-f]{64})"', tag)
-        needs = re.search(r'data-requires-python="([^"]*)"', tag)
-        if file and "data-yanked" not in tag and (not needs or takes(html.unescape(needs[1]), python)):
-            wheels.append((numbers(file[3]), (file[1], file[2], file[4])))
-    if not wheels:
-        raise ValueError("the index lists no pip for Python " + ".".join(map(str, python)))
-    return max(wheels)[1]
-
-
-def takes(needs, python):
-    """Whether the version specifiers `needs` (">=3.9,!=3.10.*") allow `python`; what is not understood does not."""
-    for part in filter(None, needs.replace(" ", "").split(",")):
-        clause = re.fullmatch(r"(>=|<=|==|!=|>|<)(\d+(?:\.\d+)*)(\.\*)?", part)
-        if not clause:
-            return False
-        limit = numbers(clause[2])
-        here = python[: len(limit)] if clause[3] else (*python, 0, 0)[: max(len(limit), 3)]
-        limit = limit if clause[3] else (*limit, 0, 0, 0)[: len(here)]
-        if not getattr(operator, COMPARE[clause[1]])(here, limit):
-            return False
-    return True
-
-
-def numbers(version):
-    return tuple(map(int, version.split(".")))
 
 
 def install(extra):

@@ -88,12 +88,7 @@ def study_command(options: Namespace) -> int:
 
 
 def grid_command(
-    options: Namespace,
-    methods: Any,
-    table: str,
-    plot: str | None = None,
-    columns: Sequence[str] = (),
-    **settings: Any,
+    options: Namespace, methods: Any, table: str, plot: str | None = None, columns: Sequence[str] = (), **settings: Any
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
     from .studies import engine, overview
@@ -101,8 +96,8 @@ def grid_command(
 
     choose("form of a table", table, FORM)
     study = engine.declared(methods, settings.pop("seeds", 1), settings)
+    own = [name for name in study.axes if "." not in name]
     for axis in plot.split(" x ") if plot else ():  # now: a wrong name would be noticed only after the runs
-        own = [name for name in study.axes if "." not in name]
         choose("axis to draw against", axis, own if " x " in str(plot) else [*own, "bytes", "differences"])
     if options.dry_run:
         print(overview.estimate(study))
@@ -147,10 +142,9 @@ def store_command(options: Namespace) -> int:
         for entry in here:
             about = entry.head().get("values", {}).get("about", {})
             what = " ".join(str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed"))
-            day = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d %H:%M")
-            print(
-                f"{entry.kind:8s} {entry.path.name[:12]}  {day}  {in_words(entry.bytes):>9s}  {what.strip()}".rstrip()
-            )
+            day, size = datetime.fromtimestamp(entry.used), in_words(entry.bytes)
+            words = f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}"
+            print(words.rstrip())
     elif options.task == "size":
         for kind in store.KINDS:
             own = [entry for entry in here if entry.kind == kind]
@@ -163,10 +157,8 @@ def store_command(options: Namespace) -> int:
         print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        demand(
-            options.days is not None or options.other or options.size is not None,
-            "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
-        )
+        asked = options.days is not None or options.other or options.size is not None
+        demand(asked, "store prune needs to know what it may delete; give --days N, --version or --size 500MB.")
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = store.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries deleted, {in_words(freed)} freed.")
@@ -219,11 +211,10 @@ def line(outcome: Any) -> str:
 
 def in_words(count: float) -> str:
     """Bytes in the largest unit that leaves a number of at least one: 1,234,567 -> 1.2 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError
+    if count < 1000:
+        return f"{count:.0f} B"
+    power = 3 if count >= 1e9 else 2 if count >= 1e6 else 1
+    return f"{count / 1000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"
 
 
 def takes(knob: Any) -> str:

@@ -6,6 +6,8 @@ import platform
 import time
 from importlib import metadata
 
+from .errors import UsageError
+
 PACKAGES = ("torch", "torchvision", "numpy", "pandas", "matplotlib", "scikit-learn", "ipywidgets", "jupyterlab")
 
 
@@ -27,10 +29,14 @@ def doctor() -> int:
         fact("GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it")
     else:
         fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
+    from .studies.engine import writable
     from .studies.store import store_folder
 
-    folder = store_folder()
-    fact("store", f"{folder} ({'writable' if _writable(folder) else 'NOT writable: results are not remembered'})")
+    try:
+        writable(store_folder())
+        fact("store", f"{store_folder()} (writable)")
+    except UsageError:
+        fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
     fact("offline data", "digits, glyphs, your own .npz or .csv")
     need = "" if importlib.util.find_spec("torchvision") is not None else ": need torchvision"
     fact("downloads", f"mnist, fashion-mnist, cifar10, cifar100, svhn{need}")
@@ -44,11 +50,3 @@ def doctor() -> int:
 
 def fact(name: str, text: str) -> None:
     print(f"  {name:14s} {text}")
-
-
-def _writable(folder) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return os.access(folder, os.W_OK)
-    except OSError:
-        return False

@@ -15,6 +15,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,12 @@ def options_of(server: str, **about: Any) -> list[str]:
     """The options of a server in `servers.toml`; without the class of `sockets.py` where it does not fit this Jupyter,
     or where kernels run elsewhere, which have a connection of their own."""
     options = [option.format(**about) for option in declared("servers.toml")[server]]
-    try:
+    with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
 
-        fits = "JUPYTER_GATEWAY_URL" not in os.environ
-    except ImportError:
-        fits = False
-    return [option for option in options if fits or "fedlab_nb.sockets" not in option]
+        if "JUPYTER_GATEWAY_URL" not in os.environ:
+            return options
+    return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
 def server_environment(token: str, *more: str) -> dict[str, str]:
@@ -147,11 +147,8 @@ def course_parts(source: Path) -> list[Path]:
 def free_port(first: int = 8888) -> int:
     """`first` or the next port that nothing on this machine listens at."""
     for port in range(first, first + 100):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
     raise RunError(f"No free port from {first} to {first + 99}: stop another notebook server first.")
 
@@ -170,8 +167,6 @@ def has_browser() -> bool:
     """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return False
-    return True
+    with suppress(webbrowser.Error):
+        return bool(webbrowser.get())
+    return False

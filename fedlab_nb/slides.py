@@ -57,18 +57,14 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
     choose("format", form, FORMATS)
     path = notebook_of(lesson)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    pictures = stored(cells) if form == "png" else drawn(cells, path.stem)
-    slides: list[Slide] = []
-    known = set()
-    for slide in pictures:
+    known: dict[Any, Slide] = {}
+    for slide in stored(cells) if form == "png" else drawn(cells, path.stem):
         same = slide.data if form == "png" else (slide.alt, slide.sentence)  # an SVG has other ids each time
-        if same not in known:
-            known.add(same)
-            slides.append(replace(slide, name=f"{path.stem}_{len(slides) + 1:02d}.{form}"))
+        known.setdefault(same, replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"))
+    slides = list(known.values())
+    advice = "run it once and save it, or use --format svg"
     if not slides:
-        raise RunError(
-            f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, or use --format svg."
-        )
+        raise RunError(f"The stored notebook of lesson {path.stem} has no pictures; {advice}.")
     folder = Path(f"slides_{path.stem}" if out is None else out)
     title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
     try:
@@ -78,9 +74,8 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
         (folder / "contents.md").write_text(contents(title, slides), encoding="utf-8")
         (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
     except OSError as error:
-        raise RunError(
-            f"The pictures cannot be written to {folder}: {error.strerror or error}; choose another --out."
-        ) from None
+        why = error.strerror or error
+        raise RunError(f"The pictures cannot be written to {folder}: {why}; choose another --out.") from None
     return folder, slides
 
 
@@ -130,10 +125,8 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
-            raise RunError(
-                f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
-                f"{reason(error)}; take the stored ones with --format png."
-            ) from error
+            failed = f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again"
+            raise RunError(f"{failed}: {reason(error)}; take the stored ones with --format png.") from error
         answer = not getattr(value, "settled", True) and hasattr(value, "after")
         for picture in pictures_of(value):
             yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))
@@ -162,10 +155,10 @@ def contents(title: str, slides: Sequence[Slide]) -> str:
     lines = [f"# {title}", ""]
     for section, slide in headed(slides):
         lines += [f"## {section}", ""] if section else []
-        lines += [f"**{slide.name}**" + (f" ({ANSWER})" if slide.answer else ""), ""]
-        alt = one_line(slide.alt)
+        alt, sentence = (" ".join(words.split()) for words in (slide.alt, slide.sentence))
         bracketed = alt.replace("[", "(").replace("]", ")")  # what a Markdown image can hold
-        lines += [f"![{bracketed}]({slide.name})", "", one_line(slide.sentence), "", f"*Alt text:* {alt}", ""]
+        lines += [f"**{slide.name}**" + (f" ({ANSWER})" if slide.answer else ""), "", f"![{bracketed}]({slide.name})"]
+        lines += ["", sentence, "", f"*Alt text:* {alt}", ""]
     return "\n".join(lines)
 
 
@@ -187,11 +180,5 @@ def index(title: str, slides: Sequence[Slide]) -> str:
 
 def headed(slides: Sequence[Slide]) -> Iterator[tuple[str, Slide]]:
     """Each slide with its section where a new one begins, else with ""."""
-    before = ""
-    for slide in slides:
-        yield ("" if slide.section == before else slide.section), slide
-        before = slide.section
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
+    for before, slide in zip([None, *slides], slides, strict=False):
+        yield ("" if before and slide.section == before.section else slide.section), slide

@@ -42,8 +42,9 @@ def open_page(
         page = Path(folder, "fedlab_nb.ipynb")
         page.write_text(json.dumps(notebook(code)), encoding="utf-8")
         ready = (lambda: show(address, Path(folder))) if browser and has_browser() else None
-        command = server_command(page, port, theme)
-        return serve(command, folder, environment(token), port, "The page", address, ready is not None, ready)
+        command = [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
+        variables = server_environment(token, "JUPYTER_PATH")  # the token, and where the page's template is
+        return serve(command, folder, variables, port, "The page", address, ready is not None, ready)
 
 
 def source(panel: str, settings: Mapping[str, Any]) -> str:
@@ -70,16 +71,6 @@ def notebook(code: str) -> dict[str, Any]:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"title": "fedlab_nb", "kernelspec": kernel, "language_info": {"name": "python"}}
     return v4.new_notebook(cells=[v4.new_code_cell(code, id="panel")], metadata=metadata)
-
-
-def server_command(page: Path, port: int, theme: str) -> list[str]:
-    """The command line of Voilà; the token is in `environment`, because arguments can be read by every user."""
-    return [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
-
-
-def environment(token: str) -> dict[str, str]:
-    """Environment of the server: the token, and where the page's template is."""
-    return server_environment(token, "JUPYTER_PATH")
 
 
 def show(address: str, folder: Path) -> None:

@@ -86,44 +86,14 @@ def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
     ]
 
 
-def index_page(*wheels):
-    """A page of a package index: (version, what it says of Python)."""
-    return "".join(
-        f'<a href="../files/pip-{v}-py3-none-any.whl#sha256={i:064x}" data-requires-python="{needs}">pip-{v}</a><br/>\n'
-        for i, (v, needs) in enumerate(wheels)
-    )
+@pytest.mark.parametrize(("page", "why"), [("", "lists no pip"), (f'<a href="../{bootstrap.PIP}#x">', "its digest")])
+def test_only_the_pip_that_is_known_is_installed(page, why, monkeypatch):
+    class Answer(io.BytesIO):
+        url = "https://index.example/pip/"
 
-
-def test_the_newest_pip_that_fits_this_python():
-    page = index_page(
-        ("26.3", "&gt;=3.12"), ("9.0.3", "&gt;=2.6,!=3.0.*"), ("25.0.1", "&gt;=3.8"), ("24.0", "&gt;=3.7")
-    )
-    assert bootstrap.pip_wheel(page, (3, 12, 1))[1] == "pip-26.3-py3-none-any.whl"
-    link, name, digest = bootstrap.pip_wheel(page, (3, 11, 7))
-    assert (link, name) == ("../files/pip-25.0.1-py3-none-any.whl", "pip-25.0.1-py3-none-any.whl")
-    assert int(digest, 16) == 2
-    with pytest.raises(ValueError, match="no pip for Python 2.5"):
-        bootstrap.pip_wheel(page, (2, 5, 0))
-    yanked = page.replace('<a href="../files/pip-25', '<a data-yanked="" href="../files/pip-25')
-    assert bootstrap.pip_wheel(yanked, (3, 11, 7))[1] == "pip-24.0-py3-none-any.whl"
-
-
-@pytest.mark.parametrize(
-    "needs, python, fits",
-    [
-        (">=3.9", (3, 10, 0), True),
-        (">=3.10", (3, 9, 9), False),
-        (">=3.9.2", (3, 9, 1), False),
-        (">=2.7,!=3.0.*,!=3.1.*", (3, 1, 4), False),
-        (">=2.7, !=3.0.*", (3, 11, 7), True),
-        ("<4", (3, 11, 7), True),
-        ("<3.11", (3, 11, 0), False),
-        ("", (3, 11, 7), True),
-        ("~=3.11", (3, 11, 7), False),  # not understood: not taken
-    ],
-)
-def test_what_a_wheel_says_of_python(needs, python, fits):
-    assert bootstrap.takes(needs, python) is fits
+    monkeypatch.setattr(bootstrap.urllib.request, "urlopen", lambda address, timeout: Answer(page.encode()))
+    with pytest.raises(ValueError, match=why):
+        bootstrap.fetch_pip()
 
 
 @pytest.mark.slow

@@ -48,29 +48,22 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         import dask
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        raise UsageError(
-            "A study on several workers needs Dask, which is not installed: pip install 'fedlab-nb[cluster]'."
-        ) from None
+        lacking = "A study on several workers needs Dask, which is not installed"
+        raise UsageError(f"{lacking}: pip install 'fedlab-nb[cluster]'.") from None
     if scheduler is not None:
         try:
             return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
         except (OSError, ValueError) as error:
-            why = type(error).__name__
-            raise UsageError(
-                f"No Dask scheduler answers at {scheduler!r} ({why}); start one with: dask scheduler, and give "
-                "its address, such as tcp://127.0.0.1:8786."
-            ) from None
+            advice = "start one with: dask scheduler, and give its address, such as tcp://127.0.0.1:8786"
+            why = f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__})"
+            raise UsageError(f"{why}; {advice}.") from None
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}))
-    cluster = stack.enter_context(
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-            env={name: threads for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")},
-            resources={"GPU": 1}, silence_logs=40,
-        )
-    )  # fmt: skip
-    return stack.enter_context(Client(cluster))
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "resources": {"GPU": 1}, "silence_logs": 40}
+    env = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, env=env, **options)
+    return stack.enter_context(Client(stack.enter_context(cluster)))
 
 
 def check(client: Any, resources: Mapping[str, int] | None) -> None:
@@ -86,10 +79,8 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError(f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there.") from None
     if others:
         address, version = next(iter(others.items()))
-        raise UsageError(
-            f"The worker {address} has another version ({version}) than this one ({here}); install the same "
-            "fedlab_nb and torch on all machines."
-        )
+        advice = "install the same fedlab_nb and torch on all machines"
+        raise UsageError(f"The worker {address} has another version ({version}) than this one ({here}); {advice}.")
     if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
         raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
 
@@ -139,7 +130,7 @@ def _received(future: Any, cell: Cell, store: Store | None) -> Done:
     try:
         entry, error = future.result()
     except Exception as failure:  # the worker was killed again and again, or could not be reached
-        return cell, None, reason(failure)
+        entry, error = None, reason(failure)
     if entry is None:
         return cell, None, error
     if store and not store.has(cell.plan.run_key()):

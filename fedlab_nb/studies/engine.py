@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
+from .. import __version__
 from ..errors import UsageError, demand, parsed, reason, whole
 from .code_version import torch_version
 from .experiment import Event, events
@@ -20,6 +23,7 @@ from .grid import Cell, Done, Study
 from .outcome import Outcome
 from .results import COLUMNS, OTHER, Results
 
+MEASURED = ("accuracy", "bytes_up", "bytes_down", "seconds_total", "accuracy_validation", "validation_on", "parameters")
 SAVE = 5.0  # seconds between two writings of the results' files, at least
 
 
@@ -95,8 +99,8 @@ def sweep(
     arguments and the errors are those of `study`.
     """
     named = {"alpha": alphas, "clients": clients}
-    axes: dict[str, Any] = {name: list(axis) for name, axis in named.items() if axis is not None}
-    return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **axes, **settings)
+    settings |= {name: list(axis) for name, axis in named.items() if axis is not None}
+    return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **settings)
 
 
 def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:
@@ -135,16 +139,12 @@ def carried_out(
 
 def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     """The tidy row of a cell: what came out, its axes, its whole setting, and what it was made with."""
-    from .. import __version__
-
     setting = {k: v for k, v in vars(cell.plan.settings).items() if k != "overrides"}
     blank = dict.fromkeys(COLUMNS)
     row = {**blank, **{k: v for k, v in setting.items() if k in blank}, "method": cell.plan.name}
     if outcome is not None:
-        row |= {"accuracy": outcome.accuracy, "bytes_up": outcome.bytes_up, "bytes_down": outcome.bytes_down,
-                "seconds_total": round(outcome.seconds_total, 4), "accuracy_validation": outcome.accuracy_validation,
-                "validation_on": outcome.validation_on, "parameters": outcome.parameters,
-                "nll": outcome.nll, "ece": outcome.ece}  # fmt: skip
+        row |= {name: getattr(outcome, name) for name in (*MEASURED, "nll", "ece")}
+        row |= {"seconds_total": round(outcome.seconds_total, 4)}
         row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
     row |= {**setting, **cell.values, "model": cell.plan.model}
     row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
@@ -165,6 +165,4 @@ def writable(folder: Path) -> None:
 
 def bar(total: int, shown: bool | None) -> Any:
     """A progress bar with the time left, on standard error."""
-    from tqdm import tqdm
-
     return tqdm(total=total, unit="cell", disable=not (sys.stderr.isatty() if shown is None else shown), leave=False)

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..errors import UsageError
 from .code_version import torch_version
 
@@ -52,8 +53,6 @@ def store_folder() -> Path:
 
 def made() -> dict[str, str]:
     """What an entry is made with."""
-    from .. import __version__
-
     return {"version": __version__, "torch": torch_version()}
 
 
@@ -74,8 +73,7 @@ class Store:
         try:
             entry = self.read(key)
         except Exception as error:  # whatever a foreign file provokes, it must not stop a run
-            text = f"Ignored the stored entry {self.folder / key}: {error}."
-            warnings.warn(text, StoreWarning, stacklevel=2)
+            warnings.warn(f"Ignored the stored entry {self.folder / key}: {error}.", StoreWarning, stacklevel=2)
             return None
         with suppress(OSError):
             os.utime(self.folder / key / "entry.json")  # it was used now
@@ -99,22 +97,20 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
-            named: dict[str, Any] = dict(arrays)
-            np.savez(part / "arrays.npz", **named)
+            np.savez(part / "arrays.npz", **dict[str, Any](arrays))
             digest = hashlib.sha256((part / "arrays.npz").read_bytes()).hexdigest()
             head = {"format": FORMAT, "key": key, "sha256": digest, "made": made(), "values": dict(values)}
             (part / "entry.json").write_text(json.dumps(head, allow_nan=False), encoding="utf-8")
-            final = self.folder / key
-            if final.exists():  # damaged, or written by another process meanwhile: the new one replaces it
-                shutil.rmtree(final, ignore_errors=True)
-            os.replace(part, final)
+            # One that is there is damaged, or was written by another process meanwhile: the new one replaces it.
+            shutil.rmtree(self.folder / key, ignore_errors=True)
+            os.replace(part, self.folder / key)
             return True
         except OSError as error:
             if part is not None:
                 shutil.rmtree(part, ignore_errors=True)
-            why = error.strerror or error
-            text = f"The result could not be stored in {self.folder}: {why}; you get it now, but it will be computed"
-            warnings.warn(f"{text} again next time.", StoreWarning, stacklevel=2)
+            text = f"The result could not be stored in {self.folder}: {error.strerror or error}"
+            advice = "you get it now, but it will be computed again next time"
+            warnings.warn(f"{text}; {advice}.", StoreWarning, stacklevel=2)
             return False
 
 
@@ -137,11 +133,9 @@ class Entry:
 
     def is_whole(self) -> bool:
         """Whether it can be read and trusted."""
-        try:
-            Store(self.kind).read(self.path.name)
-            return True
-        except Exception:  # whatever a foreign file provokes
-            return False
+        with suppress(Exception):  # whatever a foreign file provokes
+            return bool(Store(self.kind).read(self.path.name))
+        return False
 
 
 def entries() -> list[Entry]:
@@ -157,13 +151,11 @@ def entries() -> list[Entry]:
     return sorted(listed, key=lambda entry: entry.used)
 
 
-def take_out(gone: Iterable[Entry]) -> int:
+def take_out(gone: Sequence[Entry]) -> int:
     """Remove entries; returns the bytes that became free."""
-    freed = 0
     for entry in gone:
         shutil.rmtree(entry.path, ignore_errors=True)
-        freed += entry.bytes
-    return freed
+    return sum(entry.bytes for entry in gone)
 
 
 def prune(*, days: float | None = None, version: bool = False, size: str | float | None = None) -> tuple[int, int]:
@@ -182,13 +174,8 @@ def prune(*, days: float | None = None, version: bool = False, size: str | float
 
 def oldest_beyond(here: list[Entry], limit: float) -> list[Entry]:
     """The oldest of `here` (oldest first) that must go so that the rest fits into `limit` bytes."""
-    total, gone = sum(entry.bytes for entry in here), []
-    for entry in here:
-        if total <= limit:
-            break
-        gone.append(entry)
-        total -= entry.bytes
-    return gone
+    rest = itertools.accumulate((-entry.bytes for entry in here), initial=sum(entry.bytes for entry in here))
+    return [entry for entry, total in zip(here, rest, strict=False) if total > limit]
 
 
 def verify() -> list[Entry]:
