@@ -59,6 +59,16 @@ def outvoted(outcome) -> dict[str, float]:
     }
 
 
+def voted(outcome) -> dict[str, float]:
+    """Fed-ET: for how many test samples the consensus of the last round is right: with the `paper`'s weights, the run's
+    `own`, `equal` ones, and the variance of the `raw` logits."""
+    from ..labs.fedet.votes import rule_of, share_right, votes_on_test
+
+    rules = {"paper": ("softmax", 1.0), "own": rule_of(outcome.options)}
+    rules |= {"equal": ("uniform", 1.0), "raw": ("logit-variance", 1.0)}
+    return {name: share_right(*votes_on_test(outcome, *rule)) for name, rule in rules.items()}
+
+
 @cache
 def tables_where_large_gaps_agree_more(among: str) -> float:
     """Of the papers' tables (`among`: "tables" gives their number): in how many the half of the orderings with the

@@ -134,14 +134,6 @@ def test_feedback_is_a_difference_of_accuracies(looped):
     assert f"by {round(early):+d}, " in text and "first three rounds" in text
 
 
-def test_compared_says_what_is_noise():
-    assert lesson.compared({0: 0.5, 1: 0.6}, {0: 0.3, 1: 0.4}) == "+20 ± 0 points, clear"
-    assert lesson.compared({0: 0.5, 1: 0.3}, {0: 0.3, 1: 0.5}).endswith("within the noise")
-    close = lesson.compared({0: 0.51, 1: 0.52, 2: 0.52}, {0: 0.5, 1: 0.5, 2: 0.50})
-    assert close == "+2 ± 1 points, clear"
-    assert "barely" in lesson.compared({0: 0.505, 1: 0.524, 2: 0.533}, {0: 0.49, 1: 0.5, 2: 0.5})
-
-
 def by_the_method(s):
     return consensus(torch.as_tensor(s).log()).distribution
 
@@ -151,19 +143,6 @@ def test_saving_reads_the_panels_traffic(looped, monkeypatch):
     known = {"own": (3, 100), "large": (1, 900), "small": None}
     monkeypatch.setattr(lesson, "reached", lambda panel, goal: known)
     assert lesson.saving(looped) == "fewer numbers, but more rounds"
-
-
-@pytest.mark.slow
-def test_the_loop_holds():
-    """Ten rounds: numbers saved, rounds not; softmax and raw logits level; the smallest model cheaper still."""
-    panel = lab("fedet", seeds=3, rounds=10, methods=[])
-    panel.run(wait=True)
-    own, large, smallest = lesson.reached(panel, 0.5).values()
-    assert own[0] > 1.5 * large[0] and own[1] < 0.6 * large[1] and smallest[1] < own[1]
-    assert lesson.saving(panel) == "fewer numbers, but more rounds"
-    text = lesson.rules(panel.state("rounds").outcomes)
-    assert "raw logits" in text and text.split("raw logits")[1].count("within the noise") == 1
-    panel.close()
 
 
 @pytest.mark.slow

@@ -94,11 +94,6 @@ def test_the_upload_is_what_the_ledger_counts():
     assert outcome.bytes_up == 10 * 4 * 14084
 
 
-def test_one_layer_shows_the_mean_image():
-    text = repr(lesson.one_layer())
-    assert "Θ is 64 × 65" in text and "4160 × 4160" in text and "largest difference of a pixel 0.0000" in text
-
-
 def test_shares_are_judged_by_accuracy():
     def made(regmean):
         return [run("fedavg", 0, 0.3), run("fedlpa", 0, 0.9), run("regmean", 0, regmean)]

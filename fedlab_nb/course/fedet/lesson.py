@@ -3,7 +3,7 @@
 The terms of the theorem are in `bound`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -15,14 +15,13 @@ from ...labs.fedet import SIZES
 from ...labs.fedet.dissent import by_dissent
 from ...labs.fedet.dissent import thirds as thirds_of
 from ...labs.fedet.traffic import first_reached, traffic_lines
-from ...labs.fedet.votes import rule_of, share_right, votes, votes_on_test
+from ...labs.fedet.votes import rule_of, votes, votes_on_test
 from ...methods.fedet.consensus import consensus as fedet_consensus
 from ...plots import Picture
-from ...plots.words import apart, mean_percent, percent
+from ...plots.words import percent
 from ...studies import Outcomes, lesson_runs
-from ...studies.lesson_runs import MANY, SEEDS, alike, by_seed
+from ...studies.lesson_runs import MANY, alike
 from ...studies.lesson_runs import percent as mean_accuracy
-from ...studies.statistics import difference
 from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, lesson_words, still, worked
 from .bound import brier, label_distance, theorem_1
 
@@ -158,30 +157,6 @@ def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Card:
     return worked(*lines, f"(Brier loss, between 0 and 1; digits, ten clients, seed {seed}.)")
 
 
-def compared(values: Mapping[int, float], others: Mapping[int, float]) -> str:
-    """'+7 ± 4 points, clear' of `values` − `others`, shares by seed."""
-    of = difference(values, others)
-    barely = abs(round(100 * of.mean)) <= round(100 * of.half_width)
-    return apart(values, others, clear="barely more than the noise" if barely else "clear")
-
-
-def beside(shares: Mapping[str, Mapping[int, float]]) -> str:
-    """The first of {name: {seed: share}} in per cent, and each of the others with its difference from the first."""
-    (name, first), *others = shares.items()
-    words = [f"{n} {mean_percent(of)} ({compared(of, first)})" for n, of in others]
-    return "; ".join([f"{name} {mean_percent(first)}", *words])
-
-
-def rules(outcomes: Mapping[int, Any]) -> str:
-    """How right the consensus of these {seed: outcome} is with the paper's weights, the run's own, and two others."""
-    heat = rule_of(next(iter(outcomes.values())).options)[1]
-    rules = {"the paper's weights (τ = 1)": ("softmax", 1.0), f"τ = {heat:g}": ("softmax", heat)}
-    rules |= {"equal weights": ("uniform", 1.0), "variance of raw logits": ("logit-variance", 1.0)}
-    return beside(
-        {name: {s: share_right(*votes_on_test(o, *rule)) for s, o in outcomes.items()} for name, rule in rules.items()}
-    )
-
-
 def feedback(panel: Any) -> Card:
     """What overwriting the server's head, and copying it to the small models, changes; the panel's seeds."""
     early, late, over = [], [], []
@@ -198,15 +173,6 @@ def feedback(panel: Any) -> Card:
         f"Copying the head changes the small models by {early} points in the first three rounds and by "
         f"{late} in the last six (one number for each seed).",
         f"Overwriting its head changes the server by {over} points, mean of all rounds.",
-    )
-
-
-def reality(panel: Any) -> Card:
-    """The rule of the weights in one shot and in the last round of `panel`, over the seeds."""
-    return worked(
-        f"the consensus is right for, in one shot: {rules(by_seed(runs(seeds=MANY), 'fedet'))}",
-        f"in the last of {first(panel).options['rounds']} rounds: {rules(panel.state('rounds').outcomes)}",
-        f"(α = 0.1, differences seed by seed; one shot: seeds 0 to {MANY - 1}, rounds: seeds 0 to {SEEDS - 1})",
     )
 
 

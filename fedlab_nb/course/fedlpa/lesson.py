@@ -13,7 +13,6 @@ import numpy as np
 from ...labs.fedlpa.plane import plane
 from ...labs.fedlpa.solver import solutions, solver
 from ...labs.fedlpa.two_weights import two_weights
-from ...methods.parts.kronecker import layer_matrix
 from ...plots import Picture
 from ...plots.words import seeds_of
 from ...studies import Outcome, Outcomes
@@ -62,23 +61,6 @@ def angles() -> Sheet:
 def one_run(seed: int = 0, **settings: Any) -> Outcome:
     """FedLPA on one of the lesson's seeds."""
     return runs("fedlpa", seeds=1, seed=seed, **settings)[0]
-
-
-def one_layer(client: int = 0, seed: int = 0) -> Card:
-    """One client's first layer: shapes, and its last column of A beside the mean of its own images."""
-    outcome = one_run(seed)
-    own, name = outcome.model.posteriors[client], outcome.report.layers[0]
-    m, factors = layer_matrix(own.state, name), own.factors[name]
-    federation = outcome.federation()  # the client's images, which no server has
-    images = federation.dataset.x_train[federation.split(outcome.plan.holdout)[client][0]]
-    difference = float((factors.a[:-1, -1] - images.flatten(1).mean(0)).abs().max())
-    return worked(
-        f"Client {client} (seed {seed}), first layer: Θ is {len(m)} × {m.shape[1]}, 64 weights and a bias for each "
-        f"unit; A is {len(factors.a)} × {len(factors.a)}; B is {len(factors.b)} × {len(factors.b)}.\n"
-        f"The Fisher matrix itself would be {m.numel()} × {m.numel()}.\n"
-        f"The last column of A against the mean of the client's own {len(images)} images: largest difference of a "
-        f"pixel {difference:.4f}.",
-    )
 
 
 # ---------------------------------------------------------------------------------- what is worth what
