@@ -13,34 +13,24 @@ from typing import Any
 import numpy as np
 
 from ...labs.coboosting import votes
-from ...labs.coboosting.curves import against, curves
+from ...labs.coboosting.curves import curves
 from ...plots import Picture
 from ...plots.words import setting_of
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed
-from ...studies.lesson_runs import runs as lesson_runs
+from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed, runs
 from ..kit import BELOW, CLEAR, NOISE, SHORT, Build, Card, Gap, Verdict, exercises, two_kinds, worked
 
 
 # ---------------------------------------------------------------------------------- runs
-def runs(alpha: float = 0.1, **settings: Any) -> Outcomes:
-    """Co-Boosting, FedAvg and the ensemble with equal weights, over the lesson's seeds."""
-    return lesson_runs(["coboosting", "fedavg", "ensemble"], alpha, **LOGITS, **settings)
-
-
 def with_real_weights(alpha: float = 0.1) -> dict[int, float]:
     """{seed: accuracy} of the ensemble whose weights are learnt, by the same rule, on the clients' training images."""
     options = {f"coboosting.{name}": value for name, value in votes.FROM_REAL.items()}
-    return accuracies(lesson_runs("coboosting", alpha, **options), "coboosting")
+    return accuracies(runs("coboosting", alpha, **options), "coboosting")
 
 
-def scores(outcomes: Sequence[Any]) -> dict[str, dict[int, float]]:
-    """{who: {seed: accuracy}} of equal weights, Co-Boosting's ensemble and its server model."""
-    return {
-        "equal": accuracies(outcomes, "ensemble"),
-        "ensemble": votes.last_of_ensemble(by_seed(outcomes, "coboosting")),
-        "server": accuracies(outcomes, "coboosting"),
-    }
+def taught(outcomes: Sequence[Any]) -> dict[int, float]:
+    """{seed: accuracy} of Co-Boosting's ensemble at the end."""
+    return votes.last_of_ensemble(by_seed(outcomes, "coboosting"))
 
 
 def percent(values: Mapping[int, float]) -> float:
@@ -115,21 +105,6 @@ def dragged(outcomes: Sequence[Any]) -> Card:
     return worked("A program that drags for you reaches", *lines[:-1], f"{lines[-1]}.")
 
 
-def headroom(alpha: float, outcomes: Sequence[Any] | None = None) -> Card:
-    """Seed by seed: equal weights, Co-Boosting's, weights from real images; and what was recovered."""
-    s = scores(runs(alpha) if outcomes is None else outcomes)
-    real = with_real_weights(alpha)
-    lines = [
-        f"seed {seed}: equal {100 * s['equal'][seed]:.0f} %, Co-Boosting {100 * s['ensemble'][seed]:.0f} %, "
-        f"real images {100 * real[seed]:.0f} %"
-        for seed in sorted(real)
-    ]
-    room = {seed: 100 * (real[seed] - s["equal"][seed]) for seed in real}
-    gain = against(s["ensemble"], s["equal"])
-    lines.append(f"headroom {mean(room.values()):.0f} points on average; Co-Boosting against equal weights: {gain}.")
-    return worked(f"α = {alpha:g}", *lines)
-
-
 # ---------------------------------------------------------------------------------- exercise 3
 def gains(outcomes: Sequence[Any]) -> list[Gap]:
     """For every setting: Co-Boosting's ensemble − equal weights, seed by seed."""
@@ -162,7 +137,7 @@ def two_settings(outcomes: Sequence[Any], **words: str) -> Verdict:
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
     methods = ["coboosting", "ensemble"]
-    return Outcomes(o for alpha in (0.3, 3) for o in lesson_runs(methods, alpha, seeds=5, **LOGITS))
+    return Outcomes(o for alpha in (0.3, 3) for o in runs(methods, alpha, seeds=5, **LOGITS))
 
 
 # ---------------------------------------------------------------------------------- the function to build

@@ -66,15 +66,12 @@ def loudness() -> np.ndarray:
 def characters() -> Characters:
     """The three clients, found in the federation and in its trained networks."""
     counts, loud = label_counts(), loudness()
-    shares = counts / counts.sum(0)
+    shares, sizes = counts / counts.sum(0), counts.sum(1)
     keeper, digit = map(int, np.unravel_index(shares.argmax(), shares.shape))
-    sizes = counts.sum(1)
-    tiny = min((k for k in range(CLIENTS) if k != keeper), key=lambda k: int(sizes[k]))
-    loudest = max((k for k in range(CLIENTS) if k not in (keeper, tiny)), key=lambda k: float(loud[k]))
-    return Characters(
-        keeper, digit, float(shares[keeper, digit]), tiny, int(sizes[tiny]), loudest, float(loud[loudest]),
-        float(loud.mean()),
-    )  # fmt: skip
+    tiny = next(int(k) for k in np.argsort(sizes, kind="stable") if k != keeper)
+    loudest = next(int(k) for k in np.argsort(-loud) if k not in (keeper, tiny))
+    found = float(loud[loudest]), float(loud.mean())
+    return Characters(keeper, digit, float(shares.max()), tiny, int(sizes[tiny]), loudest, *found)
 
 
 # ------------------------------------------------------------------------------------------------------ in lesson 01
