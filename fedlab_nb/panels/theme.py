@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ..plots.style import table_html
 from ..symbols import explained
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
@@ -26,25 +27,8 @@ def paragraph(text: str, role: str = "") -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as an HTML table; numbers are set right."""
-    if not rows:
-        return paragraph("No numbers yet.")
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-
-    def numeric(key: str) -> bool:
-        return all(isinstance(row.get(key, 0), int | float) or str(row.get(key)).endswith(" %") for row in rows)
-
-    style = {key: ' class="fl-number"' if numeric(key) else "" for key in keys}
-    head = "".join(f'<th scope="col"{style[key]}>{html.escape(str(key))}</th>' for key in keys)
-    body = "".join(
-        "<tr>" + "".join(f"<td{style[key]}>{html.escape(text_of(row.get(key, '')))}</td>" for key in keys) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def text_of(value: Any) -> str:
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    """Rows as an HTML table, or a word in its place."""
+    return table_html(rows) if rows else paragraph("No numbers yet.")
 
 
 def show_if(seen: object, *parts: widgets.Widget) -> None:

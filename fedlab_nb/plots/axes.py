@@ -68,6 +68,17 @@ def log_axis(
     here.set_minor_locator(NullLocator())
 
 
+def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
+    """A logarithmic axis of bytes that covers `values`, with readable ticks."""
+    positive = [v for v in values if v > 0] or [1.0]
+    low, high = min(positive) / pad, max(positive) * pad
+    if high / low < 100:
+        middle = math.sqrt(high * low)
+        low, high = min(low, middle / 10), max(high, middle * 10)
+    ax.set_xlim(low, high)
+    log_axis(ax, form=SIZES)
+
+
 def no_spines(ax: Axes, *sides: str) -> None:
     """Take away the spines of `sides`; of all four where none is named."""
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)

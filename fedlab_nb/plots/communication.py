@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import difference
-from .axes import rows_axis
-from .kit import bytes_axis, points, told
+from .axes import bytes_axis, rows_axis
+from .kit import points, told
 from .series import Series, finished, settings_of
 from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend
 from .words import data_size, significance, tabled

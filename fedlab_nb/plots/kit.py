@@ -25,37 +25,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from ..studies.statistics import Band, band
-from .axes import (
-    FIFTHS,
-    SIZES,
-    class_ticks,
-    colour_bar,
-    level_line,
-    log_axis,
-    no_spines,
-    percent_axis,
-    rows_axis,
-    rows_size,
-    spread,
-)
+from .axes import FIFTHS, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size, spread
 from .characters import client_axis, known_words
+from .identity import Look, looks
 from .series import Series
-from .style import (
-    ACCENT,
-    FAINT,
-    INK,
-    LOCK,
-    QUIET,
-    SECOND,
-    Look,
-    Picture,
-    dress,
-    heading,
-    looks,
-    many_is_dark,
-    new_figure,
-    shorten,
-)
+from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, many_is_dark, new_figure, shorten
 from .vector import mark
 
 BARS = "mean, 95 % band of Student's t, one dot per seed"
@@ -199,17 +173,6 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
         ax.annotate(text, (x, place), xytext=(away, 0), textcoords="offset points", **style)
 
 
-def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
-    """A logarithmic axis of bytes that covers `values`, with readable ticks."""
-    positive = [v for v in values if v > 0] or [1.0]
-    low, high = min(positive) / pad, max(positive) * pad
-    if high / low < 100:
-        middle = math.sqrt(high * low)
-        low, high = min(low, middle / 10), max(high, middle * 10)
-    ax.set_xlim(low, high)
-    log_axis(ax, form=SIZES)
-
-
 # ------------------------------------------------------------------------------------------------------------- tables
 def table_colours(signed: bool) -> LinearSegmentedColormap:
     """Zero white, above it blue; `signed`: below it orange. One hue for "more", so that the eye can compare two
@@ -232,7 +195,7 @@ def heat_map(
         dark = "white" if values[i, j] > 0.5 * top else INK
         ax.text(j, i, text(values[i, j]), ha="center", va="center", fontsize=size, color=dark)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
-    no_spines(ax)
+    ax.spines[:].set_visible(False)
     return image
 
 
@@ -271,7 +234,7 @@ class Heat:
         ax.tick_params(length=0, labelsize=9.5, labelcolor=INK)
         if self.classes > 12:
             ax.tick_params(axis="y", labelsize=8)
-        no_spines(ax)
+        ax.spines[:].set_visible(False)
 
     def show(
         self, values: np.ndarray, title: str, limit: float, *, ring: bool = True, client: int | None = None,
@@ -334,7 +297,7 @@ def tiles(
     below = last * step + tall + (WORD if any(r == last for r, _ in under or ()) else 0.04)
     ax.set(xlim=(-0.08, max(across, FEW)), ylim=(below, -0.08), aspect="equal", anchor="W")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
-    no_spines(ax)
+    ax.spines[:].set_visible(False)
     if marked is not None and marked < across:
         ax.axvspan(marked - 0.04, marked + 2 * half + 0.04, fill=False, edgecolor=ACCENT, lw=2.5, zorder=3)
 

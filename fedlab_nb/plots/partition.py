@@ -16,19 +16,7 @@ from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, own_name, own_names
 from .kit import Bars, told
 from .series import Series, finished
-from .style import (
-    ACCENT,
-    FAINT,
-    LOCK,
-    OUTSIDE,
-    Picture,
-    class_colours,
-    current_size,
-    dress,
-    heading,
-    many_is_dark,
-    new_figure,
-)
+from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
 from .vector import mark, moves
 from .words import capital, listed, percent, plural, tabled
 
@@ -104,7 +92,7 @@ class Artists:
         few_ticks(upper, "y", 2, whole=True)
         # An unseen number at the top: the layout is the same whether or not a tick stands there.
         letters = upper.yaxis.get_ticklabels()[0].get_fontsize()
-        upper.text(0, 1, "0", transform=upper.transAxes, va="center_baseline", alpha=0, fontsize=letters, gid=OUTSIDE)
+        upper.text(0, 1, "0", transform=upper.transAxes, va="center_baseline", alpha=0, fontsize=letters, gid="outside")
         dress(lower, x="client", y="class")
         if classes <= LIMIT:
             y, x = np.divmod(np.arange(classes * clients), clients)

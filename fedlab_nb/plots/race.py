@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
-from .axes import percent_axis
-from .kit import bytes_axis, told
+from .axes import bytes_axis, percent_axis
+from .kit import told
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
 from .vector import mark, moves

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -73,16 +73,23 @@ class Picture:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.figure is None:
-            return {"text/plain": self.sentence} | ({"text/html": self._table()} if self.table else {}), {}
+            page = {"text/html": f"{table_html(self.table)}<p>{escape(self.sentence)}</p>"} if self.table else {}
+            return {"text/plain": self.sentence} | page, {}
         return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
 
-    def _table(self) -> str:
-        """The table with the sentence below it, as HTML."""
-        left, keys = ' style="text-align:left"', list(dict.fromkeys(key for row in self.table for key in row))
-        head = "".join(f'<th scope="col"{left}>{escape(str(key))}</th>' for key in keys)
-        cells = ("".join(f"<td{left}>{escape(str(row.get(key, '')))}</td>" for key in keys) for row in self.table)
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.sentence)}</p>"
+
+def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as an HTML table; numbers are set right."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+
+    def cell(kind: str, key: str, value: Any) -> str:
+        numeric = all(isinstance(row.get(key, 0), int | float) or str(row.get(key)).endswith(" %") for row in rows)
+        text = f"{value:,}".replace(",", " ") if isinstance(value, int) else escape(str(value))
+        return f'<{kind} style="text-align:{"right" if numeric else "left"}">{text}</{kind[:2]}>'
+
+    head = "".join(cell('th scope="col"', key, key) for key in keys)
+    body = "".join("<tr>" + "".join(cell("td", key, row.get(key, "")) for key in keys) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def png(picture: Picture | Figure) -> bytes:
@@ -184,9 +191,7 @@ def lighten(figure: Figure) -> None:
             artist.set_in_layout((artist.get_gid() or "").startswith(OUTSIDE))
 
 
-def new_figure(
-    size: tuple[float, float] | None = None, dpi: int | None = None, *, fixed: bool = False
-) -> Figure:  # fmt: skip
+def new_figure(size: tuple[float, float] | None = None, dpi: int | None = None, *, fixed: bool = False) -> Figure:
     """An empty white figure whose layout is computed at its first drawing; `fixed`: its axes stay where they are put,
     which is quicker. `size`: in inches, default `current_size()`.
     """

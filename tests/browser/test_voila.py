@@ -47,10 +47,11 @@ def page(browser):
     context.close()
 
 
-def test_the_page_opens_follows_a_drag_and_runs(page, address):
+def test_the_page_opens_answers_follows_a_drag_and_runs(page, address):
+    """Hover tells the number, click looks at the client, Escape lets go; the frame is filled; the theme is dark."""
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
+    page.goto(f"{address}&theme=dark")
     wait_for_status(page, "idle")
     assert page.title() == "fedlab_nb"
     settled(page)
@@ -59,33 +60,6 @@ def test_the_page_opens_follows_a_drag_and_runs(page, address):
     expect(still).to_be_hidden()  # the panel alone, not its saved picture too
     assert page.locator(".jp-InputArea:visible").count() == 0
 
-    show(page, "Who holds what")
-    picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
-    picture.wait_for()
-    before, sentence_before = picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text()
-    x, y = grab(page, panel(page).locator(".fl-alpha .noUi-handle"))
-    page.mouse.move(x + 60, y, steps=3)
-    words = ".fl-view-partition .fl-sentence"
-    page.wait_for_function("([css, old]) => document.querySelector(css).innerText != old", arg=[words, sentence_before])
-    page.mouse.up()
-    page.wait_for_function(
-        "([css, old]) => document.querySelector(css).shadowRoot.innerHTML != old", arg=[PICTURE, before]
-    )
-
-    panel(page).locator(".fl-run").click()
-    wait_for_status(page, "done")
-    show(page, "Accuracy")
-    accuracy = panel(page).locator(".fl-view-accuracy .fl-picture")  # its last drawing comes after the status
-    for words in ("FENS", "digits, α = "):
-        expect(accuracy).to_have_attribute("aria-label", re.compile(words))
-    elsewhere = {url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)}
-    assert not elsewhere
-
-
-def test_marks_answer_to_pointer_and_keyboard(page, address):
-    """Hover tells the number, click looks at the client, Escape lets go; the frame is filled; the theme is dark."""
-    page.goto(f"{address}&theme=dark")
-    wait_for_status(page, "idle")
     view = panel(page).locator(".fl-view-partition")
     view.locator("svg .mark").first.wait_for()
     settled(page)
@@ -114,3 +88,24 @@ def test_marks_answer_to_pointer_and_keyboard(page, address):
         })"""
     )
     assert paper < 150 < 500 < ink
+
+    picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
+    picture.wait_for()
+    before, sentence_before = picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text()
+    x, y = grab(page, panel(page).locator(".fl-alpha .noUi-handle"))
+    page.mouse.move(x + 60, y, steps=3)
+    words = ".fl-view-partition .fl-sentence"
+    page.wait_for_function("([css, old]) => document.querySelector(css).innerText != old", arg=[words, sentence_before])
+    page.mouse.up()
+    page.wait_for_function(
+        "([css, old]) => document.querySelector(css).shadowRoot.innerHTML != old", arg=[PICTURE, before]
+    )
+
+    panel(page).locator(".fl-run").click()
+    wait_for_status(page, "done")
+    show(page, "Accuracy")
+    accuracy = panel(page).locator(".fl-view-accuracy .fl-picture")  # its last drawing comes after the status
+    for words in ("FENS", "digits, α = "):
+        expect(accuracy).to_have_attribute("aria-label", re.compile(words))
+    elsewhere = {url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)}
+    assert not elsewhere

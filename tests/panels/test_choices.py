@@ -42,17 +42,11 @@ def test_the_filter_looks_at_names_groups_and_papers():
     assert shown(box) == list(METHODS)
 
 
-def test_what_is_ticked_stands_above_the_groups():
-    box = MethodBox()
-    box.value = ["fens", "fedavg"]
-    box.ticked_first()
-    assert [each.description for each in box.widget.children[:2]] == ["FedAvg, one round", "FENS"]
-    assert box.widget.children[2] is box.headings["Average weights"]
-    assert len(box.widget.children) == len(METHODS) + len(box.headings)
-
-
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
-    panel = make(poison="scaled:2:5")
+    panel = make(poison="scaled:2:5", projector=True)
+    box = panel.controls.methods  # what is ticked stands above the groups
+    assert [each.description for each in box.widget.children[:2]] == ["FedAvg, one round", "FENS"]
+    assert box.widget.children[2] is box.headings["Average weights"] and panel.views.larger.value
     assert panel.controls.poison.value == "scaled:2:5" and "poison='scaled:2:5'" in panel.code()
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1
@@ -65,7 +59,3 @@ def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     assert "poison" not in panel.code() and panel.controls.poison.count.disabled and not panel.error
     with pytest.raises(UsageError, match="poison"):
         playground(poison="soup:1")
-
-
-def test_a_projector_gets_larger_letters_at_once(make):
-    assert make(projector=True).views.larger.value and not make(projector="false").views.larger.value

@@ -4,7 +4,6 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from fedlab_nb.labs import lab
 from fedlab_nb.panels import controls
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
@@ -62,8 +61,6 @@ def test_every_control_reads_the_settings_once_a_change(make, counted):
     c = panel.controls
     for change in (
         lambda: setattr(c.clients, "value", 4),
-        lambda: setattr(c.seed, "value", 5),
-        lambda: setattr(c.seeds, "value", 1),
         lambda: setattr(c.epochs, "value", 7),
         lambda: setattr(c.device, "value", "cpu"),
         lambda: setattr(c.methods.boxes["fedlpa"], "value", True),
@@ -78,32 +75,18 @@ def test_every_control_reads_the_settings_once_a_change(make, counted):
     assert c.guess.committed is None and panel.state("partition").guess is None and not panel.error
 
 
-def test_what_is_looked_at_reads_no_settings(make, counted):
-    panel = make()
-    reset(counted)
-    panel.views.client.value = 2
-    panel.show("classes")
-    panel.show("partition")
-    assert counted["settings"] == counted["federate"] == 0
-    assert [name for name, _ in counted["drawn"]] == ["partition"]  # for the client; the classes have no result yet
-
-
-def test_a_run_reads_the_settings_once_and_an_event_not_at_all(make, counted):
-    panel = make()
-    reset(counted)
-    panel.run(wait=True)
-    assert (counted["settings"], counted["federate"]) == (1, 0)
-    assert panel.state("accuracy").number == 1
-
-
 def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
     panel = make()
+    reset(counted)
     panel.run(wait=True)
+    assert (counted["settings"], counted["federate"]) == (1, 0)  # an event reads nothing
     for view in ("communication", "classes"):
         panel.show(view)
         reset(counted)
         panel.controls.alpha.value *= 2
+        before = counted["settings"]
         panel.views.klass.value = 3 if panel.views.klass.value == -1 else -1
+        assert counted["settings"] == before  # what is looked at is no setting
         drawn = [name for name, _ in counted["drawn"]]
         assert drawn == (["classes"] if view == "classes" else []), view
 
@@ -127,18 +110,3 @@ def test_a_state_cannot_be_changed(make):
         before.rows[0].pinned = True
     panel.run(wait=True)
     assert (before.number, len(before.rows)) == (1, 2) and panel.state("accuracy").number == 2
-
-
-def test_a_lab_s_own_views_go_the_same_way(job):
-    panel = lab("fens", job=job, seeds=1)
-    seen = []
-    view = panel.lab_views["cost"]
-    draw = view.draw
-    view.draw = lambda state: seen.append(state) or draw(state)
-    panel.show("cost")
-    seen.clear()
-    panel.controls.alpha.value = 1.0
-    panel.views.client.value = 2
-    assert [(s.settings["alpha"], s.client, s.view) for s in seen] == [(1.0, None, "cost"), (1.0, 2, "cost")]
-    assert not panel.error
-    panel.close()

@@ -38,22 +38,6 @@ def test_a_method_that_fails_does_not_lose_the_others(make, job, diverged):
     assert not panel.controls.error.value
 
 
-def test_a_job_that_raises_is_shown_and_can_be_run_again(make, job, monkeypatch):
-    panel = make()
-
-    def broken(*_):
-        yield from ()
-        raise KeyError("lost")
-
-    monkeypatch.setattr(job, "_events", broken)
-    panel.run(wait=True)
-    assert panel.status == "error" and "Unexpected KeyError" in panel.controls.error.value
-    assert "Traceback" in panel.error and not panel.controls.run.disabled
-    monkeypatch.undo()
-    panel.run(wait=True)
-    assert panel.status == "done"
-
-
 def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     panel = make()
     panel.run(wait=True)
@@ -75,19 +59,6 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     assert "digits" in panel.views["partition"].picture.alt
     panel.run(wait=True)
     assert panel.status == "done"
-
-
-def test_cuda_that_is_not_there(monkeypatch):
-    import torch
-
-    from fedlab_nb.panels import playground
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    panel = playground(device="cuda", methods=["local"])
-    panel.run(wait=True)
-    assert "Device &#x27;cuda&#x27; is not there" in panel.controls.error.value and panel.status == "idle"
-    assert "press Run" in panel.views["accuracy"].frame.value or panel.views.visible == "partition"
-    panel.close()
 
 
 def test_own_file_adapts_the_limits(make, tmp_path):
@@ -114,8 +85,6 @@ def test_stop_before_start_and_twice(make, job):
     panel.stop()
     job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and job.closed == 1 and panel.outcomes == []
-    panel.run(wait=True)
-    assert panel.status == "done" and len(panel.outcomes) == 4
 
 
 def test_stop_keeps_what_is_finished(make, job):
@@ -223,24 +192,7 @@ def test_warnings_of_a_run_are_told_in_the_panel_and_nowhere_else(make, job, cap
     assert capfd.readouterr() == ("", "")
 
 
-def test_interrupting_the_wait_stops_the_run(make, job, monkeypatch):
-    panel = make()
-    job.gate.clear()
-
-    def interrupted(timeout):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(panel._worker, "wait", interrupted)
-    try:
-        panel.run(wait=True)
-    except KeyboardInterrupt:
-        pass
-    monkeypatch.undo()
-    job.gate.set()
-    assert panel.wait(60) and panel.status == "stopped"
-
-
-def test_interrupting_an_inline_run_stops_it(make, job, monkeypatch):
+def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make, job, monkeypatch):
     def interrupted(*_):
         yield from ()
         raise KeyboardInterrupt
@@ -250,6 +202,18 @@ def test_interrupting_an_inline_run_stops_it(make, job, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         panel.run()
     assert panel.status == "stopped" and not panel.controls.run.disabled
+
+    def broken(*_):
+        yield from ()
+        raise KeyError("lost")
+
+    monkeypatch.setattr(job, "_events", broken)
+    panel.run()
+    assert panel.status == "error" and "Unexpected KeyError" in panel.controls.error.value
+    assert "Traceback" in panel.error and not panel.controls.run.disabled
+    monkeypatch.undo()
+    panel.run(wait=True)
+    assert panel.status == "done" and len(panel.outcomes) == 4
 
 
 def test_who_warns_does_not_wait_for_the_panel():
@@ -272,19 +236,6 @@ def test_who_warns_does_not_wait_for_the_panel():
         assert begun.wait(10) and other.acquire(timeout=10)
         other.release()
     assert worker.wait(10) and warned == ["This took long."]
-
-
-def test_worker_waits_no_longer_than_told():
-    gate = threading.Event()
-
-    def job():
-        yield gate.wait(60)
-
-    worker = Worker(threading.RLock(), inline=False, on_warning=print)
-    worker.start(job, lambda event: None, lambda how, error: None)
-    assert not worker.wait(0.05)
-    gate.set()
-    assert worker.wait(60)
 
 
 def test_a_data_set_that_cannot_be_had_is_refused_in_the_panel(make, monkeypatch):

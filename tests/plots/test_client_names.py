@@ -57,14 +57,10 @@ def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards,
     client_axis(narrow, 3, wards)
     assert narrow.get_xlabel() == "client"
     assert "north" in known_words(wards)
-    add_dataset("many", rows([f"hospital {k % 12}" for k in range(60)]))
-    assert axis_label(own("many", 12)) == "client"
-    assert client_name(3, own("many", 12)).startswith("client 3 (hospital")
-
-
-def test_numbers_are_no_names(forget_names):
-    add_dataset("numbered", rows([k % 3 for k in range(60)]))
+    add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
     assert names_of_clients("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
+    row = own("wards", 3, "40 local epochs")  # for every seed the same clients
+    assert setting_of_rows([row] * 3, range(3)) == wards and setting_of_rows([row, own("wards", 4)], [0]) == ""
 
 
 def test_who_holds_what_says_the_names(wards):
@@ -82,12 +78,6 @@ def said(picture):
     """What hovering over the picture says."""
     texts = [about["says"] for about in marks_of(picture.figure).values()]
     return [one for text in texts for one in (text if isinstance(text, list) else [text])]
-
-
-def test_clients_of_a_file_are_the_same_for_every_seed():
-    row = own("wards", 3, "40 local epochs")
-    assert setting_of_rows([row] * 3, range(3)) == own("wards", 3)
-    assert setting_of_rows([row, own("wards", 4)], [0]) == ""
 
 
 def test_a_file_is_known_by_its_name_and_by_the_one_that_it_was_given(forget_names, tmp_path):

@@ -30,19 +30,11 @@ def test_a_picture_is_told_by_title_setting_sentence_and_table():
     picture = kit.told(None, "Bars of accuracy", "digits, α = 1", "FENS is best.", rows)
     assert picture.alt == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
     assert (picture.sentence, picture.table) == ("FENS is best.", rows)
-    long = kit.told(None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)])
-    assert long.alt == "Bars. Many. The table has 40 rows."
-
-
-def test_whom_the_setting_knows_is_in_the_alt_text():
     ours = setting_of({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
     assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: 3 ")
-    assert kit.told(None, "Dots", str(ours) + "", "So.").alt.startswith("Dots (digits")
-
-
-def test_a_blank_picture_says_what_to_do():
-    picture = kit.blank("Press Run.", setting="digits")
-    assert picture.alt == "No picture yet (digits). Press Run." and png(picture).startswith(b"\x89PNG")
+    assert kit.blank("Press Run.", setting="digits").alt == "No picture yet (digits). Press Run."
+    long = kit.told(None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)])
+    assert long.alt == "Bars. Many. The table has 40 rows."
 
 
 def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):

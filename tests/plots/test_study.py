@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots.study import against_alpha, by_seed, pareto, plot_study
+from fedlab_nb.plots.study import against_alpha, by_seed, plot_study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.statistics import difference
 
@@ -80,11 +80,6 @@ def test_differences_are_paired_by_seed(results):
         }
     ]
     assert picture.sentence == "Clearly apart from fedavg, in points: fens +20."
-
-
-def test_pareto_by_hand():
-    points = {"a": (1, 0.5), "b": (2, 0.5), "c": (2, 0.7), "d": (9, 0.6), "e": (10, 0.9)}
-    assert pareto(points) == ["a", "c", "e"]
 
 
 def test_what_cannot_be_drawn(results):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.data import Dataset, load
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
 from fedlab_nb.plots import png
-from fedlab_nb.plots.synthetic import gallery, one_of_each
+from fedlab_nb.plots.synthetic import gallery
 
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
 
@@ -52,13 +51,3 @@ def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_diff
 )
 def test_the_gallery_at_the_extremes(options):
     show(**options)
-
-
-def test_one_real_image_of_each_class():
-    digits = load("digits")
-    images = one_of_each(digits)
-    for c, image in enumerate(images):
-        first = next(i for i, y in enumerate(digits.y_test.tolist()) if y == c)
-        np.testing.assert_array_equal(image, digits.x_test[first].numpy())
-    x, y = digits.x_test[:9], digits.y_test[:9].clamp(max=3)
-    assert one_of_each(Dataset("few", x, y, x, y, None, tuple("01234"), "few")) is None  # nobody is a 4
