@@ -32,16 +32,10 @@ def test_tasks_are_the_readme_s_commands():
         assert all((SCRIPT.parents[1] / part).is_file() for part in command if part.endswith(".py"))
 
 
-def test_a_failed_installation_is_a_sentence(monkeypatch):
-    def fail(*_):
+def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(tmp_path, monkeypatch):
+    def fail(*_, **options):
         raise subprocess.CalledProcessError(1, "pip")
 
-    monkeypatch.setattr(bootstrap, "make_environment", lambda: None)
-    monkeypatch.setattr(bootstrap, "install", fail)
-    assert bootstrap.main([]).startswith("The installation stopped")
-
-
-def test_installing_is_skipped_when_nothing_changed(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
     monkeypatch.setattr(bootstrap, "torch_index", lambda: "")
@@ -51,6 +45,8 @@ def test_installing_is_skipped_when_nothing_changed(tmp_path, monkeypatch):
     assert len(calls) == 1
     bootstrap.install("[test]")
     assert calls[1][-1] == ".[test]"
+    monkeypatch.setattr(bootstrap, "make_environment", fail)
+    assert bootstrap.main([]).startswith("The installation stopped")
 
 
 def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(tmp_path, monkeypatch, capsys):
@@ -80,10 +76,8 @@ def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
         monkeypatch.setattr(bootstrap, "torch_index", lambda index=index: index)
         bootstrap.install(f"[{len(index)}]")
         assert words in capsys.readouterr().out
-    assert calls[0][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS] and [c[-1][0] for c in calls[1:]] == [
-        ".",
-        ".",
-    ]
+    assert calls[0][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
+    assert [call[-1][0] for call in calls[1:]] == [".", "."]
 
 
 @pytest.mark.parametrize(("page", "why"), [("", "lists no pip"), (f'<a href="../{bootstrap.PIP}#x">', "its digest")])

@@ -76,10 +76,9 @@ def test_each_command_of_the_page_can_be_typed(words):
 
 
 def test_each_link_within_the_page_has_its_heading():
-    headings = {
-        re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.+)$", COURSE, re.MULTILINE)
-    }
-    assert {link for link in re.findall(r"\]\(#([\w-]+)\)", COURSE)} <= headings
+    titles = re.findall(r"^#+ (.+)$", COURSE, re.MULTILINE)
+    headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\]\(#([\w-]+)\)", COURSE)) <= headings
 
 
 def test_the_glossary_has_every_term_once_in_order():

@@ -26,26 +26,16 @@ def test_a_checkout_opens_its_own_notebooks():
     assert (folder / jupyter.FIRST).is_file()
 
 
-def test_copying_never_overwrites(tmp_path):
-    folder = jupyter.course_folder(tmp_path / "course")
-    names = {p.name for p in folder.iterdir()}
-    assert {jupyter.FIRST, "01_heterogeneity.ipynb", "images"} <= names
-    assert not {"make.py", "studies"} & names
-    (folder / jupyter.FIRST).write_text("mine")
-    (folder / "01_heterogeneity.ipynb").unlink()
-    jupyter.course_folder(folder)
-    assert (folder / jupyter.FIRST).read_text() == "mine"
-    assert (folder / "01_heterogeneity.ipynb").is_file()
-
-
-def test_the_whole_course_is_copied_with_its_pictures_and_instructors_pages(tmp_path, monkeypatch):
+def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten(tmp_path, monkeypatch):
     course = tmp_path / "site/fedlab_nb/_course"
     wanted = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
     for name in (*wanted, "studies/README.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
         (course / name).parent.mkdir(parents=True, exist_ok=True)
         (course / name).write_text("{}")
     monkeypatch.setattr(jupyter, "__file__", str(course.parent / "launch.py"))
-    folder = jupyter.course_folder(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    folder = jupyter.course_folder()
+    assert folder == tmp_path / "fedlab_nb_course"
     assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == wanted
     (folder / "instructor/02_new.md").write_text("my notes")
     (course / "03_newer.ipynb").write_text("{}")
@@ -60,16 +50,6 @@ def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
     for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
         for link in re.findall(r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
-
-
-def test_a_wheel_copies_to_the_current_folder(tmp_path, monkeypatch):
-    package = tmp_path / "site/fedlab_nb"
-    (package / "_course").mkdir(parents=True)
-    (package / "_course" / jupyter.FIRST).write_text("{}")
-    monkeypatch.setattr(jupyter, "__file__", str(package / "launch.py"))
-    monkeypatch.chdir(tmp_path)
-    assert jupyter.course_folder() == tmp_path / "fedlab_nb_course"
-    assert (tmp_path / "fedlab_nb_course" / jupyter.FIRST).read_text() == "{}"
 
 
 def test_wrong_folders(tmp_path, monkeypatch):

@@ -24,10 +24,10 @@ def test_a_kernel_that_dies_at_once_starts_again(monkeypatch):
     assert calls == [((60,), {"cwd": "here"})] * 3
 
 
-@pytest.mark.parametrize(
-    ("errors", "seen"),
-    [(["Kernel died before replying to kernel_info"] * 3, 3), (["Kernel didn't respond in 60 seconds"], 1)],
-)
+DIED, SILENT = "Kernel died before replying to kernel_info", "Kernel didn't respond in 60 seconds"
+
+
+@pytest.mark.parametrize(("errors", "seen"), [([DIED] * 3, 3), ([SILENT], 1)])
 def test_one_that_dies_always_or_does_not_answer_is_an_error(monkeypatch, errors, seen):
     calls = starts(monkeypatch, *errors)
     with pytest.raises(RuntimeError, match="Kernel"):

@@ -13,9 +13,8 @@ LINK = re.compile(r'\[[^\]\[]+\]\(notation\.md#([\w-]+) "([^"]+)"\)')
 
 
 def test_sources_have_no_links_of_their_own():
-    assert not [name for name, text in SOURCES.items() if LINK.search(text)], (
-        "make.py adds links when it makes a notebook"
-    )
+    linked = [name for name, text in SOURCES.items() if LINK.search(text)]
+    assert not linked, "make.py adds links when it makes a notebook"
 
 
 @pytest.mark.parametrize("lesson", NUMBERED)

@@ -64,10 +64,8 @@ def test_its_numbers_are_the_stored_ones(data):
     for name, by_clients in data["results"].items():
         for clients, cells in zip(grid.clients, by_clients, strict=True):
             for alpha, cell in zip(grid.alphas, cells, strict=True):
-                rows, of = (
-                    [table.row(name, alpha, clients, s) for s in grid.seeds],
-                    band(table.accuracies(name, alpha, clients)),
-                )
+                rows = [table.row(name, alpha, clients, s) for s in grid.seeds]
+                of = band(table.accuracies(name, alpha, clients))
                 assert cell["accuracies"] == [row["accuracy"] for row in rows]
                 assert (cell["mean"], cell["half"]) == (of.mean, of.half_width)
                 assert cell["up"] * len(grid.seeds) == pytest.approx(sum(row["bytes_up"] for row in rows))
@@ -78,9 +76,9 @@ def test_it_says_what_is_stored(data):
     about, grid = load(data["name"]).about, GRIDS[data["name"]]
     assert data["about"] == {key: about[key] for key in ("version", "torch", "date", "settings", "recipe")}
     stored = data["about"]["settings"]
-    assert (stored["alpha"], stored["clients"], stored["seed"]) == tuple(
-        map(list, (grid.alphas, grid.clients, grid.seeds))
-    )
+    assert [stored[axis] for axis in ("alpha", "clients", "seed")] == [
+        *map(list, (grid.alphas, grid.clients, grid.seeds))
+    ]
     assert data["images"] == grid.images and stored["dataset"] == data["name"]
 
 

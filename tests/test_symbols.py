@@ -22,13 +22,10 @@ def test_formulas_in_plain_letters(latex, text):
     assert letters(latex) == text
 
 
-def test_no_formula_is_left_in_a_plain_meaning():
+def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
     for row in symbols():
         assert row.name and not set(row.name + plain(row.meaning)) & set("$\\{}"), row.latex
         assert row.short and "; " not in row.short
-
-
-def test_each_row_has_a_place_of_its_own():
     anchors = [row.anchor for row in symbols()]
     assert len(set(anchors)) == len(anchors) > 50 and all(anchors)
 

@@ -1,4 +1,4 @@
-"""The other figures of the table: growth with M, comparisons, single phases, every method, dragging, importing."""
+"""The other figures of the table: growth with M, comparisons, single phases, every method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from fedlab_nb.panels import playground
 from fedlab_nb.studies import compare, run
 
 FOUR = ["fedavg", "ensemble", "fens", "fedlpa"]
@@ -47,8 +46,6 @@ def figures(seed: int, rounds: int, device: str) -> Iterator[tuple[str, str, str
     yield name, f"{share:.2f}×", "far below 1 (at most 0.5)", share <= 0.5
     yield from classroom(seed, rounds, device)
     yield from every_method(seed, device)
-    yield drag(rounds)
-    yield importing()
 
 
 def classroom(seed: int, rounds: int, device: str) -> Iterator[tuple[str, str, str, bool]]:
@@ -69,12 +66,8 @@ def every_method(seed: int, device: str) -> Iterator[tuple[str, str, str, bool]]
     with tempfile.TemporaryDirectory() as store:
         command = [sys.executable, "-m", "fedlab_nb", "run", "all", "--no-cache", "--json", "--seed", str(seed)]
         start = time.perf_counter()
-        answer = subprocess.run(
-            [*command, "--device", device],
-            env={**os.environ, "FEDLAB_NB_STORE": store},
-            capture_output=True,
-            check=True,
-        )
+        environment = {**os.environ, "FEDLAB_NB_STORE": store}
+        answer = subprocess.run([*command, "--device", device], env=environment, capture_output=True, check=True)
         whole = time.perf_counter() - start
     rows = [json.loads(line) for line in answer.stdout.splitlines()]
     slow = max(rows, key=lambda row: row["seconds_total"])
@@ -82,22 +75,3 @@ def every_method(seed: int, device: str) -> Iterator[tuple[str, str, str, bool]]
     yield name, f"{whole:.1f} s", "≤ 60 s", whole <= 60
     slowest = f"{slow['seconds_total']:.1f} s ({slow['method']})"
     yield "the slowest of them, its share of local training included", slowest, "≤ 8 s", slow["seconds_total"] <= 8
-
-
-def drag(rounds: int) -> tuple[str, str, str, bool]:
-    """α moved in a playground without a browser: partition, stored results, PNG."""
-    panel = playground()
-    spent = []
-    for turn in range(4 * rounds):
-        alpha = 10 ** (-2 + 4 * ((turn * 7) % 20) / 20)
-        spent.append(seconds_of(lambda alpha=alpha: setattr(panel.controls.alpha, "value", alpha)))
-    panel.close()
-    value = 1000 * median(spent[1:])
-    return "partition picture while dragging, kernel's part", f"{value:.0f} ms", "≤ 150 ms in the browser", value <= 120
-
-
-def importing() -> tuple[str, str, str, bool]:
-    """`import fedlab_nb` after torch, in a fresh process."""
-    code = "import torch, time; t = time.perf_counter(); import fedlab_nb; print(time.perf_counter() - t)"
-    value = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
-    return "import fedlab_nb beyond torch", f"{value:.3f} s", "< 0.3 s", value < 0.3

@@ -9,26 +9,19 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
 
 import torch
 from figures import figures
-from training import VARIANTS, WORKLOADS, Clients, measure
+from training import WORKLOADS, measure
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HAND = "## Hand-written CPU paths"  # from this heading on RESULTS.md is written by hand
 TARGETS = {("digits", 20): 5.0, ("digits", 50): 8.0}  # auto against the plain loop
 LARGE = 1.4  # for 28x28 and larger on a CPU, and never slower than the loop backend
 SHORT = 4  # rounds more for digits, whose trainings last a tenth of a second or two
-MEMORY = (
-    "digits, mlp, M = 50, α = 0.1",
-    "glyphs 1x28x28, cnn, M = 20, α = 0.1",
-    "glyphs 3x32x32, resnet8, M = 20, α = 0.1",
-)
 
 
 def main() -> int:
@@ -40,11 +33,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
-    parser.add_argument("--memory", default="", help=argparse.SUPPRESS)  # variant:workload, in a process of its own
     options = parser.parse_args()
     device = ("cuda" if torch.cuda.is_available() else "cpu") if options.device == "auto" else options.device
-    if options.memory:
-        return peak(options, device)
     lines = list(table(options, device))
     if options.write:
         text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
@@ -79,10 +69,6 @@ def table(options: argparse.Namespace, device: str):
         measured = measure(work, seed=options.seed, rounds=turns, samples=options.samples, device=device)
         yield say(row(work, measured))
     if not options.only:
-        yield say("\n## Peak memory of a process that trains once\n")
-        yield say("| workload | " + " | ".join(VARIANTS) + " |\n|---|" + "---|" * len(VARIANTS))
-        for name in MEMORY:
-            yield say(f"| {name} | " + " | ".join(memory(name, variant, options) for variant in VARIANTS) + " |")
         yield say("\n## Other figures\n\n| figure | measured | target | met |\n|---|---|---|---|")
         for name, value, target, met in figures(options.seed, rounds, device):
             yield say(f"| {name} | {value} | {target} | {'yes' if met else 'no'} |")
@@ -101,25 +87,6 @@ def row(work, measured: dict) -> str:
         f"{times['stacked']:.1f}×", f"**{auto:.1f}×**", measured["chosen"], f"{measured['against_loop']:.2f}×", target,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
-
-
-def memory(name: str, variant: str, options: argparse.Namespace) -> str:
-    """Peak resident memory of a fresh process, in MiB."""
-    command = [sys.executable, __file__, "--memory", f"{variant}:{name}", "--samples", str(options.samples)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    return f"{float(answer.stdout):.0f} MiB"
-
-
-def peak(options: argparse.Namespace, device: str) -> int:
-    variant, _, name = options.memory.partition(":")
-    work = next(w for w in WORKLOADS if w.name == name)
-    Clients(work, options.seed, options.samples, device).train(variant)
-    status = Path("/proc/self/status")  # where it is there; a child's ru_maxrss begins at its parent's size
-    if status.exists():
-        print(next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024)
-    else:
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return 0
 
 
 def machine(device: str) -> str:

@@ -1,5 +1,5 @@
 """Pictures follow a hand: a drag, a race that plays, tabs while t-SNE computes. The bounds are those of a loaded
-machine; `tests/benchmarks/drag.py` prints the times themselves.
+machine; with FEDLAB_NB_FEEL=1 it prints the times themselves.
 """
 
 import os

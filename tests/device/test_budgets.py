@@ -108,12 +108,8 @@ CASES = [(step, way) for step in FEWER_MORE for way in (("loop", "stacked") if "
 @pytest.mark.parametrize(("step", "backend"), CASES)
 def test_more_steps_are_no_more_transfers(step, backend, device):
     method, knob, few, many = FEWER_MORE[step]
-    special = {
-        "fedlpa": {"fedlpa.solver": "gd"},
-        "dense": {"dense.batch": 32},
-        "distilled": {"distilled.images": "kip"},
-    }
-    more = special.get(method, {})
+    special = {"fedlpa.solver": "gd", "dense.batch": 32, "distilled.images": "kip"}
+    more = {name: value for name, value in special.items() if name.startswith(f"{method}.")}
     name = knob if knob == "batch_size" else f"{method}.{knob}"
     assert name == knob or knob in {field.name for field in METHODS[method].fields()}
     one, other = (moved(method, backend=backend, **more | {name: value}) for value in (few, many))

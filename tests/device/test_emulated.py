@@ -21,10 +21,8 @@ def here(*shape):
 
 REFUSED = {
     "sum": lambda x: x + here(3),
-    "sum the other way": lambda x: here(3) + x,
     "in place": lambda x: here(3).add_(x[0]),
     "cat": lambda x: torch.cat([x, here(3)]),
-    "stack of numbers": lambda x: torch.stack([x[0], here(3)[0]]),
     "product": lambda x: here(2, 3) @ x,
     "layer that stayed": lambda x: nn.Linear(3, 2)(x),
     "where": lambda x: torch.where(x > 1, x, here(3)),
@@ -48,11 +46,9 @@ def test_what_a_gpu_refuses(what, device):
 COSTS = {
     "float": (lambda x: float(x[0]), 1, 0),
     "bool": (lambda x: bool(x[0] > 0), 1, 0),
-    "if": (lambda x: 1 if (x > 0).all() else 0, 1, 0),
     "item": (lambda x: x[0].item(), 1, 0),
     "tolist": (lambda x: x.tolist(), 1, 0),
     "cpu": (lambda x: x.cpu(), 1, 0),
-    "to cpu": (lambda x: x.to("cpu", torch.float64), 1, 0),
     "copy out": (lambda x: torch.zeros(3).copy_(x), 1, 0),
     "equal": (lambda x: torch.equal(x, x), 1, 0),
     "nonzero": (lambda x: x.nonzero(), 1, 0),
@@ -91,10 +87,8 @@ def test_launches_leave_out_views(device):
 
 
 def test_gradients_and_copies_are_the_cpus():
-    layer, x = (
-        nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(18, 2)),
-        torch.rand(4, 1, 5, 5),
-    )
+    layer = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(18, 2))
+    x = torch.rand(4, 1, 5, 5)
     twin = copy.deepcopy(layer)
     layer(x).square().sum().backward()
     with EmulatedDevice():

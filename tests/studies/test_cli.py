@@ -1,12 +1,12 @@
 """The command line as a person types it: output, exit codes, one sentence for every wrong use."""
 
 import json
-import os
 import re
-import subprocess
+import runpy
 import sys
 
 import pytest
+import torch
 
 from fedlab_nb.cli import in_words, main
 
@@ -35,11 +35,11 @@ def test_set_reaches_methods_recipes_and_settings(capsys):
     assert large["bytes_up"] - small["bytes_up"] == large["bytes_down"] - small["bytes_down"] == 3 * 3 * 10 * 4
 
 
+# Each option's way to its check; what a setting refuses is tested in test_experiment.
 WRONG = [
-    ["--alpha", "0"], ["--alpha", "nan"], ["--alpha", "much"], ["--clients", "0"], ["--clients", "99999"],
-    ["--clients", "2.5"], ["--dataset", "digit"], ["--dataset", "no.npz"], ["--device", "tpu"], ["--seed", "-1"],
+    ["--alpha", "much"], ["--clients", "2.5"], ["--dataset", "no.npz"], ["--device", "tpu"], ["--seed", "-1"],
     ["--partition", "x"], ["--model", "cnnn"], ["--preset", "x"], ["--backend", "x"], ["--set", "roundz=3"],
-    ["--set", "rounds"], ["--set", "fens.rounds=0"], ["--set", "fens.aggregator=x"], ["--seeds", "0"], ["--bogus"],
+    ["--set", "rounds"], ["--set", "fens.aggregator=x"], ["--seeds", "0"], ["--bogus"],
 ]  # fmt: skip
 
 
@@ -70,11 +70,8 @@ def test_no_network_is_a_failed_run_that_names_what_works(capsys, monkeypatch, t
     assert "digits" in err and ".npz" in err and len(err.strip().splitlines()) == 1
 
 
-def test_cuda_that_is_not_there(capsys):
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a CUDA device")
+def test_cuda_that_is_not_there(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(["run", "fedavg", "--device", "cuda"]) == 2
     assert "use device='auto' or 'cpu'" in capsys.readouterr().err
 
@@ -105,41 +102,18 @@ def test_list_and_doctor(capsys):
 
 
 def test_sweep_command(capsys, tmp_path):
-    words = [
-        "sweep",
-        "--methods",
-        "fedavg",
-        "--alphas",
-        "0.1,1",
-        "--clients",
-        "2",
-        "--set",
-        "epochs=1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert main(words) == 0
+    words = [*"sweep --methods fedavg --clients 2 --set epochs=1 --out".split(), str(tmp_path), "--alphas"]
+    assert main([*words, "0.1,1"]) == 0
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 3
-    assert main([*words[:4], "0.1,zero", *words[5:]]) == 2
+    assert main([*words, "0.1,zero"]) == 2
 
 
 def test_in_words():
     assert [in_words(n) for n in (0, 999, 1000, 1234567, 5e9)] == ["0 B", "999 B", "1.0 kB", "1.2 MB", "5.0 GB"]
 
 
-def test_import_is_light():
-    """`import fedlab_nb` brings neither sklearn, ipywidgets, torchvision nor matplotlib, and costs under a second
-    beyond torch."""
-    code = (
-        "import torch, time, sys; t = time.perf_counter(); import fedlab_nb; s = time.perf_counter() - t;"
-        "import fedlab_nb.studies; heavy = {'sklearn', 'ipywidgets', 'torchvision', 'matplotlib'} & set(sys.modules);"
-        "print(s, sorted(heavy))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
-    seconds, heavy = shown.stdout.split(maxsplit=1)
-    assert heavy.strip() == "[]" and float(seconds) < 1
-
-
-def test_python_m_works():
-    shown = subprocess.run([sys.executable, "-m", "fedlab_nb", "--version"], capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith("fedlab-nb ")
+def test_python_m_works(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fedlab_nb", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("fedlab_nb", run_name="__main__")
+    assert capsys.readouterr().out.startswith("fedlab-nb ")

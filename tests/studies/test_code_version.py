@@ -20,6 +20,12 @@ def tree(tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="module")
+def before(tree):
+    """The codes of the copy as it is."""
+    return of(tree)
+
+
 @pytest.fixture
 def after(tree):
     """`after(file, edit)`: the codes when one file's text was changed; the file is put back."""
@@ -60,8 +66,8 @@ def comment(text):
     return text + "\n# A comment.\n"
 
 
-def test_a_copy_has_the_package_s_own_codes(tree):
-    assert of(tree) == of(SOURCES)
+def test_a_copy_has_the_package_s_own_codes(before):
+    assert before == of(SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +75,18 @@ def test_a_copy_has_the_package_s_own_codes(tree):
     [("data/partition.py", inner_docstring), ("methods/fens/__init__.py", comment), ("plots/partition.py", line),
      (f"{HERE}/engine.py", line), ("methods/fusefl/__init__.py", line), ("methods/fedavg.py", line)],
 )  # fmt: skip
-def test_an_edit_that_decides_nothing_keeps_everything(tree, after, file, edit):
-    assert after(file, edit) == of(tree)
+def test_an_edit_that_decides_nothing_keeps_everything(before, after, file, edit):
+    assert after(file, edit) == before
 
 
 @pytest.mark.parametrize("file", ["training/loop.py", "data/partition.py", "methods/context.py", f"{HERE}/clients.py"])
-def test_an_edit_of_what_trains_clients_makes_other_clients(tree, after, file):
-    assert after(file, line)[0] != of(tree)[0]
+def test_an_edit_of_what_trains_clients_makes_other_clients(before, after, file):
+    assert after(file, line)[0] != before[0]
 
 
-def test_arithmetic_counts_to_the_last_sign(tree, after):
+def test_arithmetic_counts_to_the_last_sign(before, after):
     now = after("data/partition.py", lambda text: text.replace("* n + 1e-9", "* n - 1e-9"))
-    assert now[0] != of(tree)[0]
+    assert now[0] != before[0]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +94,8 @@ def test_arithmetic_counts_to_the_last_sign(tree, after):
     [("methods/fens/__init__.py", True, False), ("methods/fedlpa/__init__.py", False, True),
      ("methods/base.py", True, True), (f"{HERE}/experiment.py", True, True)],
 )  # fmt: skip
-def test_an_edit_of_a_method_makes_other_runs_of_it_alone(tree, after, file, fens, fedlpa):
-    before, now = of(tree), after(file, line)
+def test_an_edit_of_a_method_makes_other_runs_of_it_alone(before, after, file, fens, fedlpa):
+    now = after(file, line)
     assert now[0] == before[0], "clients stay"
     assert (now[1] != before[1], now[2] != before[2]) == (fens, fedlpa)
 
