@@ -187,20 +187,12 @@ def distilling():
 def test_on_every_partition_feddf_is_at_most_two_points_above_its_teacher(distilling):
     teacher, student = ([o.accuracy for o in distilling if o.method == name] for name in ("ensemble", "feddf"))
     assert all(s <= t + POINTS for t, s in zip(teacher, student, strict=True))
+    assert distilling.mean("feddf") >= distilling.mean("dense") - POINTS  # real images teach as well as DENSE's
 
 
 @pytest.mark.parametrize("name", DATA_FREE)
-def test_no_student_of_the_uniform_ensemble_is_better_than_it_on_average(distilling, name):
-    assert distilling.mean(name) <= distilling.mean("ensemble") + POINTS
-
-
-def test_real_images_teach_at_least_as_well_as_denses(distilling):
-    assert distilling.mean("feddf") >= distilling.mean("dense") - POINTS
-
-
-@pytest.mark.parametrize("name", DATA_FREE)
-def test_no_data_is_still_far_better_than_chance(distilling, name):
-    assert distilling.mean(name) > 0.25
+def test_no_data_is_far_better_than_chance_and_on_average_no_better_than_the_teacher(distilling, name):
+    assert 0.25 < distilling.mean(name) <= distilling.mean("ensemble") + POINTS
 
 
 def test_a_student_with_convolutions_lives(tmp_path):
@@ -251,21 +243,11 @@ def test_no_method_of_many_rounds_lies_below_its_one_round_form(name):
     assert min(gaps) >= 0 and mean(gaps) > 0.03
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
-def test_well_above_chance(iterative, name):
-    """Ten classes; the least mean of three seeds that was seen is 0.66."""
-    assert iterative.mean(name) > 0.45
-
-
 def test_round_by_round_they_leave_one_round_of_fedavg_behind(iterative):
-    """The reason for more rounds; the smallest gap of means that was seen is 0.36."""
+    """The reason for more rounds; the smallest gap of means that was seen is 0.36, the least mean 0.66."""
     one = compare("fedavg", seeds=3).mean("fedavg")
-    assert min(iterative.mean(name) for name in ITERATIVE) > one + 0.2
-
-
-def test_scaffold_sends_twice_as_much(iterative):
-    totals = {o.method: o.ledger.total for o in iterative if o.settings.seed == 0}
-    assert totals["scaffold"] == 2 * totals["fedavg_multi"] == 2 * totals["fedadam"]
+    for name in ITERATIVE:
+        assert iterative.mean(name) > max(0.45, one + 0.2), name
 
 
 # ----------------------------------------------------------------------------------------------------------------- FENS

@@ -50,11 +50,13 @@ def test_one_client_gets_its_own_model_back(solver, pi):
     assert_states_close(model_state(out.module), remembered[0][0], 1e-8)
 
 
-def test_large_damping_is_one_round_fedavg():
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+def test_large_damping_is_the_average(weights):
     remembered = []
-    average, _ = watched(FedAvg().run(context(remembered=remembered)))
-    out, _ = watched(FedLPA(damping=1e12).run(context(remembered=remembered)))
-    assert_states_close(model_state(out.module), model_state(average.module), 1e-4)
+    ctx = context(remembered=remembered)
+    out, _ = watched(FedLPA(damping=1e12, weights=weights).run(ctx))
+    average = weighted_mean(remembered[0], ctx.sizes if weights == "samples" else [1] * 4)
+    assert_states_close(model_state(out.module), average, 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +87,6 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
         torch.testing.assert_close(state[name], average[name])
     assert any((state[name] - average[name]).norm() > 0.01 * average[name].norm() for name in layers & state.keys())
     assert out.report.input_column is None  # its first convolution has no bias
-
-
-def test_uniform_weights_count_every_client_alike():
-    remembered = []
-    out, _ = watched(FedLPA(weights="uniform", damping=1e12).run(context(remembered=remembered)))
-    assert_states_close(model_state(out.module), weighted_mean(remembered[0], [1] * 4), 1e-4)
 
 
 def test_the_report_shows_what_the_upload_reveals():
@@ -192,12 +188,6 @@ def test_label_leak_by_hand():
     assert label_leak(torch.ones(1, 3), torch.tensor([[1, 2, 3]]))["rank_correlation"] == 0
 
 
-def test_the_last_factor_tells_the_classes_of_every_client():
-    out, _ = watched(FedLPA().run(context(epochs=5, dtype=torch.float32)))
-    leak = out.report.label_leak
-    assert leak["precision"] > leak["chance"] and leak["precision"] >= 0.9
-
-
 # --------------------------------------------------------------------------------------------------- test server replay
 # FedLPA's server once more: the same answer as the run's, and each use of the uploads by hand.
 
@@ -219,19 +209,13 @@ def server(remembered, **options):
 
 @pytest.mark.parametrize("damping, pi", [(1e-3, "one"), (1e-5, "trace")])
 def test_the_servers_part_again_is_the_run(remembered, damping, pi):
-    again, model, _ = server(remembered, damping=damping, pi=pi)
+    """Also of the uploads of another run, with another damping."""
+    again, _, _ = server(remembered)
+    _, model, _ = server(remembered, damping=damping, pi=pi)
     state = again.use("exact", again.uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
     assert again.accuracy(state) == model.accuracy(again.x, again.y)
-
-
-def test_another_damping_is_the_run_with_that_damping(remembered):
-    again, _, _ = server(remembered)
-    _, other, _ = server(remembered, damping=1e-5)
-    state = again.use("exact", again.uploads(1e-5))
-    for name, tensor in model_state(other.module).items():
-        torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
 
 
 def test_each_use_by_hand(remembered):
@@ -291,16 +275,10 @@ def test_residuals_are_live_while_it_solves(remembered):
 
 def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_are_not(remembered, monkeypatch):
     ctx = context(clients=3, remembered=remembered)
-    _, model, _ = server(remembered)
+    _, model, _ = server(remembered, rounds=1, local_epochs=1)  # further rounds let them be
     for k, row in enumerate(model.report.train_counts):
         assert row.tolist() == np.bincount(ctx.private.train(k)[1], minlength=10).tolist()
     floats = 6570 + sum(d * d for d in (65, 64, 65, 32, 33, 10))
     assert [own.size for own in model.posteriors] == [8 * floats] * 3
     monkeypatch.setattr(model_module, "LIMIT", 3 * 8 * floats - 1)
-    _, model, _ = server(remembered)
-    assert model.posteriors == []
-
-
-def test_the_model_after_further_rounds_keeps_the_posteriors(remembered):
-    _, model, _ = server(remembered, rounds=1, local_epochs=1)
-    assert len(model.posteriors) == 3
+    assert server(remembered)[1].posteriors == []

@@ -14,7 +14,6 @@ from fedlab_nb.methods.parts.kronecker import (
     factor_layers,
     join,
     kronecker_factors,
-    layer_matrix,
     with_layers,
 )
 
@@ -176,13 +175,6 @@ def test_symmetric_and_at_least_the_damping():
                     assert torch.linalg.eigvalsh(factor).min() >= low - 1e-12 * factor.diagonal().max()
 
 
-def test_last_input_column_is_the_mean_input():
-    x, y = rows()
-    factor = kronecker_factors(mlp(), x, y)["0"].a
-    torch.testing.assert_close(factor[:-1, -1], x.mean(0))
-    torch.testing.assert_close(factor[-1, -1], torch.ones((), dtype=x.dtype))
-
-
 def test_conv_scale_drops_out_of_the_product_and_under_trace_also_after_damping():
     module = cnn()
     x, y = images()
@@ -215,36 +207,6 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
         back = with_layers(state, {"layer": join(layer.weight, layer.bias).double()})
         assert back.keys() == state.keys()
         assert all(back[name].dtype == state[name].dtype and torch.equal(back[name], state[name]) for name in state)
-
-
-def test_layers_go_into_a_state_and_come_out_again():
-    module = cnn()
-    state = module.state_dict()
-    doubled = with_layers(state, {"2": 2 * layer_matrix(state, "2")})
-    for name, value in state.items():
-        assert torch.equal(doubled[name], 2 * value if name.startswith("2.") else value)
-
-
-def test_upload_sizes_of_the_papers_networks():
-    # The paper takes the MLP to have 217,930 weights and so 128 floats fewer; its layers hold 200,960 + 16,448 + 650 =
-    # 218,058.
-    linear = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
-    conv = nn.Sequential(
-        *(
-            nn.Conv2d(1, 6, 5),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 5),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(1),
-        ),
-        *(nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)),
-    )
-    for module, shape, floats in ((linear, (784,), 596_892), (conv, (1, 28, 28), 111_484)):
-        factors = kronecker_factors(module, torch.zeros(1, *shape), torch.zeros(1, dtype=torch.long))
-        sides = [len(side) for layer in factors.values() for side in (layer.a, layer.b)]
-        assert sum(p.numel() for p in module.parameters()) + sum(d * (d + 1) // 2 for d in sides) == floats
 
 
 def test_wrong_use_is_one_sentence():
