@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import COMPARE, PLAYGROUND, RACE
-from .lab_view import Extra, LabSpec, LabView, PanelState
+from .lab_view import Extra, LabSpec, LabView, PanelState, words
 from .panel import Panel
-from .state import words
 from .theme import made, offer, player
 
 

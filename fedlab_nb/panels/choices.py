@@ -37,7 +37,7 @@ class KnobBox:
 
     def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
         self.method = method
-        self.knobs = {knob.name: knob for knob in METHODS[method].fields()}
+        self.knobs = {knob.name: knob for knob in METHODS[method].fields()} if method else {}
         self.controls = {name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()}
         first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
         rest = [name for name in self.knobs if name not in first]
@@ -108,11 +108,14 @@ def on_grid(value: float, low: float) -> bool:
 
 
 class MethodBox:
-    """The methods to choose from, in groups: `value` is the tuple of those that are ticked; `widget` the list."""
+    """The methods to choose from, in groups: `value` is the tuple of those that are ticked; `widget` the list.
 
-    def __init__(self) -> None:
-        self.boxes = {name: method_box(cls.info) for name, cls in METHODS.items()}
-        self.groups = grouped(METHODS)
+    without: a lab's own method, which always runs
+    """
+
+    def __init__(self, without: str = "") -> None:
+        self.boxes = {name: method_box(cls.info) for name, cls in METHODS.items() if name != without}
+        self.groups = grouped(self.boxes)
         self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
         self.filter = made(
             widgets.Text, "fl-filter", placeholder="filter: a name, a group or a year",
@@ -120,7 +123,6 @@ class MethodBox:
         )  # fmt: skip
         self.widget = made(widgets.VBox, "fl-methods")
         self.first: tuple[str, ...] = ()
-        self._out = ""
         self.filter.observe(lambda _: self._show(), "value")
         self.ticked_first()
 
@@ -133,11 +135,6 @@ class MethodBox:
         names = [choose("method", name, self.boxes) for name in ([names] if isinstance(names, str) else names)]
         for name, box in self.boxes.items():
             box.value = name in names
-
-    def leave_out(self, name: str) -> None:
-        """Take a method off the list: a lab's own always runs."""
-        self._out = name
-        self._show()
 
     def ticked_first(self) -> None:
         """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
@@ -155,7 +152,7 @@ class MethodBox:
             shown = 0
             for name in names:
                 info = METHODS[name].info
-                fits = asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower() and name != self._out
+                fits = asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower()
                 show_if(fits, self.boxes[name])
                 shown += fits and name not in self.first
             show_if(shown, self.headings[title])

@@ -15,8 +15,7 @@ from ..models import build_specified, model_state
 from ..plots.words import data_size, plural
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, Guess, KnobBox, MethodBox, PoisonRow
-from .lab_view import LabSpec
-from .state import PanelState
+from .lab_view import LabSpec, PanelState
 from .theme import made, show_if
 
 OWN_FILE = "own file"
@@ -57,7 +56,7 @@ class Controls:
 
     def __init__(self, spec: LabSpec) -> None:
         self.spec, self.adjusting = spec, False
-        self.knobs = KnobBox(spec.method, spec.knobs) if spec.method else None
+        self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {
             extra.name: made(
                 widgets.Dropdown, options=extra.options, value=extra.options[0][1], label=extra.label,
@@ -103,7 +102,7 @@ class Controls:
         self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the ticked methods")
         self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
-        self.methods, self.most_clients = MethodBox(), self.clients.max
+        self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
         self.preset_epochs, self.named_clients = self.epochs.value, 0
         self._fixed: set[str] = set()
@@ -114,14 +113,13 @@ class Controls:
 
     def layout(self) -> widgets.VBox:
         own: list[widgets.Widget] = list(self.extras.values())
-        if self.knobs:
+        if self.spec.method:
             own = [heading(METHODS[self.spec.method].info.title), *own, self.knobs.widget]
-            self.methods.leave_out(self.spec.method)
             self.methods.widget.add_class("fl-few")
         grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
         start = made(widgets.VBox, "fl-start", children=[buttons, self.progress, self.phase, self.error])
-        title = heading("Beside it" if self.knobs else "Methods")
+        title = heading("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
             made(widgets.HBox, "fl-over", children=[title, self.methods.filter]), self.methods.widget,
@@ -144,8 +142,7 @@ class Controls:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
         plain = [self.dealing, self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs]
         plain += [self.guess.method, self.poison.kind, self.poison.count]
-        knobs = self.knobs.controls.values() if self.knobs else ()
-        return [*plain, *self.methods.boxes.values(), *self.extras.values(), *knobs]
+        return [*plain, *self.methods.boxes.values(), *self.extras.values(), *self.knobs.controls.values()]
 
     # ------------------------------------------------------------------------------------------- reading and writing
     @property
@@ -189,7 +186,7 @@ class Controls:
                 chosen[name] = widget.value
         if self.named_clients:
             chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
-        return {**chosen, **(self.knobs.changed if self.knobs else {})}
+        return {**chosen, **self.knobs.changed}
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -212,7 +209,7 @@ class Controls:
                 federation = federate(**partition)
         return {
             "settings": settings,
-            "knobs": self.knobs.value if self.knobs else {},
+            "knobs": self.knobs.value,
             "methods": methods,
             "epochs": self.epochs.value,
             "guess": self.guess.committed,
@@ -276,7 +273,7 @@ class Controls:
 
     def takes(self, name: str) -> bool:
         """Whether the setting `name` has a control."""
-        return name in (*SETTINGS, "poison") or name in self.extras or bool(self.knobs and self.knobs.has(name))
+        return name in (*SETTINGS, "poison") or name in self.extras or self.knobs.has(name)
 
     def put(self, name: str, value: Any) -> None:
         """Set a control by the name of its setting."""
@@ -286,7 +283,7 @@ class Controls:
             self.methods.value = value
         elif name == "poison":
             self.poison.put(value, self.clients.value)
-        elif name not in NAMES and name not in self.extras and self.knobs and self.knobs.has(name):
+        elif name not in NAMES and name not in self.extras and self.knobs.has(name):
             self.knobs.put(name, value)  # plain `epochs` are the local ones
         else:
             widget = self._control(name)
@@ -295,12 +292,11 @@ class Controls:
             put(widget, name, value, "smaller is more skewed" if name == "alpha" else "")
 
     def _control(self, name: str) -> widgets.Widget:
-        if name not in NAMES and self.knobs and self.knobs.has(name):
+        if name not in NAMES and self.knobs.has(name):
             return self.knobs[name]
-        choose("control", name, (*NAMES, *self.extras, *(self.knobs.knobs if self.knobs else ())))
-        if name in ("guess", "poison"):
-            return getattr(self, name).row
-        return self.methods.widget if name == "methods" else self.extras.get(name) or getattr(self, name)
+        rows = {"methods": self.methods.widget, "guess": self.guess.row, "poison": self.poison.row}
+        own = {**{name: getattr(self, name) for name in SETTINGS}, **rows, **self.extras}
+        return own[choose("control", name, (*own, *self.knobs.knobs))]
 
 
 def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:

@@ -3,7 +3,7 @@ the race have beside them; and the panel in one picture. From a `PanelState` to 
 remembered.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,8 @@ from ..plots.race import STEPS, Race
 from ..plots.style import current_size, narrow, sized
 from ..plots.words import data_size, gap, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
-from .lab_view import LabSpec, LabView
+from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
-from .state import PanelState, caption, words
 from .stored import StoredResults
 from .theme import made, offer, player, show_if
 
@@ -117,13 +116,15 @@ class Features(ResultView):
         self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
 
     def draw(self, state: PanelState) -> plots.Picture:
-        names, client, klass = state.class_names, state.client, state.klass
-        held, who = None, ""
-        first = next((o for row in state.runs.current for o in row.outcomes.values()), None)
-        if client is not None and first is not None and client < len(first.label_counts):
-            held, who = list(np.asarray(first.label_counts)[client] > 0), f"classes that client {client} holds"
+        names, client, klass, held, who = state.class_names, state.client, state.klass, None, ""
         if klass is not None and klass < len(names):
             held, who = [c == klass for c in range(len(names))], f"class {names[klass]}"
+        elif client is not None and (
+            first := next((o for row in state.runs.current for o in row.outcomes.values()), None)
+        ):
+            counts = np.asarray(first.label_counts)
+            if client < len(counts):
+                held, who = list(counts[client] > 0), f"classes that client {client} holds"
         maps = []
         for s in with_features(state.runs):
             known = self._map(s)
@@ -189,13 +190,13 @@ class Times(LabView):
     name, title, ready = "times", "Time", "data"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        parts, rows = ("seconds_local", "seconds_method"), [row for row in state.runs.current if row.outcomes]
-        seconds = {row.title: [round(row.mean(part), 2) for part in parts] for row in rows}
+        done = [row for row in state.runs.current if row.outcomes]
+        rows = [(r.title, round(r.mean("seconds_local"), 2), round(r.mean("seconds_method"), 2)) for r in done]
         text = "No result yet."
-        if seconds:
-            slow = max(seconds, key=lambda title: sum(seconds[title]))
-            text = f"{slow} takes longest, {sum(seconds[slow]):.1f} s. {SHARED}"
-        table = tabled("method | local training, s | the rest, s", ((title, *of) for title, of in seconds.items()))
+        if rows:
+            title, local, rest = max(rows, key=lambda row: row[1] + row[2])
+            text = f"{title} takes longest, {local + rest:.1f} s. {SHARED}"
+        table = tabled("method | local training, s | the rest, s", rows)
         return told(None, "Wall time on this machine, mean over seeds", state.setting, text, table)
 
 
@@ -203,23 +204,16 @@ class Needs(LabView):
     name, title, ready = "needs", "Needs and leaks", "always"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        columns = {"method": "title", "rounds": "rounds", "bytes of one client": "traffic", "extra data": "extra"}
-        rows, plans = [], plans_of(state)
+        plans, rows = plans_of(state), []
         for info in (METHODS[name].info for name in state.methods):
-            row = {text: getattr(info, name) for text, name in columns.items()}
-            row |= {"local work": passes(plans[info.name])} if plans else {}
-            leaks = plans[info.name].method.leaks if plans else info.leaks
-            rows.append({**row, "what leaks": leaks or "nothing beyond its answers"})
-        return needs(rows)
-
-
-def needs(rows: Sequence[Mapping[str, str]]) -> plots.Picture:
-    """What methods need and leak, in words and a table. Rows hold `method` and `extra data`."""
-    free = [row["method"] for row in rows if row["extra data"] == "nothing"]
-    need = "needs" if len(free) == 1 else "need"
-    text = f"{plural(len(free), 'method')} of {len(rows)} {need} nothing but the uploads"
-    text += f": {listed(free[:4])}{' and others' if len(free) > 4 else ''}." if free else "."
-    return told(None, "What methods need and leak", "", text, rows)
+            row = {"method": info.title, "rounds": info.rounds, "bytes of one client": info.traffic}
+            plan = plans.get(info.name)
+            own = {"local work": passes(plan)} if plan else {}
+            leaks = plan.method.leaks if plan else info.leaks
+            rows.append(row | {"extra data": info.extra, **own, "what leaks": leaks or "nothing beyond its answers"})
+        free = [row["method"] for row in rows if row["extra data"] == "nothing"]
+        text = f"{len(free)} of {plural(len(rows), 'method')} need nothing but the uploads: {listed(free) or 'none'}."
+        return told(None, "What methods need and leak", "", text, rows)
 
 
 def plans_of(state: PanelState) -> dict[str, Plan]:

@@ -1,5 +1,8 @@
 """What a panel is made of: `LabSpec` says which method, knobs and views; a `LabView` is one of its pictures, drawn from
-a `PanelState`.
+a `PanelState`: everything that pictures are drawn from, as one immutable value.
+
+A control, a result or a look at something else gives the next state (`next_state`); what depends on the parts that
+changed is drawn again (`views.DEPENDS`).
 
     class Trust(LabView):
         name, title, ready = "trust", "Who is trusted", "run"
@@ -7,16 +10,162 @@ a `PanelState`.
             return draw_trust(state.report.weights, client=state.client, setting=state.setting)
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import ipywidgets as widgets
 
 from ..plots import Picture
-from .state import PanelState, caption
+from ..plots.words import setting_of
+from .record import Row, Runs
 
 READY = ("always", "data", "live", "run")
+# Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
+BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
+
+
+@dataclass(frozen=True, eq=False)
+class OwnState:
+    """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned, and how often
+    a person moved its controls.
+    """
+
+    prepared: Any = None
+    anchor: Any = None
+    worked: Any = None
+    moved: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PanelState:
+    """The state that a view is drawn from.
+
+    federation: the present one of the first seed, None while there is no data;   partition: how it was dealt out
+    settings: keyword arguments of `study.job` as the controls say;   knobs: of the lab's method;   setting: in words
+    runs:     the record of runs;   number: of the present one;   methods: that Run would run
+    outcome:  of the lab's method in the present run, for the first seed that is done; None before
+    outcomes: {seed: Outcome} of it;   others: {method: {seed: Outcome}} of the methods beside it
+    report:   of the finished run, or what the running method has so far; None before
+    metrics:  dicts(phase, done, …) of the running method so far
+    frame:    width and height of the frames in pixels, (0, 0) before they were seen
+    view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
+    prepared, worked: what the view's own `prepare` and `work` returned; None before
+    guess:    (method, accuracy) that the learner commits to;   running: whether a job runs
+    stored:   (methods, settings) that the stored results are asked for before the first run; None: they say nothing
+    """
+
+    federation: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    setting: str = ""
+    class_names: Sequence[str] = ()
+    runs: Runs = Runs()
+    number: int = 0
+    methods: Sequence[str] = ()
+    outcome: Any = None
+    outcomes: Mapping[int, Any] = field(default_factory=dict)
+    others: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    client: int | None = None
+    klass: int | None = None
+    report: Any = None
+    metrics: Sequence[Mapping[str, Any]] = ()
+    prepared: Any = None
+    worked: Any = None
+    method: str = ""
+    view: str = "partition"
+    frame: tuple[int, int] = (0, 0)
+    partition: Mapping[str, Any] | None = None
+    epochs: int = 0
+    guess: tuple[str, float] | None = None
+    running: bool = False
+    shows_stored: bool = True
+    stored: tuple[Sequence[str], Mapping[str, Any]] | None = None
+    own: Mapping[str, OwnState] = field(default_factory=dict)
+
+    @property
+    def anchor(self) -> Any:
+        """What a view prepares itself for: the outcome, or before there is one the federation."""
+        return self.federation if self.outcome is None else self.outcome
+
+    def of(self, view: str) -> PanelState:
+        """The state as `view` is drawn from it, with what that view has of its own."""
+        own = self.own.get(view, OwnState())
+        prepared = own.prepared if own.anchor is self.anchor else None
+        return replace(self, view=view, prepared=prepared, worked=own.worked)
+
+    def with_own(self, view: str, **changes: Any) -> Mapping[str, OwnState]:
+        """`own` with changes for one view."""
+        return {**self.own, view: replace(self.own.get(view, OwnState()), **changes)}
+
+    def changes(self, old: PanelState) -> set[str]:
+        """Names of the parts in which this state differs from `old`."""
+        pairs = ((f.name, getattr(self, f.name), getattr(old, f.name)) for f in fields(self))
+        return {name for name, now, before in pairs if now is not before and (name in BY_IDENTITY or now != before)}
+
+
+def next_state(state: PanelState, **changes: Any) -> PanelState:
+    """The state after `changes`, with all that follows from them."""
+    new = replace(state, **changes)
+    current = new.runs.current
+    mine = new.runs.find(new.method) if new.method else None
+    outcomes = {} if mine is None else mine.outcomes
+    outcome = next(iter(outcomes.values()), None)
+    if outcome is not None:
+        changes["report"] = outcome.report
+    elif state.outcome is not None and "report" not in changes:  # it was cleared away
+        changes |= {"report": None}
+    if current:
+        names = current[0].classes
+    else:
+        names = () if new.federation is None else tuple(new.federation.dataset.class_names)
+    asked = [name for name in new.methods if new.guess is None or name != new.guess[0]]  # not what is being guessed
+    speaks = new.shows_stored and not new.runs.number and new.federation is not None
+    return replace(
+        new,
+        setting=words(new.settings if outcome is None else mine.settings) if new.settings else "",
+        class_names=names,
+        number=new.runs.number,
+        outcome=outcome,
+        outcomes=outcomes,
+        others={row.method: row.outcomes for row in current if row is not mine},
+        report=changes.get("report", new.report),
+        stored=(asked, new.settings) if speaks else None,
+    )
+
+
+def heard(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
+    """The changes that an event of the running job makes; `row`: its method's in the present run."""
+    changes: dict[str, Any] = {}
+    if event.curve is not None or event.outcome is not None or event.error is not None:
+        changes["runs"] = state.runs.changed(row, row.heard(event))
+    if event.method == state.method:
+        if event.report is not None:
+            changes["report"] = event.report
+        if event.metrics:
+            point = {"phase": event.phase, "done": event.done, "seed": event.seed, **event.metrics}
+            changes["metrics"] = (*state.metrics, point)
+    return changes
+
+
+def words(settings: Mapping[str, Any]) -> str:
+    """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
+    first, count = settings["seed"], settings["seeds"]
+    seeds = f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}"
+    return setting_of(settings, seeds)
+
+
+def caption(state: PanelState) -> str:
+    """What the result views show, and whether the controls, which now say `settings`, have moved on since."""
+    if not state.runs.current:
+        return ""
+    then = dict(state.runs.current[0].settings)
+    now = {**state.settings, "device": then.get("device")}
+    what = " since" if state.running else ": press Run"  # Run cannot be pressed twice
+    moved = f" (the controls have moved{what})" if now != {"device": None, **then} else ""
+    return f"Run {state.number}: {words(then)}{moved}"
 
 
 class LabView:

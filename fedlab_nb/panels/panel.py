@@ -24,12 +24,10 @@ from ..plots.words import setting_of
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
-from .lab_view import READY, LabSpec
+from .lab_view import READY, LabSpec, PanelState, heard, next_state
 from .runs_panel import RunsPanel
-from .state import PanelState, heard, next_state
-from .status import Status, guarded
 from .views import Chores, Views
-from .worker import Worker
+from .worker import Status, Worker, guarded
 
 
 class Panel(saved.Saved):

@@ -17,8 +17,7 @@ from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from .figures import COMMON
-from .lab_view import LabView
-from .state import PanelState
+from .lab_view import LabView, PanelState
 from .theme import PICTURE_HEIGHT, made, offer, paragraph, show_only, table, tabs
 from .worker import Worker
 

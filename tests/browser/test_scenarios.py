@@ -281,7 +281,7 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
     page.wait_for_function("!document.querySelector('details, .fl-covered')")
     expect(tabs).to_be_visible()
     page.get_by_role("button", name="Show my score").click()
-    page.get_by_text("1 of 1 guess made (2.3 digits too high). 0 of 1 exercise right.").wait_for()
+    page.get_by_text("1 of 1 guess made (2.3 digits too high). 0 of 2 exercises right.").wait_for()
 
     page.get_by_role("button", name="Hint", exact=True).first.click()
     page.locator(".fl-card-hint", has_text="1 of 2").wait_for()

@@ -7,7 +7,7 @@ import pytest
 from fedlab_nb.panels import controls
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
-from fedlab_nb.panels.state import BY_IDENTITY, PanelState, next_state
+from fedlab_nb.panels.lab_view import BY_IDENTITY, PanelState, next_state
 from fedlab_nb.panels.views import DEPENDS, LAB
 
 

@@ -5,7 +5,7 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
-from fedlab_nb.panels.state import PanelState
+from fedlab_nb.panels.lab_view import PanelState
 
 
 @pytest.fixture
@@ -26,6 +26,9 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
     words = panel.show("needs")
     assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
     assert [row["local work"] for row in words.table] == ["40 passes"] * 2
+    assert words.sentence == "1 of 2 methods need nothing but the uploads: FedAvg, one round." and words.figure is None
+    (data, _), rows = words._repr_mimebundle_(), len(words.table)
+    assert data["text/html"].startswith("<table>") and data["text/html"].count("<tr>") == rows + 1
     panel.controls.methods.value = list(METHODS)
     assert len(panel.views["needs"].picture.table) == len(METHODS) and not panel.error
     assert "<table>" in panel.views["needs"].frame.value

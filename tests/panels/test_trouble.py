@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.status import time_left
-from fedlab_nb.panels.worker import Worker
+from fedlab_nb.panels.worker import Worker, time_left
 
 
 def threads():
@@ -130,7 +129,7 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
 
 def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
     texts, clock = [], iter(range(0, 10_000, 3))
-    monkeypatch.setattr("fedlab_nb.panels.status.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("fedlab_nb.panels.worker.time", SimpleNamespace(monotonic=lambda: next(clock)))
     panel = make(seeds=1)
     panel.controls.phase.observe(lambda change: texts.append(change["new"]), "value")
     panel.run(wait=True)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from fedlab_nb.panels.figures import needs
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, share
 from fedlab_nb.plots.vector import drawn, moved, moves_of
@@ -54,14 +53,3 @@ def test_what_moves_in_a_race():
     assert sent["numbers"][0] == ("60 %", "30 %") and len(re.findall(r'<g id="', sent["tracks"][1])) >= 9
     assert set(re.findall(r'<g id="(m[^"]+)"', sent["tracks"][1])) <= set(re.findall(r'<g id="(m[^"]+)"', svg))
     assert moved(view.figure, sent) == sent
-
-
-def test_needs_count_who_needs_nothing():
-    rows = [{"method": "A", "extra data": "nothing"}, {"method": "B", "extra data": "public images"}]
-    words = needs(rows)
-    data, metadata = words._repr_mimebundle_()
-    assert data["text/plain"] == words.sentence and metadata == {}
-    html = data["text/html"]
-    assert html.startswith("<table>") and html.count("<tr>") == 3 and "</td></tr></tbody></table><p>1 method" in html
-    assert words.figure is None and "1 method of 2 needs nothing but the uploads: A." in words.sentence
-    assert needs([])._repr_mimebundle_() == ({"text/plain": needs([]).sentence}, {})  # no table, so words alone
