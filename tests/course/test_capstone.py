@@ -13,8 +13,6 @@ from fedlab_nb.course.capstone.form import CaseForm
 from fedlab_nb.course.kit import view
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.plots.capstone import tried
-from fedlab_nb.plots.series import Series
 
 WHY = "It is the best one within the budget."
 COSTS = {"fedavg": 50_000, "ensemble": 60_000, "afl": 9_000, "fens": 10_000_000}  # of client 1, up and down
@@ -42,11 +40,8 @@ def runs(store, monkeypatch):
             ledger.add(0, "up", "models", 10), ledger.add(1, "up", "models", COSTS[method] - 7)
             ledger.add(1, "down", "models", 7)
             plan = SimpleNamespace(method=SimpleNamespace(leaks=f"what {method} leaks"))
-            outcomes.append(
-                SimpleNamespace(
-                    accuracy=share + (k % 3) / 1000, ledger=ledger, plan=plan, settings=SimpleNamespace(seed=k)
-                )
-            )
+            accuracy, settings = share + (k % 3) / 1000, SimpleNamespace(seed=k)
+            outcomes.append(SimpleNamespace(accuracy=accuracy, ledger=ledger, plan=plan, settings=settings))
         return outcomes
 
     monkeypatch.setattr(desk, "compare", compare)
@@ -60,10 +55,8 @@ def case(runs):
 
 # --------------------------------------------------------------------------------------------------- the code word
 def same(a, b):
-    return all(
-        bool((getattr(a, name) == getattr(b, name)).all())
-        for name in ("x_train", "y_train", "x_test", "y_test", "client_train")
-    )
+    parts = ("x_train", "y_train", "x_test", "y_test", "client_train")
+    return all(bool((getattr(a, name) == getattr(b, name)).all()) for name in parts)
 
 
 def test_a_code_word_gives_one_federation():
@@ -73,17 +66,11 @@ def test_a_code_word_gives_one_federation():
     assert again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
     assert same(again.trial, first.trial) and same(again.final, first.final)
     assert (again.trial.digest, again.final.digest) == (first.trial.digest, first.final.digest)
-    assert desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
-
-
-def test_another_word_gives_another_federation():
-    words = [f"WORD {i}" for i in range(8)]
-    drawn = [desk.drawn(word) for word in words]
-    assert len({tuple(h.sizes) for h in drawn}) == len(words)
-    assert len({h.source for h in drawn}) == 2 and len({h.clients for h in drawn}) > 1
-    assert len({h.budget for h in drawn}) > 2
+    others = [desk.drawn(f"WORD {i}") for i in range(6)]
+    assert len({tuple(h.sizes) for h in others}) == 6 and len({h.source for h in others}) == 2
     with pytest.raises(UsageError, match="The code word is empty"):
         capstone.case(" ")
+    assert desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
 
 
 @pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
@@ -126,7 +113,6 @@ def test_tries_are_judged_on_validation_images_and_listed(case, runs):
     assert (method, seed, seeds, knobs) == ("ensemble", 0, 3, {"ensemble.rule": "logits", "epochs": "20"})
     assert dataset is desk.drawn("OAK").trial
     assert case.record.tries[0].bytes == COSTS["ensemble"]
-    assert "within the budget" not in case.tries().sentence  # it begins the sentence
     assert "Within the budget of 315 kB" in case.tries().sentence
 
 
@@ -142,22 +128,6 @@ def test_test_accuracy_is_nowhere_before_a_submission(case):
     assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
 
 
-def test_no_label_crosses_the_line_of_the_budget():
-    """Bytes of one network and of many, at both sides of the line; sizes as they are drawn."""
-    rows = [
-        Series("Ensemble (FedENS)", detail="try 2", accuracies={0: 0.2, 1: 0.3, 2: 0.22}, up=52_560, method="ensemble"),
-        Series("FedAvg, one round", detail="try 1", accuracies={0: 0.1, 1: 0.2, 2: 0.12}, up=52_560, method="fedavg"),
-        Series("AFL", detail="try 3", accuracies={0: 0.57, 1: 0.58, 2: 0.56}, up=11_200, method="afl"),
-        Series("FedAvg, T rounds", detail="try 4", accuracies={0: 0.8, 1: 0.7, 2: 0.7}, up=190_000, method="fens"),
-    ]
-    figure = tried(rows, 184_000, code="OAK").figure
-    figure.canvas.draw()
-    (ax,) = figure.axes
-    line = ax.transData.transform((184_000, 0))[0]
-    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip() != "budget"]
-    assert len(boxes) == 4 and all(box.x1 < line or box.x0 > line for box in boxes)
-
-
 def test_what_a_capstone_does_not_allow(case, runs):
     for method, knobs, words in (
         ("fenz", {}, "Unknown method 'fenz'"),
@@ -170,7 +140,6 @@ def test_what_a_capstone_does_not_allow(case, runs):
         with pytest.raises(UsageError, match=words):
             case.trial(method, **knobs)
     assert runs == [] and case.record.tries == []
-    assert {"epochs", "lr", "model"} <= {*case._checked("fedavg", {"epochs": 1, "lr": 1, "model": "mlp:8"})}
 
 
 # --------------------------------------------------------------------------------------------------- the submission
@@ -238,9 +207,7 @@ def test_a_store_that_cannot_be_written_to_costs_nothing_else(runs, tmp_path, mo
 def test_the_form_tries_submits_and_saves(case, tmp_path):
     form = case.form()
     assert isinstance(form, CaseForm) and repr(form).startswith("Capstone OAK: Try methods")
-    assert (
-        "centralized" not in [name for _, name in form.method.options] and len(form.method.options) == len(METHODS) - 1
-    )
+    assert {name for _, name in form.method.options} == {*METHODS} - {"centralized"}
     press = {words: button.click for words, button in form.buttons.items()}
     press["Submit"]()
     assert "There is no try yet" in form.message.value
@@ -266,15 +233,6 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
     assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
 
 
-def test_tries_of_the_lesson_stay_folded_in_the_form_until_an_own_one(case):
-    case.trial("fedavg")
-    form = case.form()
-    assert form.tries.value.startswith("<details><summary>Tries so far: 1</summary>")
-    form.method.value = "afl"
-    form.buttons["Try"].click()
-    assert form.tries.value.startswith("<details open><summary>Tries so far: 2</summary>")
-
-
 def test_the_form_says_what_can_be_set(case):
     form = case.form()
     form.method.value = "fens"
@@ -294,15 +252,6 @@ def test_an_unexpected_error_is_a_line_in_the_form(case, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------- exercises, a real run
-
-
-def test_the_best_of_the_lesson_s_own_tries(case, monkeypatch):
-    for method in capstone.FIRST:
-        case.trial(method)
-    case.trial("afl", epochs=3)
-    assert capstone.best(case) in capstone.TITLES
-    assert "looks 3.4 points better than it is" in capstone.luck().text
-    assert "looks 0.0 points better" in capstone.luck(tries=1).text
 
 
 def test_a_real_try_and_a_real_submission(store):

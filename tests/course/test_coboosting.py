@@ -60,10 +60,6 @@ def test_exercise_3(record, state, words):
     assert words in verdict.message
 
 
-def test_exercise_3_counts_a_repeated_seed_once():
-    assert "has 1 seed with" in lesson.q3.problem.check(pairs(0.3, [20]) * 3).message
-
-
 def test_one_step_by_hand():
     # p₁ = 1 / (1 + e^(1/3)) = 0.417; g_k = p₁ (f_k1 − f_k0) = p₁ · (−3, 3, −1), minus its mean −p₁/3
     text = LESSONS["05_co_boosting"]

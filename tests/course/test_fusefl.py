@@ -1,7 +1,6 @@
 """Lesson 06: the exercises by another way, worked numbers against another derivation, statements against real runs."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,10 +74,6 @@ def test_exercise_2(record, state, words):
     assert verdict.state == state and words in verdict.message
 
 
-def test_a_repeated_seed_counts_once():
-    assert lesson.q2.problem.check((CALIBRATED[:1] + AVERAGED[:1] + ALONE[:1]) * 4).state == "wrong"
-
-
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
@@ -148,15 +143,6 @@ def by_the_method(h, adaptors, shifts, blocks, biases):
 
 def test_right_however_it_is_written():
     assert lesson.q4.problem.check(by_the_method).state == "right"
-
-
-def test_lost_reads_the_view_s_table():
-    rows = [
-        {"cue": "yes", "test, without a cue": "39 %"},
-        {"cue": "yes", "test, without a cue": "38 %"},
-        {"cue": "", "test, without a cue": "70 %"},
-    ]
-    assert lesson.lost(SimpleNamespace(table=rows)) == 38
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from torch.nn.functional import softmax
 
 from fedlab_nb.course import plane
 from fedlab_nb.course.plane.squares import VIEWS, grid, on_grid
-from fedlab_nb.course.plane.toy import CENTRES, CLASSES, CLIENTS, PUBLIC, TEST, TRAIN, Toy, islands, points, toy_at
+from fedlab_nb.course.plane.toy import CENTRES, CLASSES, CLIENTS, Toy, points, toy_at
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens.aggregators import WeightedSum
@@ -29,12 +29,6 @@ def by_hand(state, x):
 
 
 # ------------------------------------------------------------------------------------------------------ the points
-def test_islands_have_as_many_points_each_near_their_middle():
-    data = points()
-    for x, y, count in ((data.x_train, data.y_train, TRAIN), (data.x_test, data.y_test, TEST)):
-        assert len(x) == ISLANDS * count and torch.bincount(y).tolist() == [len(p) * count for p in CENTRES]
-        assert torch.allclose(x.unflatten(0, (ISLANDS, count)).mean(1), islands(), atol=0.25)
-    assert len(data.x_public) == ISLANDS * PUBLIC
 
 
 def test_the_partition_is_the_packages_own(made):
@@ -114,11 +108,6 @@ def test_the_words_say_what_is_seen(made):
         assert [row[f"points {name}"] for name in CLASSES] == made.federation.label_counts[k].tolist()
     row = plane.picture(made, ["clients"]).table[0]
     assert sum(row[f"points {name}"] for name in CLASSES) == made.sizes[0]  # held-out points play no part there
-
-
-def test_an_unknown_view_is_refused(made):
-    with pytest.raises(UsageError, match="lambda"):
-        plane.picture(made, ["lamda"])
 
 
 # ------------------------------------------------------------------------------------------------------ over ten seeds

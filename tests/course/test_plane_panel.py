@@ -42,11 +42,6 @@ def test_values_that_no_control_has(panel, values):
         panel.set(**values)
 
 
-def test_views_are_known_by_name():
-    with pytest.raises(UsageError, match="predictions"):
-        plane.show(["prediction"])
-
-
 def test_the_table_is_that_of_the_picture(panel):
     panel.tables.value = True
     assert "<td>Average of weights</td>" in panel._table.value and panel._table.layout.display is None
@@ -96,14 +91,3 @@ def test_painted_regions_are_the_largest_scores():
     clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(grid().numpy()) < EDGE).all(1)
     assert clear.mean() > 0.8 and (painted == scores.argmax(1))[clear].all()
     assert set(painted) == set(range(len(CLASSES)))
-
-
-@pytest.mark.parametrize(("count", "width"), [(5, 11.5), (6, 11.5), (6, 6), (2, 3)])
-def test_squares_lie_within_the_frame_and_beside_each_other(count, width):
-    height = picture.tallness(count, width)
-    size, corners = picture.places(count, width, height)
-    assert size > 1
-    for i, (x, y) in enumerate(corners):
-        assert 0 <= x and x + size <= width + 1e-9
-        assert picture.LEGEND <= y - picture.FOOT + 1e-9 and y + size + picture.TITLE <= height + 1e-9
-        assert all(abs(x - u) >= size or abs(y - v) >= size for u, v in corners[:i])

@@ -72,8 +72,3 @@ def test_form_commits_with_its_button():
     radio.value = "worse"
     button.click()
     assert choice.guess == "worse"
-
-
-def test_saved_form_is_readable():
-    assert repr(predict("Which?", ["better", "worse"]).form()) == "Predict: Which? (better / worse)"
-    assert repr(predict("How many?", high=10, unit="digits").form()).endswith("(0 to 10 digits)")

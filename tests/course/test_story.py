@@ -8,7 +8,6 @@ import pytest
 from fedlab_nb.course.heterogeneity import story
 from fedlab_nb.data import federate
 from fedlab_nb.declared import ROOT
-from fedlab_nb.plots import Partition
 from fedlab_nb.plots.characters import SYMBOL, characters, client_name, setting_of_rows, short_name
 from fedlab_nb.plots.words import setting_of
 
@@ -73,21 +72,3 @@ def test_rows_of_results_are_one_federation_or_none():
     assert not setting_of_rows([row], [0, 1]) and not setting_of_rows([], [])
     assert not setting_of_rows([row, setting_of({**USUAL, "alpha": 1})], [0])
     assert not characters(setting_of_rows([setting_of({**USUAL, "share": 0.5})], [0]))
-
-
-def ticks(picture):
-    lower = next(ax for ax in picture.figure.axes if ax.get_ylabel() == "class")
-    picture.figure.canvas.draw()
-    return [label.get_text() for label in lower.get_xticklabels()], lower.get_xlabel()
-
-
-def test_a_picture_marks_them_and_forgets_them_with_another_federation(cast):
-    ours, other = (federate("digits", alpha=alpha, clients=10, seed=0) for alpha in (0.1, 1))
-    picture = Partition()
-    marked = {f"{k}{SYMBOL}" for k in cast.names}
-    labels, axis = ticks(picture.show(ours, setting=OURS))
-    assert marked <= set(labels) and all(name in axis for name in cast.names.values())
-    assert f"Marked with {SYMBOL}" in picture.show(ours, setting=OURS).alt
-    labels, axis = ticks(picture.show(other, setting="digits, α = 1, 10 clients, seed 0"))
-    assert labels == [str(k) for k in range(10)] and axis == "client"
-    assert set(ticks(picture.show(ours, setting=OURS))[0]) >= marked

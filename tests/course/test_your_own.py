@@ -170,17 +170,6 @@ def test_exercise_3(mine, runs, state, words):
     assert verdict.state == state and words in verdict.message
 
 
-@pytest.mark.usefixtures("forget_names")
-def test_own_clients_are_said_with_what_they_hold():
-    y = np.array([0] * 30 + [1] * 30)
-    x = np.eye(2, dtype="float32")[y] + np.linspace(0, 0.1, 60)[:, None]
-    ids = ["north"] * 20 + ["south"] * 40
-    arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y, "client_train": ids}
-    card = str(lesson.own_clients(arrays, seeds=1))
-    assert "north: 20 samples, 100 % of them of class 0" in card and "south: 40 samples, 25 % of them" in card
-    assert "FedAvg" in card
-
-
 def test_federations_in_which_a_method_is_ahead(monkeypatch):
     shares = {"mine": (0.5, 0.6, 0.7), "ensemble": (0.4, 0.6, 0.9)}
     asked = {}
