@@ -16,33 +16,25 @@ import colorsys
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fedlab_nb.errors import demand, number
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Generator, Tensor
 
 REACH = 0.2  # how far a pixel may lie from the background colour and still take (most of) the tint
 # In the order of the authors' code; the figure of class c is the c-th. The ellipse is twice as wide as the others.
 SHAPES = ("circle", "triangle", "square", "ellipse", "star", "diamond", "heart", "cross", "pentagon", "hexagon")
-COLOURS = {
-    "red": (255, 0, 0), "blue": (0, 0, 255), "green": (0, 128, 0), "yellow": (255, 255, 0), "purple": (128, 0, 128),
-    "orange": (255, 165, 0), "pink": (255, 192, 203), "brown": (165, 42, 42), "black": (0, 0, 0),
-    "grey": (128, 128, 128),
-}  # fmt: skip
+COLOURS = "red blue green yellow purple orange pink brown black grey".split()  # as CSS means them
 LUMA = (0.299, 0.587, 0.114)  # of images with one channel
 PART, SMALLEST = 10 / 32, 5  # of the image's height; fewer pixels cannot tell ten figures apart
 FINE = 8  # points a pixel's side that decide whether most of it lies in the figure
 
 
 def tint_background(
-    x: torch.Tensor,
-    labels: torch.Tensor,
-    strength: float,
-    *,
-    classes: int,
-    agree: float = 1.0,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
+    x: Tensor, labels: Tensor, strength: float, *, classes: int, agree: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Images with their background moved towards a colour (grey level where there is one channel) of their class.
 
     x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
@@ -74,14 +66,8 @@ def palette(classes: int, channels: int) -> list[list[float]]:
 
 
 def stamp_shape(
-    x: torch.Tensor,
-    labels: torch.Tensor,
-    strength: float,
-    *,
-    classes: int,
-    agree: float = 1.0,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
+    x: Tensor, labels: Tensor, strength: float, *, classes: int, agree: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Images with the figure of their class stamped on them, its colour and place from `generator`.
 
     x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
@@ -117,7 +103,9 @@ def stamp_shape(
 
 def colours(channels: int) -> list[list[float]]:
     """The ten colours in [0, 1], or their brightness where there is one channel."""
-    shares = [[level / 255 for level in colour] for colour in COLOURS.values()]
+    from PIL.ImageColor import getrgb
+
+    shares = [[level / 255 for level in getrgb(name)] for name in COLOURS]
     if channels == 3:
         return shares
     return [[sum(a * b for a, b in zip(LUMA, colour, strict=True))] * channels for colour in shares]
@@ -130,49 +118,44 @@ def mask(name: str, size: int, widest: int) -> list[list[bool]]:
     ['  ##  ', '  ##  ', '######', '######', '  ##  ', '  ##  ']
     """
     columns = min(2 * size, widest) if name == "ellipse" else size
-    inside = INSIDE[name]
-
-    def covered(row: int, column: int) -> bool:
-        steps = [(i + 0.5) / FINE for i in range(FINE)]
-        hits = sum(inside(2 * (column + a) / columns - 1, 2 * (row + b) / size - 1) for a in steps for b in steps)
-        return 2 * hits > FINE**2
-
-    return [[covered(row, column) for column in range(columns)] for row in range(size)]
+    x, y = (2 * (np.arange(n * FINE) + 0.5) / FINE / n - 1 for n in (columns, size))
+    covered = INSIDE[name](x[None], y[:, None]).reshape(size, FINE, columns, FINE).sum((1, 3))
+    return (2 * covered > FINE**2).tolist()
 
 
 def polygon(corners: int, inner: float = 1.0):
     """Inside of a regular polygon with a corner on top, or, with an `inner` radius below 1, of a star."""
     count = corners if inner == 1 else 2 * corners
     radii = [inner if inner < 1 and i % 2 else 1.0 for i in range(count)]
-    points = [
-        (r * math.sin(2 * math.pi * i / count), -r * math.cos(2 * math.pi * i / count)) for i, r in enumerate(radii)
-    ]
+    turns = [2 * math.pi * i / count for i in range(count)]
+    points = [(r * math.sin(turn), -r * math.cos(turn)) for r, turn in zip(radii, turns, strict=True)]
 
-    def inside(x: float, y: float) -> bool:
-        crossings = 0
+    def inside(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        crossings = np.zeros(np.broadcast(x, y).shape, int)
         for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
-            crossings += (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1)
+            if y1 != y2:  # a level side is never crossed
+                crossings += ((y1 > y) != (y2 > y)) & (x < x1 + (y - y1) * (x2 - x1) / (y2 - y1))
         return crossings % 2 == 1
 
     return inside
 
 
-# Whether a point of the square [-1, 1]², y pointing down, lies in the figure.
+# Whether points of the square [-1, 1]², y pointing down, lie in the figure.
 INSIDE = {
     "circle": lambda x, y: x * x + y * y <= 1,
     "triangle": lambda x, y: 2 * abs(x) <= y + 1,
-    "square": lambda x, y: True,
+    "square": lambda x, y: abs(x) + 0 * y <= 1,
     "ellipse": lambda x, y: x * x + y * y <= 1,
     "star": polygon(5, 0.45),
     "diamond": lambda x, y: abs(x) + abs(y) <= 1,
     "heart": lambda x, y: (1.35 * x * x + (1.2 * y + 0.1) ** 2 - 1) ** 3 <= -1.35 * x * x * (1.2 * y + 0.1) ** 3,
-    "cross": lambda x, y: min(abs(x), abs(y)) <= 0.31,
+    "cross": lambda x, y: np.minimum(abs(x), abs(y)) <= 0.31,
     "pentagon": polygon(5),
     "hexagon": polygon(6),
 }
 
 
-def drawn_labels(labels: torch.Tensor, agree: float, classes: int, generator: torch.Generator | None) -> torch.Tensor:
+def drawn_labels(labels: Tensor, agree: float, classes: int, generator: Generator | None) -> Tensor:
     """The classes [N] whose cue the images get: their own with probability `agree`, else any."""
     import torch
 

@@ -237,14 +237,9 @@ def letter_shapes() -> np.ndarray:
         for row, letter in enumerate(LETTERS):
             outline = TextPath((0, 0), letter, size=100, prop=font)
             box = outline.get_extents()
-            place = (
-                Affine2D()
-                .translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2)
-                .scale(HEIGHT / box.height)
-                .translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL)
-            )
-            patch = PathPatch(outline.transformed(place), facecolor="black", linewidth=0, transform=IdentityTransform())
-            figure.add_artist(patch)
+            centred = Affine2D().translate(*-(box.p0 + box.p1) / 2).scale(HEIGHT / box.height)
+            placed = outline.transformed(centred.translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL))
+            figure.add_artist(PathPatch(placed, facecolor="black", linewidth=0, transform=IdentityTransform()))
     canvas.draw()
     inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128
     return inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)

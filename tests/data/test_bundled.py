@@ -86,30 +86,12 @@ def test_digits_are_read_where_scikit_learn_has_them_and_else_asked_of_it(monkey
         assert np.array_equal(digits.read(), here)
 
 
-def test_shares_keep_the_total():
-    assert digits.shares(np.array([1, 1, 1]), 2).tolist() == [1, 1, 0]
-    assert digits.shares(np.array([178, 182, 177]), 100).sum() == 100
-
-
 def test_signed_distance_by_hand():
     inside = np.zeros((5, 5), bool)
     inside[2, 1:4] = True  # a bar of three cells
     field = glyphs.signed_distance(inside[None])[0]
     assert field[2].tolist() == [0.5, -0.5, -0.5, -0.5, 0.5]
     assert field[0, 2] == 1.5 and field[1, 0] == pytest.approx(2**0.5 - 0.5)
-
-
-def test_distance_is_that_of_a_slow_search():
-    random = np.random.default_rng(0)
-    inside = random.random((3, 9, 9)) < 0.2
-    slow = np.empty((3, 9, 9), np.float32)
-    for g in range(3):
-        for i in range(9):
-            for j in range(9):
-                others = np.argwhere(inside[g] != inside[g, i, j])
-                away = np.sqrt(np.float32(((others - [i, j]) ** 2).sum(axis=1).min())) - np.float32(0.5)
-                slow[g, i, j] = -away if inside[g, i, j] else away
-    assert (glyphs.signed_distance(inside) == slow).all()
 
 
 def test_letters_are_ten_and_differ_and_fill_their_cell():
@@ -132,24 +114,6 @@ def test_glyphs_do_not_depend_on_how_many_are_asked_for():
     assert torch.equal(many, glyphs.draw(600, "train", 0, 32, 3))
     assert not torch.equal(few, glyphs.draw(70, "test", 0, 32, 3))
     assert not torch.equal(few, glyphs.draw(70, "train", 1, 32, 3))
-
-
-def test_glyph_options():
-    data = load("glyphs", n_train=300, n_test=30, n_public=0, size=28, channels=1, seed=2)
-    assert data.input_shape == (1, 28, 28) and data.x_public is None
-    assert torch.bincount(data.y_train).tolist() == [30] * 10 and "".join(data.class_names) == glyphs.LETTERS
-    assert data.digest == describe("glyphs", n_train=300, n_test=30, n_public=0, size=28, channels=1, seed=2).digest
-    assert data.digest != describe("glyphs").digest
-    assert load("glyphs", seed=0) is load("glyphs")
-
-
-def test_glyphs_are_learnable_from_shape():
-    from sklearn.linear_model import RidgeClassifier
-
-    data = load("glyphs", size=16, channels=1)
-    x, x_test = (t.flatten(1).numpy() for t in (data.x_train, data.x_test))
-    accuracy = RidgeClassifier(alpha=10.0).fit(x, data.y_train).score(x_test, data.y_test)
-    assert 0.4 < accuracy < 0.9  # a straight line through the pixels: far above chance, far from solved
 
 
 def border_colour(x):

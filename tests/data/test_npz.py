@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import arrays, describe, load
+from fedlab_nb.data import describe, load
 from fedlab_nb.errors import UsageError
 
 
@@ -28,7 +28,7 @@ def save(folder, **changes):
 
 
 def test_grey_images(tmp_path):
-    path = save(tmp_path, x_public=np.full((4, 8, 9), 51, np.uint8), extra=np.zeros(2))
+    path = save(tmp_path, x_public=np.full((4, 8, 9), 51, np.uint8), y_public=[2, 0, 1, 1], extra=np.zeros(2))
     data = load(path)
     assert data.input_shape == (1, 8, 9) and data.classes == 3 and data.class_names == ("0", "1", "2")
     assert torch.equal(data.x_train, torch.from_numpy(good()["x_train"]).float()[:, None] / 255)
@@ -38,12 +38,7 @@ def test_grey_images(tmp_path):
     facts = describe(str(path))
     assert (facts.input_shape, facts.classes, facts.n_train, facts.n_test, facts.n_public) == ((1, 8, 9), 3, 12, 6, 4)
     assert facts.digest == data.digest and load(str(path)) is data
-    assert data.y_public is None
-
-
-def test_labels_of_the_public_samples(tmp_path):
-    path = save(tmp_path, x_public=np.full((4, 8, 9), 51, np.uint8), y_public=np.array([2, 0, 1, 1]))
-    assert load(path).y_public.tolist() == [2, 0, 1, 1]
+    assert data.y_public.tolist() == [2, 0, 1, 1]
 
 
 def test_a_changed_file_is_loaded_anew(tmp_path):
@@ -58,9 +53,7 @@ def test_channels_first_and_last_are_the_same_images(tmp_path):
     last = load(save(tmp_path, x_train=train, x_test=test))
     first = load(save(tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2)))
     assert last.input_shape == first.input_shape == (3, 8, 10)
-    assert torch.equal(last.x_train, first.x_train) and torch.equal(
-        last.x_train[5, 2, 3, 4], torch.tensor(train[5, 3, 4, 2])
-    )
+    assert torch.equal(last.x_train, first.x_train) and last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
     assert last.note == "Pixels are used as they are."
 
 
@@ -105,13 +98,10 @@ NAN[4, 2, 2] = np.nan
         (dict(x_train=np.array([np.zeros(2), None], object)), "mine.npz has an array of Python objects"),
         (dict(y_train=np.arange(11)), r"x_train has shape \(12, 8, 9\) but y_train has 11 labels"),
         (dict(y_test=np.arange(5) % 3), "but y_test has 5 labels"),
-        (dict(x_train=np.float64(3)), r"x_train has shape \(\) but y_train has 12 labels"),
         (dict(x_train=NAN, x_test=NAN[:6]), r"x_train holds NaN or infinity \(first in sample 4\)"),
         (dict(x_train=np.full((12, 4), np.inf)), r"x_train holds NaN or infinity \(first in sample 0\)"),
-        (dict(x_public=NAN), "x_public holds NaN"),
         (dict(y_train=np.arange(12) % 3 - 1), "y_train holds the label -1, but labels must be whole numbers 0..C-1"),
         (dict(y_train=np.arange(12) + 0.5), "y_train holds the label 0.5, but labels must be whole numbers"),
-        (dict(y_train=np.full(12, np.nan)), "y_train holds the label nan"),
         (dict(y_train=np.array(list("abcabcabcabc"))), "y_train holds <U1, but labels must be whole numbers"),
         (dict(y_train=np.eye(12)), r"y_train has shape \(12, 12\), but it must be \[N\].*one-hot"),
         (dict(y_train=np.arange(12) + 1990), "y_train holds the label 1990, but .* with at most 1000"),
@@ -124,13 +114,10 @@ NAN[4, 2, 2] = np.nan
         (dict(x_public=np.zeros((4, 8, 9), np.uint8), y_public=np.zeros(3, int)), "but y_public has 3 labels"),
         (dict(x_public=np.zeros((2, 8, 9), np.uint8), y_public=np.array([0, 3])), "y_public holds the label 3"),
         (dict(x_train=np.zeros(12)), r"x_train has shape \(12,\), but it must be images \[N, H, W\]"),
-        (dict(x_train=np.zeros((12, 2, 2, 2, 2))), r"x_train has shape \(12, 2, 2, 2, 2\), but it must be images"),
         (dict(x_train=np.zeros((12, 7, 8))), r"x_train has shape .* H, W at least 8"),
         (dict(x_train=np.zeros((12, 8, 8, 2))), r"x_train has shape \(12, 8, 8, 2\), but .* C = 1 or 3"),
-        (dict(x_train=np.zeros((12, 3, 8, 3))), r"x_train has shape \(12, 3, 8, 3\), but it must be images"),
         (dict(x_train=np.zeros((12, 8, 8), complex)), "x_train holds complex128, but samples must be uint8 or float"),
         (dict(x_test=np.zeros((6, 8, 8), np.uint8)), r"x_test has samples of shape \(1, 8, 8\), but those of x_train"),
-        (dict(x_test=np.zeros((6, 5))), r"x_test has samples of shape \(5,\), but those of x_train have \(1, 8, 9\)"),
         (dict(x_test=np.zeros((6, 8, 9))), r"different number types \(x_train uint8, x_test float64\)"),
         (dict(x_train=np.eye(12, 4) * 1e308, x_test=np.ones((6, 4))), "The features are too large to standardise"),
     ],
@@ -163,10 +150,3 @@ def test_a_damaged_file(tmp_path):
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"mine.npz is damaged and cannot be read \(.*\); write it again"):
         load(path)
-
-
-def test_digest_is_remembered_while_the_file_stays(tmp_path, monkeypatch):
-    path = save(tmp_path)
-    first = arrays.digest(path)
-    monkeypatch.setattr(arrays.hashlib, "sha256", None)  # the file is not read again
-    assert arrays.digest(path) == first

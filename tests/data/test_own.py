@@ -185,11 +185,6 @@ def test_what_natural_clients_refuse(options, message):
     assert federate(own, partition="dirichlet", alpha=1, clients=4).clients == 4
 
 
-def test_natural_without_ids_is_refused():
-    with pytest.raises(UsageError, match="The data set 'digits' does not name its clients"):
-        federate("digits", partition="natural")
-
-
 # ------------------------------------------------------------------------------------------------------ share
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.1, 1), st.sampled_from(["dirichlet", "client_dirichlet", "iid", "classes"]), st.integers(0, 99))
@@ -214,11 +209,6 @@ def test_a_wrong_share():
     for share in (0, 1.1, -1, float("nan")):
         with pytest.raises(UsageError, match="share is .*, but it must be a number above 0 and up to 1"):
             federate("digits", share=share)
-
-
-def test_all_of_the_data_is_the_federation_of_ever():
-    plainly, asked = federate("digits", clients=4, seed=2), federate("digits", clients=4, seed=2, share=1, size_sigma=0)
-    assert all(map(torch.equal, plainly.shards, asked.shards))
 
 
 def test_public_shares_leave_natural_clients_their_own():

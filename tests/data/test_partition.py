@@ -11,22 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedlab_nb.data.partition import (
-    RULES,
-    SIZED,
-    Skew,
-    by_classes,
-    client_dirichlet,
-    cut,
-    cut_counts,
-    default_minimum,
-    dirichlet,
-    dirichlet_draw,
-    group,
-    quantity,
-    skew_of,
-    top_up,
-)
+from fedlab_nb.data import partition as rules
+from fedlab_nb.data.partition import RULES, SIZED, Skew, cut, cut_counts, default_minimum, dirichlet, skew_of
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.rng import numpy_rng
 
@@ -77,12 +63,6 @@ def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
     assert cut(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[0].tolist() == list(range(400))
 
 
-def test_another_seed_gives_another_partition():
-    labels = np.arange(200) % 10
-    first, second = (cut(labels, 10, 5, rng(seed)).shards for seed in (0, 1))
-    assert any(a.tolist() != b.tolist() for a, b in zip(first, second, strict=True))
-
-
 class Fixed:
     """A stand-in for a generator: Dirichlet draws written by hand, nothing shuffled."""
 
@@ -120,7 +100,7 @@ def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
 def test_dirichlet_shares_have_the_moments_of_the_distribution():
     # Var p_k = (1/M)(1 - 1/M) / (M alpha + 1): the fall in variance with alpha is what the slider shows.
     for alpha in (0.1, 1.0, 10.0):
-        p = np.array([dirichlet_draw(rng(s), alpha, 5) for s in range(2000)])
+        p = np.array([rules.dirichlet_draw(rng(s), alpha, 5) for s in range(2000)])
         assert p.mean() == pytest.approx(0.2)
         assert p.var() == pytest.approx(0.2 * 0.8 / (5 * alpha + 1), rel=0.1)
 
@@ -137,7 +117,7 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 @pytest.mark.parametrize("seed", range(5))
 def test_classes_prefers_classes_that_nobody_holds(seed):
     labels = np.arange(600) % 6
-    owner, note = by_classes(labels, 3, rng(seed), 2)  # 3 x 2 = 6: exactly one holder for each class
+    owner, note = rules.by_classes(labels, 3, rng(seed), 2)  # 3 x 2 = 6: exactly one holder for each class
     held = [set(labels[owner == k]) for k in range(3)]
     assert note == "" and [len(h) for h in held] == [2, 2, 2] and set().union(*held) == set(range(6))
     assert all(k in held[k] for k in range(3))
@@ -154,7 +134,7 @@ def test_quantity_sizes_follow_alpha_and_contents_do_not():
     labels = np.arange(5000) % 10
     spread = {}
     for alpha in (0.1, 1.0, 100.0):
-        sizes = np.array([np.bincount(quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)])
+        sizes = np.array([np.bincount(rules.quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)])
         assert (sizes.sum(axis=1) == 5000).all()
         spread[alpha] = sizes.std()
     assert spread[0.1] > 2 * spread[1.0] > 4 * spread[100.0]
@@ -168,7 +148,7 @@ def test_client_dirichlet_gives_exactly_the_sizes_asked_for(case, data):
     labels, classes, clients, seed, options = case
     ends = sorted(data.draw(st.lists(st.integers(0, len(labels)), min_size=clients - 1, max_size=clients - 1)))
     sizes = np.diff([0, *ends, len(labels)])
-    owner = client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
+    owner = rules.client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
     assert np.bincount(owner, minlength=clients).tolist() == sizes.tolist()
 
 
@@ -181,7 +161,7 @@ def test_client_dirichlet_sizes_are_equal_and_each_client_has_its_own_mix():
     labels = np.repeat(np.arange(4), 100_000)
     sizes = np.full(50, 400)
     left = np.arange(len(labels))[:: len(labels) // sizes.sum()]
-    owner = client_dirichlet(labels[left], 4, sizes, rng(1), 5.0)
+    owner = rules.client_dirichlet(labels[left], 4, sizes, rng(1), 5.0)
     mixes = np.stack([np.bincount(labels[left][owner == k], minlength=4) for k in range(50)]) / 400
     assert 0.5 < mixes.var() / (0.25 * 0.75 / (4 * 5.0 + 1)) < 1.5
 
@@ -196,7 +176,7 @@ def test_a_class_that_has_run_out_counts_no_more():
             return np.full(n, 0.5)
 
     labels = np.array([0] * 5 + [1] * 5)
-    owner = client_dirichlet(labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0)
+    owner = rules.client_dirichlet(labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0)
     assert owner[:5].tolist() == [0] * 5 and np.bincount(owner[5:]).tolist() == [3, 2]
 
 
@@ -212,37 +192,14 @@ def test_lognormal_sizes_spread_with_sigma(partition):
         assert spread[0] == 0 and spread[1] == pytest.approx(0.4, rel=0.15) and spread[2] == pytest.approx(1.2, rel=0.2)
 
 
-def test_iid_sizes_differ_by_one_at_most():
-    assert sorted(map(len, cut(np.zeros(11, int), 2, 3, rng(), partition="iid").shards)) == [3, 4, 4]
-
-
-def test_top_up_moves_just_what_is_missing_from_the_largest():
-    shards, moved = top_up([np.arange(10), np.arange(10, 16), np.array([], int), np.array([16])], 3, rng())
-    assert moved == 3 + 2 and [len(s) for s in shards] == [
-        5,
-        6,
-        3,
-        3,
-    ]  # 10 gives 3, is still the largest, gives 2
-    assert set(shards[2]) < set(range(10)) and 16 in shards[3]
-    assert sorted(np.concatenate(shards).tolist()) == list(range(17))
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=12), st.integers(1, 5))
 def test_top_up_moves_the_fewest_possible(sizes, minimum):
     if sum(sizes) < minimum * len(sizes):
         return
-    shards, moved = top_up(group(np.repeat(np.arange(len(sizes)), sizes), len(sizes)), minimum, rng())
+    shards, moved = rules.top_up(rules.group(np.repeat(np.arange(len(sizes)), sizes), len(sizes)), minimum, rng())
     assert moved == sum(max(0, minimum - size) for size in sizes)
     assert min(map(len, shards)) >= minimum and sum(map(len, shards)) == sum(sizes)
-
-
-def test_moving_keeps_the_skew():
-    labels = np.arange(1000) % 10
-    made = cut(labels, 10, 50, rng(), alpha=0.001)
-    assert made.moved > 0
-    assert np.mean([len(set(labels[shard])) for shard in made.shards]) < 2.5
 
 
 def test_cut_counts_never_feeds_a_share_of_zero():
@@ -258,11 +215,7 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
     labels = np.arange(1000) % 10
     made = cut(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
     assert made.draws > 1 and made.moved == 0 and min(map(len, made.shards)) >= 20
-    message = (
-        r"None of 5 draws of the dirichlet partition \(alpha=0.001, 50 clients\) left every client at least 10 "
-        r"of the 1000 samples; use repair='move'"
-    )
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"):
         cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw", max_draws=5)
 
 
@@ -308,11 +261,6 @@ def test_by_hand():
     skew = skew_of(np.array([[2, 0], [1, 1]]))
     assert skew.jensen_shannon == pytest.approx((pooled - 0.5 * math.log(2)) / pooled)
     assert skew.effective_classes == pytest.approx(1.5)
-
-
-def test_two_clients_cannot_be_fully_skewed_over_four_classes():
-    skew = skew_of(np.array([[5, 5, 0, 0], [0, 0, 5, 5]]))
-    assert skew.jensen_shannon == pytest.approx(math.log(2) / math.log(4))  # log M / H, reached
 
 
 def test_empty_clients_and_a_single_class():
