@@ -51,12 +51,6 @@ def test_boundary_loss_at_a_temperature():
     assert Dense().div_temperature == 1 and float(plain) < 0
 
 
-def test_boundary_loss_pushes_only_where_they_disagree():
-    teacher, student = logits([2.0, 0.0], [2.0, 0.0]).requires_grad_(), logits([0.0, 1.0], [1.0, 0.0])
-    (gradient,) = torch.autograd.grad(boundary_loss(teacher, student), teacher)
-    assert gradient[0].abs().min() > 0 and not gradient[1].any()
-
-
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_generator_loss_is_the_sum_of_its_three_terms(backend):
     stream = torch.Generator().manual_seed(0)
@@ -169,11 +163,6 @@ def test_loss_of_fdafl_by_hand():
         method = FDafl(**dict(zip(("one_hot", "entropy", "activation"), weights, strict=True)))
         by_hand = weights[0] * sure + weights[1] * entropy + weights[2] * activation
         assert float(method.loss(x, Linear(1.0))) == pytest.approx(by_hand, abs=1e-14)
-    # Surer answers, more balanced classes and stronger features each make it smaller, and the generator seeks that.
-    assert method.loss(2 * x, Linear(1.0)) < method.loss(x, Linear(1.0))
-    lopsided = x[:1].repeat(2, 1, 1, 1)
-    balanced = FDafl(one_hot=0, entropy=1, activation=0)
-    assert balanced.loss(lopsided, Linear(1.0)) > balanced.loss(x, Linear(1.0))
 
 
 def test_loss_of_fadi_by_hand():
@@ -193,9 +182,6 @@ def test_loss_of_fadi_by_hand():
         method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
         by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
         assert float(method.loss(u, x, y, ensemble, student)) == pytest.approx(by_hand, abs=1e-14)
-    # The adaptive term rewards a student that differs.
-    adaptive = FAdi(tv=0, l2=0, bn_weight=0, adaptive=1)
-    assert adaptive.loss(u, x, y, ensemble, student) < adaptive.loss(u, x, y, ensemble, Linear(1.0))
 
 
 def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):

@@ -24,18 +24,6 @@ def test_sharpening_by_hand():
     assert q[0, 0].item() == pytest.approx(math.exp(2) / (1 + math.exp(2)))
 
 
-def test_era_reduces_entropy_at_a_tenth():
-    """For every mean of 10 classes that is not nearly uniform; towards T = 1 it does the opposite."""
-    g = torch.Generator().manual_seed(0)
-    p = (3 * torch.randn(7, 200, 10, generator=g, dtype=torch.float64)).softmax(-1)
-
-    def entropy(q):
-        return -(q * q.clamp(min=1e-300).log()).sum(1).mean()
-
-    mean = entropy(sharpened(p, "mean", 0.1))
-    assert entropy(sharpened(p, "era", 0.1)) < mean < entropy(sharpened(p, "era", 1.0))
-
-
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("share", [True, False])
 def test_bytes_do_not_know_the_models_size(rounds, share):

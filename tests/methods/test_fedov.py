@@ -44,11 +44,6 @@ def test_the_vote_by_hand():
     torch.testing.assert_close(vote.unknown(x)[:, 0], torch.tensor([0.8999, 0.8999, 0.3999]))
 
 
-def test_without_any_unknown_it_is_the_mean_of_probabilities():
-    vote = OpenSetVote(ClientModels([Says(0.7, 0.3, 1e-30), Says(0.2, 0.8, 1e-30)]))
-    torch.testing.assert_close(vote.logits(torch.rand(1, 3)).softmax(1), torch.tensor([[0.45, 0.55]]))
-
-
 def test_only_the_surest_vote():
     """The two that call it unknown least: 0.3 + 0.1 for class 0, 0.2 + 0.6 for class 1; the third has 0.45, 0.05."""
     models = [Says(0.3, 0.2, 0.5), Says(0.45, 0.05, 0.5001), Says(0.1, 0.6, 0.3)]
@@ -100,14 +95,6 @@ def test_rows_keep_their_columns():
     assert torch.equal(made % 4, x % 4)  # column c holds numbers of column c
 
 
-def test_outliers_come_from_the_stream_alone():
-    x = torch.rand(30, 1, 8, 8, generator=seeded())
-    state = torch.get_rng_state()
-    assert torch.equal(outliers.destroyed(x, seeded(1)), outliers.destroyed(x, seeded(1)))
-    assert not torch.equal(outliers.destroyed(x, seeded(1)), outliers.destroyed(x, seeded(2)))
-    assert torch.equal(state, torch.get_rng_state()) and outliers.destroyed(x[:0], seeded()).shape == (0, 1, 8, 8)
-
-
 def test_harder_outliers_by_hand():
     """A linear model: the gradient of -log p(unknown) to x is Σ_c p_c w_c - w_unknown, of which the sign counts."""
     model = build("mlp", (6,), 4, dtype=torch.float64)
@@ -121,12 +108,6 @@ def test_harder_outliers_by_hand():
     made = outliers.harder(model, x, 3, 3, chunk=2)
     torch.testing.assert_close(made, now, rtol=0, atol=1e-12)
     assert model.training and all(p.grad is None for p in model.parameters())
-    assert (made - x).abs().max() <= 3 * outliers.STEP + 1e-12
-
-    def unknown(x):
-        return model(x).softmax(1)[:, 3]
-
-    assert bool((unknown(made) < unknown(x)).all())
     assert outliers.harder(model, x[:0], 3, 3).shape == (0, 6)
 
 

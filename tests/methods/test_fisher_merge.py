@@ -51,13 +51,6 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
     torch.testing.assert_close(merge(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9)
 
 
-def test_one_client_keeps_its_model():
-    remembered = []
-    out = finished(FisherMerge().run(context(clients=1, remembered=remembered)))
-    for name, tensor in model_state(out.module).items():
-        torch.testing.assert_close(tensor, remembered[0][0][name])
-
-
 # ------------------------------------------------------------------------------------------------ the Fisher
 @pytest.mark.parametrize("labels", ["true", "model"])
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4)])

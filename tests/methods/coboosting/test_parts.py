@@ -167,19 +167,8 @@ def test_the_gradient_in_closed_form_is_autograds(normalise):
 def test_one_sign_step_by_hand():
     w, gradient = torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64), torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64)
     torch.testing.assert_close(boosting.sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64))
-
-
-def test_a_step_that_would_leave_no_client_is_not_taken():
-    w = torch.tensor([0.01, 0.02], dtype=F64)
-    assert torch.equal(boosting.sign_step(w, torch.ones(2, dtype=F64), 0.5), w)
-
-
-@pytest.mark.parametrize("normalise", [True, False])
-def test_weights_stay_between_0_and_1(normalise):
-    z, y, start = random(M, N, C, scale=3), labels(), torch.full((M,), 1 / M, dtype=F64)
-    path = torch.stack(list(boosting.reweight(start, z, y, 0.3, batch=2, stream=stream(), normalise=normalise)))
-    assert path.shape == (math.ceil(N / 2), M)
-    assert path.min() == 0 and path.max() <= 1
+    few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
+    assert torch.equal(boosting.sign_step(few, torch.ones(2, dtype=F64), 0.5), few)
 
 
 def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):

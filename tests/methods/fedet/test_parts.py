@@ -51,15 +51,6 @@ def test_a_represented_network_is_body_adapter_head():
     assert net.architecture != represented("cnn", "last-linear").architecture
 
 
-def test_drawn_from_the_given_stream_alone():
-    before = torch.get_rng_state()
-    one, same, other = (model_state(represented("mlp", seed=s)) for s in (0, 0, 7))
-    assert all(torch.equal(one[n], same[n]) for n in one)
-    assert not torch.equal(one["hidden.0.weight"], other["hidden.0.weight"])
-    assert torch.equal(before, torch.get_rng_state())
-    assert one["hidden.0.weight"].abs().max() <= 1 / 4  # PyTorch's default: 1/√16
-
-
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
 def test_represented_networks_stack_like_any_other(name):
     shards = [(torch.rand(n, 1, 8, 8, generator=stream(n), dtype=torch.float64), torch.arange(n) % 10) for n in (9, 14)]
@@ -132,7 +123,7 @@ def test_cycled_takes_every_sample_equally_often():
     assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
-    assert sorted(cycled(x, y, 3, stream())[1].tolist()) == sorted(set(cycled(x, y, 3, stream())[1].tolist()))
+    assert len(set(cycled(x, y, 3, stream())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
@@ -202,21 +193,6 @@ def test_theorem_1_by_hand():
     one, ones = torch.tensor([0.0]), torch.tensor([100])
     printed, derived = (sum(theorem_1(one, ones, one, derived=d).values()) for d in (False, True))
     assert (round(printed, 3), round(derived, 3)) == (0.173, 0.136)  # as printed, and as the proof has it
-    for delta in (0.01, 0.1, 0.5):
-        printed, derived = (sum(theorem_1(one, ones, one, delta=delta, derived=d).values()) for d in (False, True))
-        assert derived <= printed
-
-
-def test_theorem_1_would_pick_one_client():
-    rng = stream()
-    loss, distance = torch.rand(4, generator=rng), torch.rand(4, generator=rng)
-    sizes = torch.tensor([10, 50, 30, 20])
-    alone = [sum(theorem_1(loss, sizes, distance, weights=row).values()) for row in torch.eye(4)]
-    for _ in range(20):
-        weights = torch.rand(4, generator=rng)
-        total = sum(theorem_1(loss, sizes, distance, weights=weights).values())
-        assert total >= min(alone)
-        assert total == pytest.approx(float((weights / weights.sum()) @ torch.tensor(alone)), rel=1e-5)  # linear in α
 
 
 def test_the_skew_term_falls_as_alpha_rises():

@@ -265,10 +265,6 @@ def test_clients_with_different_networks(models, adaptor):
     ctx = context(model=models, width=6, epochs=2)
     model = finished(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
     assert model.logits(samples()).shape == (20, 10)
-    first, second = (branch for branch in model.module.stages[0].branches[:2])
-    assert model_state(first).keys() != model_state(second).keys() or [type(a) for a in first.modules()] == [
-        type(b) for b in second.modules()
-    ]
 
 
 def test_what_does_not_fit_is_refused_before_any_work():

@@ -18,12 +18,11 @@ from fedlab_nb.methods.matching.rules import (
     greedy,
     grow,
     neurons_of,
-    one_hidden_layer,
     rebasin,
     with_neurons,
 )
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import model_state
 
 from .test_wiring import network, seeded, shuffled, with_state
 
@@ -250,9 +249,3 @@ def test_neurons_of_a_network_make_it_again():
     assert wide.body[0][1].out_features == 10 and wide.architecture[3] == 10
     torch.testing.assert_close(wide(x), module(x))
     assert module.architecture[3] == 5
-
-
-def test_one_hidden_layer_is_two_linear_layers_and_nothing_else():
-    assert one_hidden_layer(build("mlp1", (5,), 3))
-    for name in ("mlp", "cnn", "cnn2"):
-        assert not one_hidden_layer(build(name, (1, 8, 8), 3))

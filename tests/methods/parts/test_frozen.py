@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from method_runs import context
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
 from fedlab_nb.models import model_state
@@ -91,12 +90,3 @@ def test_a_head_reads_the_features():
     model = HeadModel(frozen, lambda f: f[:, :10] * 2, 7)
     assert torch.equal(model.logits(x), 2 * model.features(x)[:, :10])
     assert model.parameters == 7 + 64 * 20 + 20
-
-
-def test_rows_have_no_convolutions():
-    ctx = context()
-    AFL(features="conv").validate(ctx)
-    ctx.input_shape = (5,)
-    AFL(features="relu").validate(ctx)
-    with pytest.raises(UsageError, match="AFL has convolutions only for images"):
-        AFL(features="conv").validate(ctx)

@@ -8,8 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+from fedlab_nb.methods.parts import frozen_groups
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, class_count_weights, client_weights, combine
-from fedlab_nb.models import build, model_state
+from fedlab_nb.methods.parts.frozen_groups import Loop, Wide
+from fedlab_nb.models import Network, build, model_state, normalise_inputs
+from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
 
 C = 4
@@ -121,37 +124,18 @@ def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds
     torch.testing.assert_close(torch.autograd.grad(mine, x), torch.autograd.grad(theirs, x), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["loop", "stacked"])
-def test_batch_norm_loss_is_zero_iff_the_statistics_agree(backend):
-    models, x = clients(KINDS["batch norm"]), images()
-    for module in models.modules:  # make the running statistics those of this batch, biased variance, layer after layer
-        for layer in module.modules():
-            if isinstance(layer, nn.BatchNorm2d):
-
-                def settle(layer, args):
-                    var, mean = torch.var_mean(args[0], dim=(0, 2, 3), correction=0)
-                    layer.running_mean.copy_(mean)
-                    layer.running_var.copy_(var)
-
-                hook = layer.register_forward_pre_hook(settle)
-                with torch.no_grad():
-                    module(x)
-                hook.remove()
-    ensemble = FrozenEnsemble(models, backend=backend)
-    assert float(ensemble.look(x, statistics=True).batch_norm) < 1e-12
-    assert float(ensemble.look(x + 0.1, statistics=True).batch_norm) > 0.01
-
-
 def test_without_batch_norm_the_loss_is_zero():
     ensemble = FrozenEnsemble(clients(KINDS["one architecture"]))
     assert float(ensemble.look(images(), statistics=True).batch_norm) == 0
 
 
-@pytest.mark.parametrize("backend", ["loop", "stacked"])
-def test_clients_are_bit_identical_afterwards_and_carry_no_hooks_or_gradients(backend):
+@pytest.mark.parametrize(("backend", "side"), [("loop", 8), ("stacked", 8), ("stacked", 20)])
+def test_clients_are_bit_identical_afterwards_and_carry_no_hooks_or_gradients(backend, side):
     models = clients(KINDS["mixed"], torch.float32)
+    if side == 20:  # large images go through several clients at once
+        models = ClientModels([client(k, "cnn2", (1, 20, 20), 3, torch.float32) for k in range(2)])
     before = copy.deepcopy([model_state(module) for module in models.modules])
-    x = images(dtype=torch.float32).requires_grad_()
+    x = torch.rand(7, 1, side, side).requires_grad_()
     seen = FrozenEnsemble(models, backend=backend).look(x, statistics=True)
     (seen.batch_norm + seen.logits.sum()).backward()
     for module, old in zip(models.modules, before, strict=True):
@@ -160,3 +144,109 @@ def test_clients_are_bit_identical_afterwards_and_carry_no_hooks_or_gradients(ba
         assert all(p.grad is None and p.requires_grad for p in module.parameters())
         assert not any(layer._forward_pre_hooks for layer in module.modules())
     assert x.grad is not None
+
+
+# ------------------------------------------------------------------------------------------------------ side by side
+# Clients side by side, against each by itself: logits, features, gradients of images, L_BN.
+
+
+def client(k, name, shape, width=None, dtype=torch.float64):
+    """A model whose batch norm has statistics, scale and shift of its own."""
+    stream = generator(k, name)
+    model = build(name, shape, C, width=width, generator=stream, dtype=dtype)
+    with torch.no_grad():
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.running_mean.normal_(generator=stream)
+                layer.running_var.uniform_(0.5, 2, generator=stream)
+                layer.weight.normal_(generator=stream)  # some are negative
+                layer.bias.normal_(generator=stream)
+    return model.eval()
+
+
+def agree(models, x, kinds):
+    """FrozenEnsemble's groups are of `kinds`, and it says what each model says."""
+    x = x.requires_grad_()
+    ensemble = FrozenEnsemble(ClientModels(models))
+    loop = FrozenEnsemble(ClientModels(models), backend="loop")
+    assert [type(group) for _, group in ensemble.groups] == kinds
+    results = []
+    for one in (ensemble, loop):
+        seen = one.look(x, statistics=True)
+        slope = torch.rand(seen.logits.shape, generator=generator(1, "slope"), dtype=x.dtype)
+        by_logits = torch.autograd.grad(seen.logits, x, slope, retain_graph=True)
+        by_all = torch.autograd.grad((seen.logits * slope).sum() + seen.batch_norm, x)
+        results.append((seen.logits, *seen.features, seen.batch_norm, *by_logits, *by_all, one.remembered(x.detach())))
+        results[-1] += torch.autograd.grad(one.logits(x), x, slope)  # in pieces, where L_BN takes the whole batch
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+    plain = torch.stack([model(x) for model in models])
+    torch.testing.assert_close(results[0][0], plain, rtol=1e-9, atol=1e-9)
+    (own,) = torch.autograd.grad(plain, x, slope)
+    torch.testing.assert_close(results[0][-1], own, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 20), (3, 21, 18)], ids=["1x20x20", "3x21x18"])
+@pytest.mark.parametrize("name,width", [("cnn", 2), ("lenet5", 2), ("cnn2", 3), ("cnn3", 4)])
+def test_each_architecture(name, width, shape, monkeypatch):
+    monkeypatch.setattr(frozen_groups, "PIECE", 1)  # pieces of eight images, and one
+    x = torch.rand(9, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    agree([client(k, name, shape, width) for k in range(3)], x, [Wide])
+
+
+@pytest.mark.parametrize("name,width,kind", [("cnn2", 3, Wide), ("resnet8", 2, Loop)])
+def test_as_a_run_scales_its_images(name, width, kind):
+    shape, mean, std = (3, 20, 20), torch.tensor([0.3, 0.4, 0.5]), torch.tensor([0.5, 0.2, 0.1])
+    models = [normalise_inputs(client(k, name, shape, width), mean, std) for k in range(3)]
+    x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    agree(models, x, [kind])
+
+
+def test_mixed_architectures():
+    shape = (1, 18, 19)
+    models = [client(k, *kind[:1], shape, kind[1]) for k, kind in enumerate(
+        [("cnn", 2), ("resnet8", 2), ("cnn2", 3), ("cnn", 2), ("cnn2", 3), ("resnet8", 2), ("cnn", 3)]
+    )]  # fmt: skip
+    x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    agree(models, x, [Wide, Loop, Wide, Loop])
+
+
+def own(k, *, first=None, rest=(), flat=None):
+    """A network of somebody else's layers."""
+    layers = [first or nn.Conv2d(1, 4, 4, stride=2, padding=(1, 2), bias=False), nn.MaxPool2d(3, 2, ceil_mode=True)]
+    body = [nn.Sequential(nn.Sequential(*layers), nn.Identity(), *rest), nn.AdaptiveAvgPool2d(2), flat or nn.Flatten(1)]
+    torch.manual_seed(k)
+    network = Network([*body, nn.Sequential(nn.Linear(16, 7, bias=False), nn.ReLU())], 7, ("own", (1, 20, 20), C, None))
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.reset_parameters()
+    return network.double().eval()
+
+
+def test_layers_of_somebody_else():
+    x = torch.rand(4, 1, 20, 20, generator=generator(0, "images"), dtype=torch.float64)
+    agree([own(k) for k in range(3)], x, [Wide])
+    agree([own(k, rest=[nn.Conv2d(4, 4, 3, dilation=2, padding="same"), nn.ReLU()]) for k in range(3)], x, [Wide])
+
+
+def test_everything_else_goes_one_after_the_other():
+    faster, shape = frozen_groups.faster_side_by_side, (1, 20, 20)
+    assert faster([client(k, "cnn", shape) for k in range(2)])
+    assert not faster([client(0, "cnn", shape)])
+    assert not faster([client(k, "cnn", (1, 16, 16)) for k in range(2)])
+    assert not faster([client(k, "vgg9", shape, 2) for k in range(2)])  # six convolutions
+    assert not faster([client(k, "cnn3", shape, 129) for k in range(2)])
+    assert not faster([client(k, "resnet8", shape, 2) for k in range(2)])
+    apart = [normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5])) for k in range(2)]
+    assert not faster(apart)
+    assert not faster([client(0, "cnn", shape), apart[1]]) and not faster([apart[0], client(1, "cnn", shape)])
+    assert faster([own(k) for k in range(2)])
+    for changed in (
+        {"rest": [nn.GELU()]},
+        {"rest": [nn.Conv2d(4, 4, 1, groups=2)]},
+        {"rest": [nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect")]},
+        {"rest": [nn.BatchNorm2d(4, affine=False)]},
+        {"first": nn.AvgPool2d(1)},
+        {"flat": nn.Flatten(2)},
+    ):
+        assert not faster([own(k, **changed) for k in range(2)]), changed

@@ -92,12 +92,6 @@ def test_linear_regression_equals_pooled_least_squares():
     assert (posterior.average - pooled).abs().max() > 0.05
 
 
-def test_unequal_gradient_factors_make_ea_biased():
-    posterior = system(damping=1e-4)
-    ea, cg = (solve(posterior, solver)[1][-1] for solver in ("ea", "cg"))
-    assert ea > 0.05 and cg <= CG_TOLERANCE
-
-
 @pytest.mark.parametrize("rule", ["one", "trace"])
 @pytest.mark.parametrize("damping", [1e-4, 1e-2])
 def test_conjugate_gradients_equal_the_dense_solution(damping, rule):
@@ -130,6 +124,8 @@ def test_a_step_of_gradient_descent_against_autograd():
     before, after = gradient_descent(posterior, matrix.detach(), 1)
     step = (before.matrix - after.matrix) * posterior.smoothness()
     torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
+    largest = torch.linalg.eigvalsh(dense(posterior))[-1] ** 2  # below twice 1/L, so that it never diverges
+    assert 0.99 * largest <= posterior.smoothness() <= 1.2 * largest
 
 
 def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
@@ -167,23 +163,6 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
     assert solve(scaled, "gd", 100)[1][-1].isfinite()  # 1/L never diverges
 
 
-@pytest.mark.parametrize("rule", ["one", "trace"])
-def test_gradient_descent_is_monotone_and_contracts_at_the_stated_rate(rule):
-    posterior = system(damping=0.1, rule=rule)
-    eigenvalues = torch.linalg.eigvalsh(dense(posterior))
-    smoothness = posterior.smoothness()
-    assert 0.99 * eigenvalues[-1] ** 2 <= smoothness <= 1.2 * eigenvalues[-1] ** 2
-    best = torch.linalg.solve(dense(posterior), vec(posterior.z))
-    start = torch.zeros(O, I, dtype=torch.float64)  # far from the optimum, unlike EA
-    path = list(gradient_descent(posterior, start, 200))
-    values = torch.stack([objective(posterior, step.matrix) for step in path])
-    assert (values.diff() <= 1e-12 * values[0]).all()
-    errors = torch.stack([(vec(step.matrix) - best).norm() for step in path])
-    rate = 1 - eigenvalues[0] ** 2 / smoothness
-    assert (errors <= errors[0] * rate ** torch.arange(201) * (1 + 1e-9) + 1e-12).all()
-    assert errors[-1] < 0.9 * errors[0]
-
-
 def test_the_reported_residual_is_the_true_one():
     posterior = system()
     for solver in ("gd", "cg", "ea"):
@@ -193,14 +172,6 @@ def test_the_reported_residual_is_the_true_one():
             torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
         torch.testing.assert_close(path[0].matrix, posterior.expectation_approximation())
     assert len(list(steps(posterior, "ea"))) == 1 and len(list(steps(posterior, "gd", 30))) == 31
-
-
-def test_weights_need_not_sum_to_one():
-    matrices, factors, weights = clients()
-    factors = [damped(f, 1e-3) for f in factors]
-    for solver in ("cg", "ea"):
-        one, five = (solve(Posterior.of(matrices, factors, scale * weights), solver)[0] for scale in (1, 5))
-        torch.testing.assert_close(one, five, rtol=1e-5, atol=1e-6)
 
 
 def test_degenerate_systems():
