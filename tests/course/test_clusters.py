@@ -34,14 +34,6 @@ def test_well_separated_heaps_are_named_as_they_are_at_every_client():
     assert square_distances(means, centres).min(1).max() < 6  # each one near a heap's middle
 
 
-def test_kmeans_ends_at_means_and_knows_separate_heaps():
-    x = np.concatenate([points(20) / 50 + 10 * k for k in range(3)])
-    centres = kmeans(x, 3, np.random.default_rng(0))
-    wanted = x.reshape(3, 20, 6).mean(1)
-    assert square_distances(wanted, centres).min(1).max() < 1e-9
-    assert len(kmeans(x[:2], 5, np.random.default_rng(0))) == 2
-
-
 def test_agreement_does_not_depend_on_names():
     truth = np.array([0, 0, 1, 1, 2, 2])
     assert agreement(np.array([2, 2, 0, 0, 1, 1]), truth, 3) == 1

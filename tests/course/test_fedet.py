@@ -90,10 +90,6 @@ def test_weights_for_one_with_plain_loops(panel):
     assert f"all 4 together say “{top}”" in text and f"{(p.argmax(1) == top).sum()} of them" in text
 
 
-def test_loud_is_a_theorem():
-    assert lesson.loud() == "as much as an equally sure client that knows the digit"
-
-
 def test_ignorance_counts_pairs(panel):
     text = repr(lesson.ignorance(panel))
     shares = []

@@ -92,13 +92,6 @@ def test_the_panels_work_can_be_called_for(panel):
     assert lesson.after_forgetting(panel) in lesson.FATES and lesson.forget(panel).sentence
 
 
-def test_another_rule_is_asked_for_where_the_sum_needs_it():
-    panel = lab("fens", epochs=1, rounds=1, clients=2, seeds=1, methods=[], aggregator="nn")
-    panel.run(wait=True)
-    assert "take the aggregator" in repr(lesson.sum_for_one(panel))
-    panel.close()
-
-
 @pytest.mark.slow
 def test_exercise_3_solution_supports_the_claim():
     assert "Supported by your runs" in repr(lesson.q3.solution())

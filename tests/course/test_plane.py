@@ -54,12 +54,6 @@ def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(made)
     assert clear.mean() > 0.95 and (drawn == mean.argmax(1))[clear].all()
 
 
-def test_fens_with_one_over_m_is_the_ensemble(made):
-    even = Toy(0.3, seed=2)
-    even.rule = WeightedSum(torch.full((CLIENTS, len(CLASSES)), 1 / CLIENTS), len(CLASSES), trained=False)
-    assert torch.allclose(even.fens(grid()), made.predictions(grid()), atol=1e-5)
-
-
 def test_fens_trains_its_weights_on_held_out_points_alone(made):
     lam = made.rule.weights()
     assert lam.shape == (CLIENTS, len(CLASSES)) and not torch.allclose(lam, torch.tensor(1 / CLIENTS))

@@ -44,7 +44,7 @@ def test_values_that_no_control_has(panel, values):
 
 def test_the_table_is_that_of_the_picture(panel):
     panel.tables.value = True
-    assert "<td>Average of weights</td>" in panel._table.value and panel._table.layout.display is None
+    assert "Average of weights</td>" in panel._table.value and panel._table.layout.display is None
     panel.tables.value = False
     assert panel._table.layout.display == "none"
 

@@ -6,7 +6,7 @@ from toy_outcomes import toy
 from fedlab_nb.course.kit import claims
 from fedlab_nb.course.kit.claims import Gap, two_kinds, versus
 from fedlab_nb.plots.words import apart
-from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, runs, title
+from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
 
 
 def outcomes(method, *values, alpha=0.1):
@@ -50,11 +50,6 @@ def test_kinds_of_a_gap(points, kind):
     assert gap(*points).kind == kind and gap(*points).points == pytest.approx(points)
 
 
-def test_words_of_a_gap():
-    assert gap(5, 6, 7).words() == "here: +5, +6, +7 points, mean +6 ± 2"
-    assert gap(5).words("both rules") == "here has 1 seed with both rules"
-
-
 def judged(*gaps, **more):
     words = {"clear": "a clear one", "other": "a dull one", "nothing": "nothing"}
     return two_kinds(gaps, right="{clear} | {other}", **words, **more)
@@ -70,9 +65,3 @@ def test_the_claim_of_two_kinds_needs_both():
     worse = gap(-5, -6, -7)
     assert judged(gap(5, 6, 7), worse).state == "wrong"
     assert judged(gap(5, 6, 7), worse, others=(claims.NOISE, claims.BELOW)).state == "right"
-
-
-def test_runs_are_on_digits_unless_said_otherwise():
-    record = runs("local", 0.5, clients=2, seeds=2, epochs=1)
-    assert [o.settings.seed for o in record] == [0, 1] and record[0].settings.dataset == "digits"
-    assert record[0].settings.clients == 2 and record[0].settings.alpha == 0.5

@@ -8,7 +8,7 @@ import pytest
 from fedlab_nb.course.heterogeneity import story
 from fedlab_nb.data import federate
 from fedlab_nb.declared import ROOT
-from fedlab_nb.plots.characters import SYMBOL, characters, client_name, setting_of_rows, short_name
+from fedlab_nb.plots.characters import SYMBOL, characters, client_name, short_name
 from fedlab_nb.plots.words import setting_of
 
 USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
@@ -64,11 +64,3 @@ def test_clients_of_other_federations_have_no_names(changed, cast):
     other = setting_of({**USUAL, **changed}, "seed 0")
     assert characters(other) == {} and short_name(cast.keeper, other) == str(cast.keeper)
     assert characters(str(OURS)[:]) == characters("") == {}  # words alone
-
-
-def test_rows_of_results_are_one_federation_or_none():
-    row = setting_of(USUAL, "40 local epochs")
-    assert setting_of_rows([row, row], [0]) == OURS and characters(setting_of_rows([row], [0]))
-    assert not setting_of_rows([row], [0, 1]) and not setting_of_rows([], [])
-    assert not setting_of_rows([row, setting_of({**USUAL, "alpha": 1})], [0])
-    assert not characters(setting_of_rows([setting_of({**USUAL, "share": 0.5})], [0]))

@@ -26,12 +26,11 @@ QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
 class Left(Report):
     """What the learner's method leaves behind."""
 
-    constant: int | None = None
     scale: float | None = None
 
 
-def written(power_of_ten):
-    """A method as a learner writes it; its answer depends on a constant in its code."""
+def written():
+    """A method as a learner writes it."""
 
     @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
     @dataclass(frozen=True)
@@ -46,32 +45,15 @@ def written(power_of_ten):
             states = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
             with ctx.server():
                 model = EnsembleModel(clients.with_states(states))
-                model.report = Left(constant=10**3 if power_of_ten == 3 else 10**4, scale=self.scale)
+                model.report = Left(scale=self.scale)
                 return model
-
-    return Mine
-
-
-def edited():
-    """The same name, other code."""
-
-    @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
-    @dataclass(frozen=True)
-    class Mine(Method):
-        """One line."""
-
-        scale: float = knob(1.0, "Scale", "Of the logits.", low=0, high=2)
-
-        def run(self, ctx):
-            clients = yield from ctx.local_training()
-            return EnsembleModel(clients)
 
     return Mine
 
 
 @pytest.fixture
 def mine():
-    yield written(3)
+    yield written()
     METHODS.pop("mine", None)
 
 
@@ -81,18 +63,6 @@ def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
     panel = fl.lab("mine", scale=0.5, methods=["ensemble"])
     assert panel.controls.knobs["scale"].value == 0.5 and panel.methods == ("mine", "ensemble")
     panel.close()
-
-
-def test_an_edited_method_is_another_one_for_the_store(mine):
-    def key():
-        return plans_for(Settings.make(), ["mine"])[0].run_key()
-
-    first = key()
-    assert first == key()
-    edited()
-    assert key() != first
-    written(3)
-    assert key() == first
 
 
 def test_names_of_the_package_are_not_taken_over():

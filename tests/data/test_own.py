@@ -205,12 +205,6 @@ def test_a_share_of_natural_clients_is_a_share_of_each(share):
         assert len(some) == max(1, round(share * len(all_of_it))) and set(some.tolist()) <= set(all_of_it.tolist())
 
 
-def test_a_wrong_share():
-    for share in (0, 1.1, -1, float("nan")):
-        with pytest.raises(UsageError, match="share is .*, but it must be a number above 0 and up to 1"):
-            federate("digits", share=share)
-
-
 def test_public_shares_leave_natural_clients_their_own():
     from fedlab_nb.data import with_public
 

@@ -89,12 +89,6 @@ def test_options_name_other_columns(hospital):
     assert "All rows are of one constant" in load(f"{hospital}?client=constant").note
 
 
-def test_clients_and_labels_keep_a_row_in_training(tmp_path):
-    rows = [[i, f"c{i // 2}", i % 2] for i in range(12)]
-    data = load(written(tmp_path / "t.csv", rows, ["n", "client", "y"]))
-    assert len(data.client_names) == 6 and len(data.x_test) == 2 and set(data.y_train.tolist()) == {0, 1}
-
-
 def test_semicolons_commas_and_a_mark_at_the_start(tmp_path):
     path = tmp_path / "german.csv"
     lines = ["größe;y", *(f"{i},5;{'ja' if i % 2 else 'nein'}" for i in range(20))]
