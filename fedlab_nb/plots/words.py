@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
-from ..studies.table import data_size as data_size
 
 
 def percent(share: float) -> str:

@@ -23,9 +23,9 @@ from ..training import ClientModels, class_accuracy, client_accuracy, one_pass
 from ..training.backend import suitable_threads
 from .clients import TrainedClients
 from .outcome import Outcome, validation_samples
+from .results import Outcomes
 from .settings import Plan, Settings, plans_for
 from .store import Store, bound
-from .table import Outcomes
 
 TEST_POINTS = 500
 LOCAL, CURVE, EVALUATION = "local training", "live curve", "evaluation"  # phases in the ledger of seconds

@@ -14,7 +14,7 @@ from typing import Any
 from ..methods import METHODS
 from .experiment import compare
 from .outcome import Outcome
-from .table import Outcomes
+from .results import Outcomes
 
 DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7

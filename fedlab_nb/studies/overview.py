@@ -142,19 +142,14 @@ def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], 
     return {name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe")) for name in names}
 
 
-def recipe_of(work: Plan, there: Setup) -> dict[str, Line]:
-    """The recipe fields that the set-up gives this method alone."""
-    own = {k.name for k in work.method.fields()}
-    return there.lines([name for name in RECIPE_FIELDS if name not in own], work.name)
-
-
 def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
     """A method's own settings: where the paper has it, what it or the person gives, and what the rest is."""
     name, knobs = work.name, [k.name for k in work.method.fields()]
     stands = there.block.sources.get(name)
     here = work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
     lines = {"": Line(work.method.info.title, stands or here)}
-    for field, line in recipe_of(work, there).items():
+    own = there.lines([name for name in RECIPE_FIELDS if name not in knobs], name)  # what the set-up gives it alone
+    for field, line in own.items():
         lines[field] = Line(getattr(work.recipe, field), GIVEN if field in given else line.source)
     for knob in knobs:
         plainly = f"{name}.{knob}" in given or (knob in given and knob not in RECIPE_FIELDS)

@@ -1,4 +1,4 @@
-"""What a study gives: tidy rows, one a cell, and what can be said of them.
+"""What a study gives: tidy rows, one a cell, and what can be said of them; and the table of a comparison's outcomes.
 
 results.summary()                         means over seeds with 95 % bands
 results.differences("fedavg")             every method against one, paired by seed
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from statistics import fmean
@@ -25,6 +25,8 @@ COLUMNS = (
     "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down", "seconds_total",
 )  # fmt: skip
 
+WHAT = ("dataset", "partition", "alpha", "clients", "preset", "device")  # said once where it is the same in all rows
+ALWAYS = ("method", "seed")
 OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
 
 
@@ -265,3 +267,84 @@ def latex(rows: Sequence[Sequence[str]]) -> str:
 
 
 FORM = {"text": aligned, "markdown": markdown, "latex": latex}
+
+
+# ------------------------------------------------------------------------------------------------ of outcomes
+def data_size(count: float) -> str:
+    """Bytes in decimal units: 26280 -> '26.3 kB'."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+
+
+NUMBERS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "accuracy": ("accuracy", lambda share: f"{100 * share:.1f} %"),
+    "bytes_up": ("up", data_size),
+    "bytes_down": ("down", data_size),
+    "parameters": ("parameters", lambda count: f"{count:,}".replace(",", " ")),
+    "seconds_total": ("seconds", lambda seconds: f"{seconds:.2f}"),
+}
+
+
+class Table(list):
+    """Rows, each a dict with the keys that the command line prints. It shows the commonest of them; `rows[0]` and
+    `pandas.DataFrame(rows)` have all.
+    """
+
+    def __getitem__(self, at: Any) -> Any:
+        part = super().__getitem__(at)
+        return Table(part) if isinstance(at, slice) else part
+
+    def cells(self) -> tuple[str, list[list[str]], int]:
+        """What all rows share, in words; the head and the lines; how many of the first columns are words."""
+        there = [name for name in WHAT if any(name in row for row in self)]
+        same = [name for name in there if all(row.get(name) == self[0].get(name) for row in self)]
+        words = [*(name for name in ALWAYS if any(name in row for row in self)), *(n for n in there if n not in same)]
+        numbers = [name for name in NUMBERS if any(name in row for row in self)]
+        head = [*words, *(NUMBERS[name][0] for name in numbers)]
+        lines = [
+            [*(text(row.get(name)) for name in words), *(text(row.get(n), NUMBERS[n][1]) for n in numbers)]
+            for row in self
+        ]
+        return ", ".join(f"{name} {text(self[0][name])}" for name in same), [head, *lines], len(words)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "No outcomes."
+        shared, rows, words = self.cells()
+        return f"{shared}\n{aligned(rows, words)}".lstrip()
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<p>No outcomes.</p>"
+        shared, rows, words = self.cells()
+        return html_table(rows, words, shared)
+
+
+class Outcomes(list):
+    """Outcomes of a comparison. A notebook or a terminal shows them as a table."""
+
+    def table(self) -> Table:
+        """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""
+        return Table(outcome.to_json() for outcome in self)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def mean(self, method: str) -> float:
+        """Mean test accuracy of `method` over the seeds."""
+        values = [outcome.accuracy for outcome in self if outcome.method == method]
+        if not values:
+            raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
+        return sum(values) / len(values)
+
+
+def text(value: Any, form: Callable[[Any], str] = str) -> str:
+    return "" if value is None else form(value)

@@ -88,11 +88,20 @@ def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
     gap, n = fmean(a) - fmean(b), min(len(a), len(b))
     if n < 2:
         return Band(gap, math.nan, n)
-    errors = variance(a) / len(a), variance(b) / len(b)
-    if sum(errors) == 0:
-        return Band(gap, 0.0, n)
-    degrees = sum(errors) ** 2 / (errors[0] ** 2 / (len(a) - 1) + errors[1] ** 2 / (len(b) - 1))
-    return Band(gap, t_quantile(degrees, level) * math.sqrt(sum(errors)), n)
+    return Band(gap, welch_width((variance(a), variance(b)), (len(a), len(b)), level), n)
+
+
+def welch_width(variances: tuple[float, float], counts: tuple[int, int], level: float = LEVEL) -> float:
+    """Half the width of Welch's interval of the difference of two means of so many independent values (two at least).
+
+    >>> round(welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    8.27
+    """
+    one, other = (variance / count for variance, count in zip(variances, counts, strict=True))
+    if one + other == 0:
+        return 0.0
+    degrees = (one + other) ** 2 / (one**2 / (counts[0] - 1) + other**2 / (counts[1] - 1))
+    return t_quantile(degrees, level) * math.sqrt(one + other)
 
 
 def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:

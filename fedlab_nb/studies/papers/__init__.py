@@ -5,8 +5,8 @@
     fl.reproduce("coboosting:1", scale="paper", dataset="cifar10")
 
 published      the tables as data, a TOML file each, and every pair of methods within a column with its verdict
-cells          what is run for each number              words       a table beside its runs as text and HTML
-reproduction   `reproduce` and what it gives
+cells          what is run for each number
+reproduction   `reproduce`, what it gives, and how that reads
 """
 
 from .cells import stored_points

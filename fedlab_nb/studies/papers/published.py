@@ -22,7 +22,7 @@ from typing import Any
 
 from ...declared import declared
 from ...errors import choose, parsed
-from ..statistics import Band, difference, t_quantile
+from ..statistics import Band, difference, welch_width
 
 FOLDER = "studies/papers"
 TABLES = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2", "fedlpa:1")
@@ -150,9 +150,10 @@ class Ordering:
     @property
     def clear_there(self) -> bool | None:
         """Whether the paper's own spread makes the order clear; None where it prints none that could."""
-        a, b = (self.column.numbers[name] for name in (self.better, self.worse))
-        width = interval(a, b, self.table.runs)
-        return None if math.isnan(width) else self.gap > width
+        one, other = (self.column.numbers[name].spread for name in (self.better, self.worse))
+        if self.table.runs < 2 or math.isnan(one + other):
+            return None
+        return self.gap > welch_width((one**2, other**2), (self.table.runs, self.table.runs))
 
     @property
     def verdict(self) -> str:
@@ -167,20 +168,6 @@ class Ordering:
 
     def __str__(self) -> str:
         return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
-
-
-def interval(a: Number, b: Number, runs: int) -> float:
-    """Half the width of Welch's 95 % interval of the difference of two means of `runs` seeds, from their printed
-    standard deviations; nan where one is missing.
-
-    >>> round(interval(Number.of("60±3"), Number.of("50±4"), 3), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
-    8.27
-    """
-    errors = [number.spread**2 / runs if runs > 1 else math.nan for number in (a, b)]
-    if any(map(math.isnan, errors)) or not sum(errors):
-        return math.nan if any(map(math.isnan, errors)) else 0.0
-    degrees = sum(errors) ** 2 * (runs - 1) / sum(error**2 for error in errors)
-    return t_quantile(degrees) * math.sqrt(sum(errors))
 
 
 def orderings(table: PaperTable, values: Values, why: Mapping[Place, str] | None = None) -> Iterator[Ordering]:

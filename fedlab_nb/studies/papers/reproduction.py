@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,14 @@ from ..engine import bar, row_of, writable
 from ..experiment import Event
 from ..grid import Cell, seeds_of
 from ..outcome import Outcome
-from ..results import Results, aligned, html_table, write
+from ..results import Results, accuracy_words, aligned, html_table, write
 from ..rows import Row, computed, key_of, read
 from ..statistics import Band, band
-from . import words
 from .cells import SEEDS, STANDARD, Wanted, checked, points_of, scale_of, stored_runs, wanted
 from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, Place, Values, counts, orderings, paper_table
 
 FILE = Path(__file__).parents[1] / "declared" / "tables.json"
+Grid = list[list[str]]  # a table's cells, the head first
 COUNTS = ("numbers to target",)  # measures that are no shares
 
 
@@ -77,7 +80,7 @@ class Reproduction:
 
     def listing(self) -> str:
         """Every ordering with its verdict, a line each."""
-        return words.listing(self)
+        return aligned(listing(self))
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
@@ -86,10 +89,10 @@ class Reproduction:
         return fedlab_nb.plot_orderings(self)
 
     def __repr__(self) -> str:
-        return words.text(self)
+        return text(self)
 
     def _repr_html_(self) -> str:
-        return words.html(self)
+        return html(self)
 
 
 def reproduce(
@@ -173,6 +176,147 @@ def beside(
     return Reproduction(table, values=values, why=reasons, **about)
 
 
+# ------------------------------------------------------------------------------------------------ in words
+def text(r: Reproduction) -> str:
+    """All of it but the list of orderings."""
+    parts = [f"{setting}\n{aligned(grid)}" for setting, grid in blocks(r)]
+    return "\n\n".join([heading(r), *parts, "\n".join([*not_run(r), *sentences(r)])])
+
+
+def html(r: Reproduction) -> str:
+    """The same, and the list of orderings folded under it."""
+    parts = [f"<p>{escape(heading(r))}</p>"]
+    parts += [f"<p><b>{escape(setting)}</b></p>{html_table(grid)}" for setting, grid in blocks(r)]
+    parts += [f"<p>{escape(line)}</p>" for line in [*not_run(r), *sentences(r)]]
+    parts.append(f"<details><summary>All {len(r.orderings)} orderings</summary>{html_table(listing(r))}</details>")
+    return "".join(parts)
+
+
+def heading(r: Reproduction) -> str:
+    about = f"{r.table.paper}, Table {r.table.table}: {r.table.title}. The numbers: {r.table.number}."
+    seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"
+    on = r.dataset or "the paper's data sets"
+    scale = r.scale if isinstance(r.scale, str) else f"paper's, on {100 * r.scale:g} % of the samples"
+    here = f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})."
+    return " ".join(filter(None, [about, here, r.table.note]))
+
+
+def blocks(r: Reproduction) -> Iterator[tuple[str, Grid]]:
+    """For each setting of the table: a row a method, the published numbers by data set, and ours."""
+    for setting, places in by_setting(r).items():
+        names = [r.table.columns[place].dataset for place in places]
+        own = [places[:1]] if r.dataset else [[place] for place in places]
+        ours = [f"here: {r.dataset}"] if r.dataset else [f"here: {name}" for name in names]
+        grid = [["method", *names, *ours]]
+        for row in r.table.rows:
+            published = [r.table.columns[place].numbers.get(row) for place in places]
+            bands = [next((b for p in (places if r.dataset else of) if (b := r.ours(row, p))), None) for of in own]
+            grid.append([row, *(str(n) if n else "-" for n in published), *(value_words(r, b) for b in bands)])
+        yield setting, grid
+
+
+def by_setting(r: Reproduction) -> dict[str, list[int]]:
+    """The columns' places by what they set."""
+    places: dict[str, list[int]] = {}
+    for place, column in enumerate(r.table.columns):
+        places.setdefault(column.setting, []).append(place)
+    return places
+
+
+def value_words(r: Reproduction, of: Band | None) -> str:
+    """'83.4 ± 2.1' of an accuracy in per cent, '1.23 ± 0.10 million' of a count."""
+    if of is None:
+        return "not run"
+    if not r.is_count:
+        return accuracy_words(of)
+    wide = "" if math.isnan(of.half_width) else f" ± {of.half_width / 1e6:.2f}"
+    return f"{of.mean / 1e6:.2f}{wide} million"
+
+
+def not_run(r: Reproduction) -> list[str]:
+    """Each reason once, with the rows and columns that it holds for."""
+    lines = []
+    for reason in dict.fromkeys(r.why.values()):
+        of = [at for at in r.why if r.why[at] == reason]
+        rows = [row for row in r.table.rows if row in dict(of)]
+        columns = {place: r.table.columns[place] for _, place in of}
+        whole = len(rows) > 1 and all((row, place) in of for place, own in columns.items() for row in own.numbers)
+        what = ", ".join(dict.fromkeys(own.dataset for own in columns.values()) if whole else rows)
+        lines.append(f"Not run: {what}, because {reason.rstrip('.')}.")
+    return lines
+
+
+def sentences(r: Reproduction) -> list[str]:
+    """Which orderings agree: the counts, then pair by pair."""
+    count = r.counts
+    tried = [o for o in r.orderings if o.verdict in TRIED]
+    total = f"The table has {len(r.orderings)} orderings: pairs of methods within a column."
+    lines = [f"{total} {len(tried)} were tried: {tally(tried)}."]
+    if count["tie in the paper"]:
+        lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")
+    if count["not run"]:
+        alone = " One seed is not enough; take two." if any(o.why == "one seed" for o in r.orderings) else ""
+        lines.append(f"{count['not run']} could not be tried.{alone}")
+    judged = [o for o in tried if o.clear_there is not None]
+    if judged:
+        clear = [o for o in judged if o.clear_there]
+        lines.append(f"{len(clear)} of those tried are clear by the paper's own spread: {tally(clear)}.")
+    elif tried:
+        lines.append("The paper prints no spread, so nobody can say which of its orderings are clear.")
+    return lines + by_pair(tried)
+
+
+def tally(of: Sequence[Ordering]) -> str:
+    """'5 agree, 1 disagrees and 2 are within the noise'."""
+    n = Counter(o.verdict for o in of)
+    agree = f"{n['agrees']} agree{'s' * (n['agrees'] == 1)}"
+    against = f"{n['disagrees']} disagree{'s' * (n['disagrees'] == 1)}"
+    noise = n["within the noise"]
+    return f"{agree}, {against} and {noise} {'is' if noise == 1 else 'are'} within the noise"
+
+
+def by_pair(tried: Sequence[Ordering]) -> list[str]:
+    """Three lists of pairs: those that disagree somewhere, those that agree everywhere, and the rest."""
+    groups: dict[tuple[str, str], Counter[str]] = {}
+    for o in tried:
+        groups.setdefault((o.better, o.worse), Counter())[o.verdict] += 1
+    against, everywhere = "Published so, and clearly the other way round here", "Agrees wherever it was tried"
+    somewhere = "Agrees in some columns, within the noise in the others"
+    noise = "Within the noise wherever it was tried"
+    lists: dict[str, list[str]] = {words: [] for words in (against, everywhere, somewhere, noise)}
+    for (better, worse), n in groups.items():
+        pair, total = f"{better} over {worse}", sum(n.values())
+        if n["disagrees"]:
+            lists[against].append(f"{pair} ({n['disagrees']} of {total})")
+        elif n["agrees"] == total:
+            lists[everywhere].append(f"{pair} ({total})")
+        elif n["agrees"]:
+            lists[somewhere].append(f"{pair} ({n['agrees']} of {total})")
+        else:
+            lists[noise].append(f"{pair} ({total})")
+    return [f"{words}: {', '.join(of)}." for words, of in lists.items() if of]
+
+
+def listing(r: Reproduction) -> Grid:
+    """Every ordering, a row each."""
+    rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
+    words = {True: "yes", False: "no", None: "not known"}
+    for o in r.orderings:
+        there = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", words[o.clear_there]]
+        rows.append([*there, gap_words(r, o.ours), o.verdict])
+    return rows
+
+
+def gap_words(r: Reproduction, of: Band | None) -> str:
+    """'+8.2 ± 3.1' points, or millions of numbers."""
+    if of is None:
+        return "not run"
+    scale, sign = 1e-6 if r.is_count else 100, -1 if r.table.less_is_better else 1
+    wide = "" if math.isnan(of.half_width) else f" ± {scale * of.half_width:.1f}"
+    return f"{scale * sign * of.mean + 0.0:+.1f}{wide}"
+
+
+# ------------------------------------------------------------------------------------------------ all tables
 @dataclass(frozen=True)
 class PaperTables:
     """The stored reproductions of all tables."""
@@ -180,7 +324,7 @@ class PaperTables:
     tables: Sequence[Reproduction]
 
     @property
-    def grid(self) -> list[list[str]]:
+    def grid(self) -> Grid:
         """A row a table: how many orderings it has, and how many of each verdict; of the clear ones the same."""
         rows = [["table", "paper", "orderings", *VERDICTS, "clear in the paper", "of these agree", "disagree"]]
         for r in self.tables:
@@ -198,8 +342,8 @@ class PaperTables:
         clear = [o for o in tried if o.clear_there]
         every = sum(len(r.orderings) for r in self.tables)
         return (
-            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {words.tally(tried)}. "
-            f"{len(clear)} of these are clear by the paper's own spread: {words.tally(clear)}."
+            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {tally(tried)}. "
+            f"{len(clear)} of these are clear by the paper's own spread: {tally(clear)}."
         )
 
     def __repr__(self) -> str:
