@@ -29,18 +29,22 @@ WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, 
 
 
 def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
+    form = {"base": 10, "min": -2, "max": 2, "step": 0.05, "readout_format": ".2r"}  # what a run uses: two digits
+    help = "How unevenly the samples are divided. A smaller α is more skewed"
+    return made(widgets.FloatLogSlider, "fl-alpha", label="α (skew)", value=0.1, help=help, **form, **WIDE, **traits)
+
+
+def whole_field(label: str, value: int, low: int, high: int, help: str, **traits: Any) -> widgets.BoundedIntText:
+    """A field of the grid for a whole number from `low` to `high`."""
+    style = f"fl-{label.lower()}"
     return made(
-        widgets.FloatLogSlider, "fl-alpha", label="α (skew)", value=0.1, base=10, min=-2, max=2, step=0.05,
-        help="How unevenly the samples are divided. A smaller α is more skewed",
-        readout_format=".2r", **WIDE, **traits,  # what a run uses: two digits, never 1e+2
-    )  # fmt: skip
+        widgets.BoundedIntText, style, label=label, value=value, min=low, max=high, help=help, **SHORT, **traits
+    )
 
 
 def seed_field(**traits: Any) -> widgets.BoundedIntText:
-    return made(
-        widgets.BoundedIntText, "fl-seed", label="Seed", value=0, min=0, max=1_000_000, **SHORT, **traits,
-        help="The first seed. It decides how the samples are divided, the initial model, and every random choice",
-    )  # fmt: skip
+    help = "The first seed. It decides how the samples are divided, the initial model, and every random choice"
+    return whole_field("Seed", 0, 0, 1_000_000, help, **traits)
 
 
 def heading(text: str) -> widgets.HTML:
@@ -57,13 +61,10 @@ class Controls:
     def __init__(self, spec: LabSpec) -> None:
         self.spec, self.adjusting = spec, False
         self.knobs = KnobBox(spec.method, spec.knobs)
-        self.extras = {
-            extra.name: made(
-                widgets.Dropdown, options=extra.options, value=extra.options[0][1], label=extra.label,
-                help=extra.help, label_width=112,
-            )
-            for extra in spec.extras
-        }  # fmt: skip
+        self.extras = {}
+        for extra in spec.extras:
+            own = {"label": extra.label, "help": extra.help, "options": extra.options, "value": extra.options[0][1]}
+            self.extras[extra.name] = made(widgets.Dropdown, label_width=112, **own)
         self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
         self.guess, self.poison = Guess(), PoisonRow()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
@@ -83,22 +84,16 @@ class Controls:
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
         self.alpha, self.ends, self.seed = alpha_slider(), widgets.HTML(ENDS), seed_field()
+        many = "How many share the data (M in formulas)"
         self.clients = made(
-            widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, **WIDE,
-            help="How many clients share the data (M in formulas)",
-        )  # fmt: skip
-        self.epochs = made(
-            widgets.BoundedIntText, "fl-epochs", label="Epochs", value=40, min=1, max=500, **SHORT,
-            help="Local epochs: how many times each client goes through its own samples",
-        )  # fmt: skip
+            widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, help=many, **WIDE
+        )
+        self.epochs = whole_field("Epochs", 40, 1, 500, "How many times each client goes through its own samples")
+        auto = "Where to compute. auto uses a CUDA GPU if there is one"
         self.device = made(
-            widgets.Dropdown, "fl-device", label="Device", options=["auto", "cpu", "cuda"], **SHORT,
-            help="Where to compute. auto uses a CUDA GPU if there is one",
-        )  # fmt: skip
-        self.seeds = made(
-            widgets.BoundedIntText, "fl-seeds", label="Seeds", value=3, min=1, max=50, **SHORT,
-            help="How many seeds. Each seed makes another federation. The bands show how much the results differ",
-        )  # fmt: skip
+            widgets.Dropdown, "fl-device", label="Device", options=["auto", "cpu", "cuda"], help=auto, **SHORT
+        )
+        self.seeds = whole_field("Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ")
         self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the ticked methods")
         self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)

@@ -35,9 +35,7 @@ class RunsPanel:
             widgets.Text, label="Folder", value=f"results/{name}", width=320, label_width=50,
             help="Where to write the files. Files that exist are never overwritten",
         )  # fmt: skip
-        self.clear = made(
-            widgets.Button, label="Clear what is not pinned", help="Remove the rows that are not pinned", width="auto"
-        )
+        self.clear = made(widgets.Button, label="Clear what is not pinned", width="auto")
         self.export = made(widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto")
         self.written = made(widgets.HTML, "fl-written")
         self.pages = {

@@ -73,9 +73,7 @@ class Frame(anywidget.AnyWidget):
 
 
 def table_button() -> widgets.ToggleButton:
-    return made(
-        widgets.ToggleButton, "fl-tables", label="Numbers as a table", help="Show the numbers of this picture"
-    )  # fmt: skip
+    return made(widgets.ToggleButton, "fl-tables", label="Numbers as a table", help="The numbers of this picture")
 
 
 class View:
@@ -149,17 +147,10 @@ class Views:
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
         self.tables = table_button()
-        self.larger = made(
-            widgets.ToggleButton, "fl-larger", label="Larger", help="Projector: larger controls and letters"
-        )
-        self.client = made(
-            widgets.Dropdown, "fl-client", label="Look at client", help="Mark one client in every view",
-            width=180, label_width=92, options=[NONE],
-        )  # fmt: skip
-        self.klass = made(
-            widgets.Dropdown, "fl-class", label="class", help="Mark one class in every view",
-            width=170, label_width=36, options=[NONE],
-        )  # fmt: skip
+        self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help="For a projector: larger letters")
+        mark = {"help": "It is marked in every view", "options": [NONE]}
+        self.client = made(widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark)
+        self.klass = made(widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **mark)
         foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.larger])
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]

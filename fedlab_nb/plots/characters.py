@@ -27,7 +27,6 @@ from .words import dealt_otherwise, name_of, setting_of
 SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
 LONGEST, LINE = 16, 60  # letters of a client's own name, and of all names below an axis
-LETTER = 0.066  # inches that a letter of a small label takes, about
 
 
 @cache
@@ -117,10 +116,6 @@ def client_axis(
     called again for another setting: the axes keep their place.
     """
     known, words = characters(setting), axis_label(setting)
-    place, (wide, high) = ax.get_position(), ax.figure.get_size_inches()
-    room = place.width * wide if axis == "x" else place.height * high
-    if not known and LETTER * len(words) > 1.15 * room:
-        words = "client"  # the names would become too small to read; hover and menu have them
     client_ticks(ax, clients, axis, few=few)
     form = FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}")
     getattr(ax, f"{axis}axis").set_major_formatter(form)

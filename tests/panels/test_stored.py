@@ -4,7 +4,6 @@ import pytest
 
 from fedlab_nb.panels import stored
 from fedlab_nb.panels.stored import StoredResults
-from fedlab_nb.plots import png
 from fedlab_nb.studies.stored import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
@@ -19,15 +18,6 @@ def test_titles_numbers_and_source_of_the_table():
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert picture.sentence.startswith("Stored results of ") and "at α = 0.1, 10 clients:" in picture.sentence
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
-
-
-def test_following_a_slider_keeps_the_figure():
-    results = StoredResults()
-    first = results.show(METHODS, settings())
-    png(first)
-    for alpha, clients in ((0.13, 10), (4.0, 10), (100, 3), (0.01, 50)):
-        picture = results.show(METHODS, settings(alpha=alpha, clients=clients))
-        assert (picture.figure is first.figure) == (clients == 10) and "nearest to your" in picture.sentence
 
 
 def test_settings_that_differ_are_named():

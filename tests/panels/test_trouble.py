@@ -2,14 +2,12 @@
 
 import threading
 import time
-import warnings
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.worker import Worker, time_left
+from fedlab_nb.panels.worker import time_left
 
 
 def threads():
@@ -58,19 +56,6 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     assert "digits" in panel.views["partition"].picture.alt
     panel.run(wait=True)
     assert panel.status == "done"
-
-
-def test_own_file_adapts_the_limits(make, tmp_path):
-    rng = np.random.default_rng(0)
-    arrays = {"x_train": rng.random((12, 5)), "y_train": np.arange(12) % 3, "x_test": rng.random((6, 5))}
-    np.savez(tmp_path / "mine.npz", **arrays, y_test=np.arange(6) % 3)
-    panel = make(clients=20)
-    panel.controls.path.value = str(tmp_path / "mine.npz")
-    panel.controls.dataset.value = "own file"
-    assert panel.wait(60) and not panel.error
-    assert panel.controls.clients.max == 12 and panel.controls.clients.value == 12
-    assert "mine.npz" in panel.views["partition"].picture.alt and "3 classes" in panel.views["partition"].picture.alt
-    assert str(tmp_path / "mine.npz") in panel.code()
 
 
 def test_stop_before_start_and_twice(make, job):
@@ -213,28 +198,6 @@ def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make, job,
     monkeypatch.undo()
     panel.run(wait=True)
     assert panel.status == "done" and len(panel.outcomes) == 4
-
-
-def test_who_warns_does_not_wait_for_the_panel():
-    lock, other, warned = threading.RLock(), threading.Lock(), []
-    begun = threading.Event()
-
-    def job():
-        with other:
-            begun.set()
-            warnings.warn("This took long.", UserWarning, stacklevel=1)
-        yield
-
-    def warn(text):
-        with lock:
-            warned.append(text)
-
-    worker = Worker(lock, inline=False, on_warning=warn)
-    with lock:
-        worker.start(job, lambda event: None, lambda how, error: None)
-        assert begun.wait(10) and other.acquire(timeout=10)
-        other.release()
-    assert worker.wait(10) and warned == ["This took long."]
 
 
 def test_a_data_set_that_cannot_be_had_is_refused_in_the_panel(make, monkeypatch):

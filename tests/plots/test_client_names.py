@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.data import federate, load
+from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, names_of_clients
 from fedlab_nb.plots.characters import (
     axis_label,
@@ -53,9 +53,6 @@ def test_long_names_are_cut_and_the_axis_lists_them_only_if_all_have_room(wards,
     ax = new_figure().add_subplot()
     client_axis(ax, 3, wards)
     assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
-    narrow = new_figure().add_subplot(1, 4, 1)
-    client_axis(narrow, 3, wards)
-    assert narrow.get_xlabel() == "client"
     assert "north" in known_words(wards)
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
     assert names_of_clients("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
@@ -78,12 +75,3 @@ def said(picture):
     """What hovering over the picture says."""
     texts = [about["says"] for about in marks_of(picture.figure).values()]
     return [one for text in texts for one in (text if isinstance(text, list) else [text])]
-
-
-def test_a_file_is_known_by_its_name_and_by_the_one_that_it_was_given(forget_names, tmp_path):
-    lines = [f"{k},{k % 3},{WARDS[k % 3]}" for k in range(60)]
-    (tmp_path / "stay.csv").write_text("age,label,site\n" + "\n".join(lines), encoding="utf-8")
-    add_dataset("stays", tmp_path / "stay.csv")
-    assert names_of_clients("stays", 3) == ()  # not in memory yet
-    load("stays")
-    assert sorted(names_of_clients("stays", 3)) == sorted(names_of_clients("stay.csv?label=label", 3)) == sorted(WARDS)

@@ -91,7 +91,7 @@ def test_threads_do_not_disturb_each_other():
         assert list(pool.map(drawn, range(6))) == alone * 2
 
 
-@pytest.mark.parametrize(("clients", "classes"), [(1, 1), (1, 10), (50, 2), (50, 100), (3, 26), (3, 27)])
+@pytest.mark.parametrize(("clients", "classes"), [(1, 1), (50, 2), (50, 100), (3, 27)])
 def test_partitions_of_any_shape(clients, classes):
     picture = who(counts(clients, classes), [str(c) for c in range(classes)])
     assert plots.png(picture).startswith(PNG) and len(picture.table) == clients

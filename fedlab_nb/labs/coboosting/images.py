@@ -1,11 +1,24 @@
-"""The synthetic images of an epoch, of Co-Boosting and of the other data-free methods (DENSE, F-DAFL, F-ADI)."""
+"""The synthetic images of an epoch, a column for each class, and how hard they are for teacher and student: of
+Co-Boosting and of the other data-free methods (DENSE, F-DAFL, F-ADI).
+"""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from ipywidgets import HBox, SelectionSlider
+from matplotlib.axes import Axes
 
+from ...methods.parts.synthesis import SynthesisReport
 from ...panels import LabSpec, LabView, PanelState, made, player
-from ...plots import Picture
-from ...plots.synthetic import gallery, one_of_each
+from ...plots import Picture, drawing, dress, heading, percent, plural, tabled, told
+from ...plots.axes import HALVES, few_ticks, legend_above, level_line, percent_axis
+from ...plots.kit import tiles
+from ...plots.style import ACCENT, INK, SECOND, shorten
 from ..runs import where
+
+ROWS = 3  # synthetic images of a class, at most
+COLUMNS = 10  # classes with a column of their own, at most; of more classes, images in a row
 
 DATA_FREE = {  # the methods whose labs have these images alone: their knobs
     "dense": ("epochs", "images", "generator_steps", "bn_weight", "div_weight", "temperature"),
@@ -51,3 +64,69 @@ def data_free(method: str) -> LabSpec:
     """What the lab of `method` (a key of DATA_FREE) consists of."""
     settings = {"seeds": 1, "ensemble.rule": "logits"}  # the teacher
     return LabSpec(method, ("ensemble", "feddf"), DATA_FREE[method], settings=settings, views=(Images,), name="lab")
+
+
+# ------------------------------------------------------------------------------------------------ picture
+def gallery(
+    report: SynthesisReport, class_names: Sequence[str], *, setting: str, frame: int = -1, epochs: int = 0,
+    real: np.ndarray | None = None, klass: int | None = None,
+) -> Picture:  # fmt: skip
+    """Picture of one of the report's frames: images, or features as strips, by intended class.
+
+    frame:  which of those kept (-1: the last);   epochs: of the whole run, while fewer are done
+    real:   one real image a class `[C, c, H, W]`, for comparison;   klass: the class that is looked at
+    """
+    images, labels = report.synthetic_images[frame], report.synthetic_labels[frame]
+    epoch, epochs = int(report.synthetic_epochs[frame]), max(epochs, len(report.difficulty))
+    with drawing(2, 1, height_ratios=[2.5, 1]) as (figure, (upper, lower)):
+        images_of(upper, images, labels, class_names, real, klass)
+        heading(upper, f"Epoch {epoch} of {epochs}", 6)
+        series(lower, report, epoch, epochs)
+    hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
+    sentence = (
+        f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
+        f"{percent(1 - hard)}. Before the server model learns from them, it disagrees with the ensemble on "
+        f"{percent(differ)} of them."
+    )
+    rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
+    table = tabled("epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1)))
+    title = f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class"
+    return told(figure, title, setting, sentence, table)
+
+
+def one_of_each(dataset: Any) -> np.ndarray | None:
+    """The first test image of each class `[C, c, H, W]`, to look at; None where a class has none, or without images."""
+    y = dataset.y_test.numpy()
+    first = [int(rows[0]) for c in range(dataset.classes) if len(rows := np.flatnonzero(y == c))]
+    images = dataset.x_test[first].numpy()
+    return images if len(first) == dataset.classes and images.ndim == 4 else None
+
+
+def images_of(
+    ax: Axes, images: np.ndarray, labels: np.ndarray, names: Sequence[str], real: np.ndarray | None, klass: int | None
+) -> None:
+    """A column a class with a real image on top; of many classes the images in rows, with their names below."""
+    pixels = images.astype(float) / 255
+    if len(names) > COLUMNS:
+        words = {(s // 10, s % 10): (names[c], ACCENT if c == klass else INK) for s, c in enumerate(labels)}
+        short = {at: (shorten([name], 8)[0], colour) for at, (name, colour) in words.items()}
+        tiles(ax, [("", pixels[first : first + 10]) for first in range(0, len(pixels), 10)], under=short)
+        return
+    columns = [[*pixels[labels == c][:ROWS], *[None] * ROWS] for c in range(len(names))]
+    rows = [] if real is None else [("real", real)]
+    rows += [("" if r else "made", [column[r] for column in columns]) for r in range(ROWS)]
+    tiles(ax, rows, columns=shorten(names, 9), marked=klass)
+
+
+def series(ax: Axes, report: SynthesisReport, epoch: int, epochs: int) -> None:
+    """Difficulty and disagreement by epoch, with the shown epoch marked."""
+    dress(ax, x="server epoch", grid="y")
+    x = np.arange(1, len(report.difficulty) + 1)
+    style = {"lw": 1.9, "ms": 3.5, "clip_on": False}
+    ax.plot(x, report.difficulty, "o-", color=SECOND, label="difficulty for the ensemble", **style)
+    ax.plot(x, report.disagreement, "s-", color=ACCENT, label="server model contradicts", **style)
+    level_line(ax, epoch, axis="x", colour=INK, lw=1.4)
+    ax.set_xlim(0.5, max(epochs, 2) + 0.5)
+    percent_axis(ax, ticks=HALVES)
+    few_ticks(ax, "x", 10, whole=True)
+    legend_above(ax, 2)

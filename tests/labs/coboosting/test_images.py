@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from fedlab_nb.labs.coboosting.images import gallery
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
 from fedlab_nb.plots import png
-from fedlab_nb.plots.synthetic import gallery
 
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
 
