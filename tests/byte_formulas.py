@@ -12,38 +12,16 @@ from math import prod
 from fedlab_nb.comm.formulas import FLOAT, fusefl_adaptor_floats, state_bytes, triangle
 
 
-def fedlpa_floats(weights: Iterable[Sequence[int]], bias: bool = True) -> int:
-    """FedLPA's upload in numbers: every layer's weights and the upper triangles of its two Kronecker factors.
-
-    `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution. With a
-    bias its factors are A of side in * height * breadth + 1 and B of side out. 111,484 for the five-layer CNN on
-    1x28x28 images.
-    """
-    floats = 0
-    for out, *fan in weights:
-        inputs = prod(fan) + bool(bias)
-        floats += out * inputs + triangle(inputs) + triangle(out)
-    return floats
-
-
-def fedlpa_bytes(weights: Iterable[Sequence[int]], bias: bool = True) -> int:
-    """FedLPA's upload, one way: 4 `fedlpa_floats`."""
-    return FLOAT * fedlpa_floats(weights, bias)
-
-
-def diagonal_fisher_bytes(d: int) -> int:
-    """Upload, one way, of the weights and a diagonal Fisher matrix: 2 S (Fisher merging)."""
-    return 2 * state_bytes(d)
-
-
 def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
     """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
     return 2 * state_bytes(d) + state_bytes(d if parameters is None else parameters)
 
 
 def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
-    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments (`weights`: see
-    fedlpa_floats)."""
+    """RegMean, down and up: 2 S and the upper triangle of every layer's input moments.
+
+    `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution.
+    """
     return 2 * state_bytes(d) + FLOAT * sum(triangle(prod(fan) + bool(bias)) for _, *fan in weights)
 
 

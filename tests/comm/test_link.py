@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fedlab_nb.comm import Ledger, Link, Quantised, quantise, quantise_state, serialise, size
+from fedlab_nb.comm import Ledger, Link, Quantised, formulas, quantise, quantise_state, serialise, size, upper_triangle
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, model_state
 
@@ -102,13 +102,6 @@ def test_the_received_payload_shares_no_memory(send):
     assert len(received["parts"]) == 2 and received["n"] == 3
     received["w"].fill_(5)
     assert payload["w"].eq(0).all()
-
-
-@pytest.mark.parametrize("bits", range(2, 9))
-def test_quantised_bytes(bits):
-    sent = quantise(torch.linspace(-1, 1, 77).reshape(7, 11), bits)
-    assert size(sent) == len(serialise(sent)) == -(-77 * bits // 8) + 4
-    assert serialise(sent) == sent.codes.numpy().tobytes() + sent.scale.numpy().tobytes()
 
 
 def test_eight_bit_weights_are_a_quarter_and_doubles_count_double():
@@ -208,3 +201,26 @@ def test_a_phase_needs_a_name():
 def test_not_a_number_passes_as_it_is():
     received = Link(1).up(0, torch.tensor([float("nan"), float("inf")]), phase="x")
     assert received.isnan().tolist() == [True, False] and received[1].isinf()
+
+
+# ------------------------------------------------------------------------------------------------ closed formulas
+# Against the papers' printed numbers, and messages really sent.
+
+MIB = 2**20
+
+
+def test_fens_ratios_as_printed():
+    assert formulas.fens_ratio(4_932_344, 20, 8450, 500) == pytest.approx(4.3566, abs=5e-5)
+    assert formulas.fens_ratio(5_311_064, 20, 2000, 1000) == pytest.approx(3.8766, abs=5e-5)
+    for rounds, ratio in [(0, 3.50), (175, 3.80), (467, 4.30), (500, 4.36)]:
+        assert formulas.fens_ratio(4_932_344, 20, 8450, rounds) == pytest.approx(ratio, abs=0.005)
+    assert formulas.fens_bytes(4_932_344, 20, 8450, 500) / MIB == pytest.approx(163.9, abs=0.05)
+    assert formulas.fens_ratio(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
+
+
+def test_ccvr_statistics():
+    assert formulas.ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
+    assert formulas.ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
+    link = Link(1)
+    link.up(0, [(torch.zeros(5), upper_triangle(torch.eye(5))) for _ in range(3)], phase="statistics")
+    assert link.ledger.up == formulas.ccvr_bytes(5, 3, symmetric=True)

@@ -86,14 +86,6 @@ def test_digits_are_read_where_scikit_learn_has_them_and_else_asked_of_it(monkey
         assert np.array_equal(digits.read(), here)
 
 
-def test_signed_distance_by_hand():
-    inside = np.zeros((5, 5), bool)
-    inside[2, 1:4] = True  # a bar of three cells
-    field = glyphs.signed_distance(inside[None])[0]
-    assert field[2].tolist() == [0.5, -0.5, -0.5, -0.5, 0.5]
-    assert field[0, 2] == 1.5 and field[1, 0] == pytest.approx(2**0.5 - 0.5)
-
-
 def test_letters_are_ten_and_differ_and_fill_their_cell():
     shapes = glyphs.letter_shapes()
     assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)

@@ -51,14 +51,9 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
 
 @pytest.mark.parametrize("method", ["fedlpa", "fusefl", "dense", "fedet"])
 def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
-    short = {
-        "dense.epochs": 1,
-        "dense.passes": 2,
-        "fedlpa.iterations": 5,
-        "fusefl.passes": 1,
-        "fedet.one_shot_steps": 5,
-    }
-    more = {key: value for key, value in short.items() if key.startswith(method)}
+    fewer = {"fedlpa": {"iterations": 5}, "fusefl": {"passes": 1}, "fedet": {"one_shot_steps": 5}}
+    short = fewer.get(method, {"epochs": 1, "passes": 2})
+    more = {f"{method}.{key}": value for key, value in short.items()}
     here, plain = (run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none"))
     assert (here.bytes_up, here.bytes_down) == (plain.bytes_up, plain.bytes_down)
     assert here.accuracy_validation is not None and not np.array_equal(here.test_features, plain.test_features)

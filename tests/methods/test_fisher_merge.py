@@ -53,7 +53,7 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
 
 # ------------------------------------------------------------------------------------------------ the Fisher
 @pytest.mark.parametrize("labels", ["true", "model"])
-@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4)])
+@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4), ("resnet8-gn", 16)])
 def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
     """By autograd, a sample and (labels="model") a class at a time, weighted by the class's own probability."""
     module = build(model, (1, 8, 8), 10, width=width, dtype=EXACT)

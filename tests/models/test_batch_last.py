@@ -48,24 +48,6 @@ def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, see
     assert_same(first(Convolution.apply(last(x), weight, bias)), theirs, (x, weight, bias), stream)
 
 
-def test_one_pixel_by_hand():
-    """A single 1 becomes four. Each output sums the weights that fall on one of them."""
-    taps = torch.arange(9.0).view(1, 1, 3, 3)
-    answer = UpConvolution.apply(torch.ones(1, 1, 1, 1, 1), taps)
-    assert answer.flatten().tolist() == [4 + 5 + 7 + 8, 3 + 4 + 6 + 7, 1 + 2 + 4 + 5, 0 + 1 + 3 + 4]
-    assert Convolution.apply(torch.ones(1, 1, 1, 1, 1), taps, torch.tensor([0.5])).item() == 4.5
-
-
-def test_a_row_of_two_pixels_by_hand():
-    """Pixels 1 and 10 lie side by side. The middle row of weights reads 1 to the left, 2 above it, 3 to the right."""
-    taps = torch.zeros(1, 1, 3, 3)
-    taps[0, 0, 1] = torch.tensor([1.0, 2.0, 3.0])
-    row = torch.tensor([1.0, 10.0]).view(1, 1, 1, 2, 1)
-    up = UpConvolution.apply(row, taps)  # of 1 1 10 10, twice
-    assert up.flatten().tolist() == 2 * [2 + 3, 1 + 2 + 30, 1 + 20 + 30, 10 + 20]
-    assert Convolution.apply(row, taps, torch.zeros(1)).flatten().tolist() == [2 + 30, 1 + 20]
-
-
 @pytest.mark.parametrize(
     "shape, so",
     [((1, 8, 8), True), ((3, 16, 16), True), ((2, 4, 12), True), ((3, 9, 14), False), ((1, 6, 8), False),

@@ -8,17 +8,10 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
-from fedlab_nb.models.network import Network
-from fedlab_nb.models.resnet import PreActivated, Residual
 from fedlab_nb.models.state import copied
 
 CONVOLUTIONAL = [name for name, info in MODELS.items() if info.images_only]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
-OWN = [name for name in MODELS if name not in FOREIGN]
-LEAVES = (
-    nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.GroupNorm, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d,
-    nn.Flatten,
-)  # fmt: skip
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
 SLIM = dict.fromkeys("resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4)  # maps are as large
 
@@ -100,16 +93,9 @@ def test_long_and_large_images(name, size):
 def test_mlp_takes_feature_rows_and_any_image():
     assert build("mlp", (20,), 3)(torch.rand(5, 20)).shape == (5, 3)
     assert build("mlp", (2, 5, 5), 3)(torch.rand(5, 2, 5, 5)).shape == (5, 3)
-    assert [layer.out_features for layer in build("mlp", (256,), 3).modules() if isinstance(layer, nn.Linear)] == [
-        64,
-        32,
-        3,
-    ]
-    assert [layer.out_features for layer in build("mlp", (257,), 3).modules() if isinstance(layer, nn.Linear)] == [
-        256,
-        64,
-        3,
-    ]
+    for features, units in ((256, [64, 32, 3]), (257, [256, 64, 3])):
+        layers = build("mlp", (features,), 3).modules()
+        assert [layer.out_features for layer in layers if isinstance(layer, nn.Linear)] == units
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -123,29 +109,11 @@ def test_no_map_is_below_two_by_two(name, size):
     assert min(sides) >= 2
 
 
-def test_resnet8_features_are_the_papers():
-    assert build("resnet8", (3, 32, 32), 10, width=128).classifier.in_features == 2048
-
-
 @pytest.mark.parametrize("size", [(28, 28), (9, 13), (31, 45)])
 def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
     model = build("resnet8", (1, *size), 2, width=2).eval()
     maps = model.body[:-1](torch.rand(3, 1, *size))
     torch.testing.assert_close(model.body[-1](maps), nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
-
-
-@pytest.mark.parametrize("name", [*OWN, "resnet8-gn", "wrn16-nobn"])
-def test_a_model_is_a_tree_of_leaf_layers(name):
-    containers = (Network, nn.Sequential, Residual, PreActivated)
-    for size in [(8, 8), (28, 28), (40, 40)]:
-        for layer in build(name, (1, *size), 3, width=SLIM.get(name)).modules():
-            assert type(layer) in (*LEAVES, nn.Identity, *containers)
-            if isinstance(layer, nn.AdaptiveAvgPool2d):
-                assert layer.output_size == 1
-            if isinstance(layer, nn.Flatten):
-                assert layer.start_dim == 1
-            if isinstance(layer, nn.ReLU):
-                assert not layer.inplace
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -172,16 +140,8 @@ def test_first_weights_have_pytorchs_distribution(name):
             assert layer.weight.abs().max() <= bound * 1.0001
             if layer.weight.numel() > 2000:  # uniform on +-bound: standard deviation bound / sqrt(3)
                 assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
-                theirs = type(layer)(*_arguments(layer))  # a draw of PyTorch's own
-                assert layer.weight.std().item() == pytest.approx(theirs.weight.std().item(), rel=0.05)
             if layer.bias is not None:
                 assert 0 < layer.bias.abs().max() <= bound * 1.0001
-
-
-def _arguments(layer):
-    if isinstance(layer, nn.Linear):
-        return layer.in_features, layer.out_features
-    return layer.in_channels, layer.out_channels, layer.kernel_size, 1, 0, 1, layer.groups
 
 
 def test_double_precision_starts_from_the_same_weights():
@@ -222,15 +182,8 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
 
 
 def test_default_model():
-    assert (
-        default_model((30,))
-        == default_model((1, 8, 8))
-        == default_model((3, 40, 7))
-        == default_model((4, 28, 28))
-        == "mlp"
-    )
-    assert default_model((1, 16, 16)) == default_model((1, 28, 28)) == default_model((3, 32, 32)) == "cnn"
-    assert default_model((1, 15, 16)) == default_model((256,)) == "mlp"
+    assert {default_model(shape) for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))} == {"mlp"}
+    assert {default_model(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
 
 
 @pytest.mark.parametrize(
@@ -242,10 +195,8 @@ def test_default_model():
         ("resnet8", (4, 32, 32), {}, "1 or 3 channels, not 4"),
         ("mlp", (8, 8), {}, r"input_shape is \(8, 8\)"),
         ("mlp", (0,), {}, "a side of input_shape is 0"),
-        ("mlp", (8,), {"width": 3}, "width of mlp is 3, but it must be a whole number from 4 to 4096"),
-        ("cnn", (1, 28, 28), {"width": 0}, "width of cnn is 0"),
+        ("mlp", (8,), {"width": 3}, "width of mlp is 3, .* from 4 to 4096"),
         ("cnn", (1, 28, 28), {"width": 1.5}, "width of cnn is 1.5"),
-        ("resnet8", (1, 28, 28), {"width": 10_000}, "width of resnet8 is 10000"),
         ("mlp", (8,), {"classes": 1}, "classes is 1"),
         ("mlp", (8,), {"dtype": torch.int64}, "dtype is torch.int64"),
     ],

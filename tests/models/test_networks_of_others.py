@@ -131,19 +131,3 @@ def test_factors_need_convolutions_without_groups():
     for factors in (lambda: factor_layers(model), lambda: diagonal_fisher(model, x, y)):
         with pytest.raises(UsageError, match="has groups"):
             factors()
-
-
-def test_group_norm_has_a_fisher():
-    """The scale's and the shift's, against the gradients of one sample after the other."""
-    model = build("resnet8-gn", (1, 8, 8), 3, width=16, dtype=torch.float64).eval()
-    x, y = image(1, 8, 8).double(), torch.tensor([0, 1])
-    names = [name for name, _ in model.named_parameters()]
-    by_hand = dict.fromkeys(names, 0.0)
-    for one, label in zip(x.split(1), y.split(1), strict=True):
-        loss = nn.functional.cross_entropy(model(one), label)
-        for name, slope in zip(names, torch.autograd.grad(loss, list(model.parameters())), strict=True):
-            by_hand[name] = by_hand[name] + slope.square() / 2
-    fisher = diagonal_fisher(model, x, y)
-    assert fisher.keys() == by_hand.keys()
-    for name in names:
-        torch.testing.assert_close(fisher[name], by_hand[name], rtol=1e-8, atol=1e-14)

@@ -27,6 +27,14 @@ def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None
     return models, shards
 
 
+def apart(models, shards, recipe):
+    """How far the stack and the loop end from each other; the `models` are left as the loop trains them."""
+    twins = copy.deepcopy(models)
+    trained(models, shards, recipe, seed=3, backend="loop")
+    trained(twins, shards, recipe, seed=3, backend="stacked")
+    return largest_difference(models, twins)
+
+
 RECIPES = {
     "sgd": Recipe(epochs=3, batch_size=16, lr=0.05, momentum=0.0, weight_decay=0.0),
     "momentum, decay": Recipe(epochs=3, batch_size=16, lr=0.05, momentum=0.9, weight_decay=1e-3),
@@ -42,23 +50,16 @@ RECIPES = {
      ("lenet5", (1, 8, 8), None), ("resnet8", (3, 8, 8), 4), ("resnet18", (1, 8, 8), 4)],
 )  # fmt: skip
 def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
-    models, shards = clients(name, shape, width=width)
-    twins = copy.deepcopy(models)
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
+    assert apart(*clients(name, shape, width=width), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", [*STACKED, "resnet8-gn", "resnet8-nobn"])
 def test_every_architecture(name, optimizer):
     """Two epochs in float64 of clients of 1 to 40 samples."""
-    models, shards = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
+    few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert apart(*few, recipe) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -67,12 +68,8 @@ def test_every_architecture(name, optimizer):
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("cnn2", 4)])
 def test_every_distribution_of_sizes(name, width, optimizer, sizes):
-    models, shards = clients(name, (1, 8, 8), sizes=sizes, width=width)
-    twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
+    assert apart(*clients(name, (1, 8, 8), sizes=sizes, width=width), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -82,33 +79,8 @@ def test_float32_ten_steps(name, optimizer):
         name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None
     )
     start = copy.deepcopy(models)
-    twins = copy.deepcopy(models)
     recipe = Recipe(epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
-    assert largest_difference(models, twins) < 1e-5 < largest_difference(models, start)
-
-
-def test_thousands_beside_one():
-    models, shards = clients("mlp", (1, 8, 8), sizes=(1, 3000, 2))
-    twins = copy.deepcopy(models)
-    recipe = Recipe(epochs=2)
-    trained(models, shards, recipe, seed=0, backend="loop")
-    trained(twins, shards, recipe, seed=0, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
-
-
-def test_several_architectures_at_once():
-    mixed, shards = [], []
-    for name in ("mlp", "cnn", "mlp", "cnn", "resnet8"):
-        (model,), (shard,) = clients(name, (1, 8, 8), sizes=(20 + len(mixed),), width=4 if name == "resnet8" else None)
-        mixed.append(model)
-        shards.append(shard)
-    twins = copy.deepcopy(mixed)
-    recipe = Recipe(epochs=2, batch_size=8)
-    trained(mixed, shards, recipe, seed=0, backend="loop")
-    trained(twins, shards, recipe, seed=0, backend="stacked")
-    assert largest_difference(mixed, twins) < 1e-9
+    assert apart(models, shards, recipe) < 1e-5 < largest_difference(models, start)
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
@@ -149,18 +121,6 @@ def test_a_step_by_hand():
         twin = copy.deepcopy(model)
         trained([twin], [(x, y)], Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1), seed=0, backend=backend)
         assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
-
-
-def test_closing_stops_between_steps_and_leaves_the_global_stream_alone():
-    from fedlab_nb.training import train_clients
-
-    models, shards = clients("mlp", (1, 8, 8))
-    state = torch.get_rng_state()
-    steps = train_clients(models, shards, Recipe(epochs=1000), seed=0)
-    for _ in range(5):
-        next(steps)
-    steps.close()
-    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_auto_is_a_rule_not_a_race():

@@ -7,9 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import log_loss
 
-from fedlab_nb.methods.results import GlobalModel, NetworkModel
-from fedlab_nb.models import build
-from fedlab_nb.studies import Outcome, experiment, run
+from fedlab_nb.studies import Outcome, run
 from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
@@ -55,14 +53,6 @@ def test_a_bin_holds_its_upper_edge_and_not_its_lower_one():
     assert counts[8] == 1 and counts[9] == 1 and counts[14] == 1
 
 
-def test_sure_and_wrong_and_a_fair_coin():
-    sure = torch.tensor([[50.0, 0.0]]).repeat(10, 1)
-    wrong = torch.ones(10, dtype=torch.long)
-    assert calibration(sure, wrong).ece == pytest.approx(1) and calibration(sure, wrong).nll == pytest.approx(50)
-    coin = calibration(torch.zeros(10, 2), torch.arange(10) % 2)
-    assert coin.ece == pytest.approx(0) and coin.nll == pytest.approx(math.log(2))
-
-
 def test_a_probability_too_small_for_its_numbers_counts_as_the_smallest():
     scores = torch.tensor([[0.0, -torch.inf]])
     assert calibration(scores, torch.tensor([1])).nll == pytest.approx(-math.log(torch.finfo(torch.float32).tiny))
@@ -82,39 +72,6 @@ def test_scores_that_are_no_probabilities_have_no_numbers(kind):
     report = calibration(*drawn(), kind)
     assert (report.nll is None) == (report.ece is None) == (report.counts == ()) == (SCORES[kind] == "")
     assert report.scores == kind
-
-
-class Counting(GlobalModel):
-    parameters = 1
-
-    def __init__(self):
-        self.model, self.passes = NetworkModel(build("mlp", (1, 8, 8), 10)), 0
-
-    def logits(self, x):
-        self.passes += 1
-        return self.model.logits(x)
-
-
-def test_scores_accuracy_and_calibration_are_one_pass():
-    model, x, y = Counting(), torch.rand(30, 1, 8, 8), torch.arange(30) % 10
-    tested = model.tested(x, y)
-    assert model.passes == 1
-    assert tested.accuracy == model.accuracy(x, y) and tested.calibration == calibration(model.model.logits(x), y)
-
-
-def test_a_run_asks_its_model_about_the_test_images_once(monkeypatch):
-    passes, real = [], NetworkModel.logits
-
-    def logits(self, x):
-        passes.append(len(x))
-        return real(self, x)
-
-    evaluate = experiment.Run.evaluate
-    monkeypatch.setattr(NetworkModel, "logits", logits)
-    monkeypatch.setattr(experiment.Run, "evaluate", lambda self, model: (passes.clear(), evaluate(self, model))[1])
-    outcome = run("fedavg", cache=False, holdout=0, **QUICK)
-    tests = len(outcome.federation().dataset.x_test)
-    assert passes.count(tests) == 1
 
 
 def test_an_outcome_has_it_and_the_store_gives_it_back():

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.models import MODELS, model_state
+from fedlab_nb.models import MODELS
 from fedlab_nb.studies import compare, run
 from fedlab_nb.training import Recipe, trained
-from tests.training.test_backends import clients, largest_difference
+from tests.training.test_backends import apart, clients, largest_difference
 
 pytestmark = [
     pytest.mark.gpu,
@@ -36,11 +36,8 @@ def on_card(models, shards):
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
 @pytest.mark.parametrize("name", MODELS)
 def test_stacked_equals_loop_in_float64(name, recipe):
-    models, shards = on_card(*clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4))
-    twins = copy.deepcopy(models)
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
+    few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert apart(*on_card(*few), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
@@ -49,12 +46,10 @@ def test_float32_ten_steps(name, shape, recipe):
     """Within 1e-5, or, where ten steps in float32 are not worth that, within the loop's own distance from float64."""
     sizes = {"sizes": (80, 80, 19), "dtype": torch.float32, "width": 4 if name == "resnet8" else None}
     models, shards = on_card(*clients(name, shape, **sizes))
-    twins, exact = copy.deepcopy(models), [copy.deepcopy(model).double() for model in models]
-    trained(models, shards, recipe, seed=3, backend="loop")
-    trained(twins, shards, recipe, seed=3, backend="stacked")
+    exact = [copy.deepcopy(model).double() for model in models]
+    far = apart(models, shards, recipe)
     trained(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
-    own = largest_difference(models, [model.float() for model in exact])
-    assert largest_difference(models, twins) < max(1e-5, 2 * own)
+    assert far < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
 
 
 def test_the_card_and_the_processor_agree():
@@ -62,12 +57,7 @@ def test_the_card_and_the_processor_agree():
     twins, same = on_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
         trained(group, data, MOMENTUM, seed=0)
-    gap = max(
-        float((a[n] - b[n].cpu()).abs().max())
-        for a, b in zip(map(model_state, models), map(model_state, twins), strict=True)
-        for n in a
-    )
-    assert gap < 1e-9
+    assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
 @pytest.mark.parametrize("method", METHODS)

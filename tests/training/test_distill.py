@@ -47,16 +47,6 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
     torch.testing.assert_close(to_teacher, temperature * p * (gap - (p * gap).sum(1, keepdim=True)), rtol=0, atol=1e-12)
 
 
-def test_temperature_squared_keeps_the_gradients_size():
-    """τ² KL(softmax(t/τ) ‖ softmax(s/τ)) is KL of logits over τ, times τ²; for τ → ∞ its gradient tends to that of
-    half the variance of t - s over the classes."""
-    t, s = draw(N, C), draw(N, C, seed=1).requires_grad_()
-    torch.testing.assert_close(kl_each(t, s, 3.0), 9 * kl_each(t / 3, s / 3), rtol=1e-14, atol=0)
-    (hot,) = torch.autograd.grad(kl_each(t, s, 1e4).sum(), s)
-    gap = (s - t).detach()
-    torch.testing.assert_close(hot, (gap - gap.mean(1, keepdim=True)) / C, rtol=0, atol=1e-3)
-
-
 def test_l1_and_pseudo_labels():
     t = torch.tensor([[1.0, -1.0], [0.0, 2.0]], dtype=torch.float64)
     s = torch.tensor([[0.5, 1.0], [0.0, 2.0]], dtype=torch.float64)

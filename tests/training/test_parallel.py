@@ -26,24 +26,9 @@ def at_work():
     return [thread for thread in threading.enumerate() if thread.name.startswith("training")]
 
 
-@pytest.mark.parametrize("sizes", [(1, 70, 33, 32, 5, 64, 20, 3, 9, 40)])
-def test_parts_on_one_core(sizes):
-    """What several cores share is done part after part on one."""
-    models, shards = clients("cnn", (1, 8, 8), sizes=sizes)
-    twins = copy.deepcopy(models)
-    recipe = Recipe(epochs=14, batch_size=16)
-    ticks = list(train_clients(models, shards, recipe, seed=0))
-    done = [tick.done for tick in ticks]
-    assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
-    trained(twins, shards, recipe, seed=0, backend="stacked")
-    assert largest_difference(models, twins) < 1e-9
-
-
-@pytest.mark.parametrize(("side", "sizes"), [(20, (1, 70, 33, 32, 5, 64)), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))])
-def test_auto_and_the_loop_agree(two_cores, side, sizes):
-    """Single clients of large images; two stacks of five clients each of small ones."""
+def check_auto(side, sizes):
+    """Auto's ticks come in order, and its models are the loop's."""
     models, shards = clients("cnn", (1, side, side), sizes=sizes)
-    assert pieces("cpu", models[0], (1, side, side), len(models)) == (6 if side == 20 else 2)
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
@@ -53,6 +38,19 @@ def test_auto_and_the_loop_agree(two_cores, side, sizes):
         trained(twins, shards, recipe, seed=0, backend="loop")
     assert largest_difference(models, twins) < 1e-9
     assert not any(model.training for model in models)
+    return models
+
+
+def test_parts_on_one_core():
+    """What several cores share is done part after part on one."""
+    check_auto(8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))
+
+
+@pytest.mark.parametrize(("side", "sizes"), [(20, (1, 70, 33, 32, 5, 64)), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))])
+def test_auto_and_the_loop_agree(two_cores, side, sizes):
+    """Single clients of large images; two stacks of five clients each of small ones."""
+    models = check_auto(side, sizes)
+    assert pieces("cpu", models[0], (1, side, side), len(models)) == (6 if side == 20 else 2)
 
 
 def test_every_curve_point_is_in_step(two_cores):

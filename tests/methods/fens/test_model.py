@@ -41,11 +41,6 @@ def test_every_clients_bytes_follow_the_closed_formula(federation, model, width,
     assert ctx.link.ledger.by_phase()["local models"] == (M * 4 * d, 0)
 
 
-def test_the_ratios_of_the_paper_come_out_of_the_formula():
-    assert math.isclose(formulas.fens_ratio(4_932_344, 20, 8450, 500), 4.3566, abs_tol=5e-5)
-    assert math.isclose(formulas.fens_ratio(5_311_064, 20, 2000, 1000), 3.8766, abs_tol=5e-5)
-
-
 def test_leaving_out_the_own_model_saves_its_bytes_and_changes_no_digit(federation):
     everything, others = context(federation), context(federation)
     one, _ = run(everything, rounds=5)
