@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.distilled import lesson
 from fedlab_nb.methods.distilled.images import tangent_kernel
+
+TEXT = LESSONS["12_send_data"]
 
 
 def run(images, seed, accuracy, per_class, server="kernel"):
@@ -71,6 +74,11 @@ def test_which_size_the_images_are():
 
 def test_statements_of_the_lesson_hold_on_its_own_runs():
     assert lesson.own_images(client=1) == 5
+    outcome = lesson.runs("distilled", seeds=1)[0]
+    for k, (up, _) in list(outcome.ledger.by_client().items())[:3]:
+        images = int(outcome.report.counts[k].sum())
+        assert f"Client {k} holds {(outcome.report.counts[k] > 0).sum()} classes and sends {images} images" in TEXT
+        assert up == 260 * images
     assert "100 % of the pooled 5-dimensional" in lesson.principal().text
     assert lesson.better_grid(spacing=4, seeds=1) == lesson.WHERE[0]
 

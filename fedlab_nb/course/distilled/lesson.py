@@ -5,7 +5,6 @@ ten clients, α = 0.1, the classroom preset); nothing is written into the text b
 """
 
 import functools
-import math
 from collections.abc import Hashable, Sequence
 from statistics import mean
 
@@ -15,17 +14,16 @@ import torch
 from ...labs.distilled.sent import attack
 from ...methods.distilled.images import tangent_kernel
 from ...plots import Picture
-from ...plots.words import data_size, plural, points, significance
 from ...plots.words import percent as share_words
+from ...plots.words import points, significance
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import CLIENTS, MANY, SEEDS, percent, runs
+from ...studies.lesson_runs import MANY, percent, runs
 from ...studies.statistics import band
 from ..kit import Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
 from . import clusters
 from .clusters import Grid, agreement, components, grid, in_one_place, kfed, kmeans, square_distances, two_grids
 
 SIZES, BEST, WHERE = (lesson_words(__name__, name) for name in ("sizes", "best", "where"))
-WAYS = lesson_words(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
@@ -36,54 +34,17 @@ def size(outcomes: Sequence[Outcome]) -> str:
     return SIZES[0] if part < 0.25 else SIZES[1] if part < 1 else SIZES[2]
 
 
-def bill(outcomes: Sequence[Outcome], seed: int = 0) -> Card:
-    """The bytes of the first clients, image by image."""
-    outcome = next(o for o in outcomes if o.method == "distilled" and o.settings.seed == seed)
-    pixels = math.prod(outcome.report.images.shape[1:])
-    lines = [f"An image is {pixels} numbers and a label: 4 · ({pixels} + 1) = {4 * (pixels + 1)} bytes."]
-    for k, (up, _) in list(outcome.ledger.by_client().items())[:3]:
-        own = outcome.report.counts[k]
-        lines.append(
-            f"Client {k} holds {plural(int((own > 0).sum()), 'class')} and sends {plural(int(own.sum()), 'image')}: "
-            f"{int(own.sum())} · {4 * (pixels + 1)} = {data_size(up)}."
-        )
-    network = next(o for o in outcomes if o.method == "fedavg")
-    return worked(*lines, f"The network would be {data_size(network.ledger.up / CLIENTS)}. (seed {seed})")
-
-
 # ---------------------------------------------------------------------------------- which images
-@functools.cache
-def way_runs(way: str, per_class: int = 3) -> dict[str, Outcomes]:
-    """Runs of one way of choosing images with each server."""
-    of = {"images": way, "per_class": per_class}
-    return {server: runs("distilled", server=server, **of) for server in ("network", "kernel")}
-
-
 def best_for_a_network() -> str:
     """Which of BEST it is."""
-    shares = [percent(way_runs(way)["network"], "distilled") for way in ("random", "kmeans", "kip")]
-    return BEST[int(np.argmax(shares))]
+    ways = ("random", "kmeans", "kip")
+    return BEST[int(np.argmax([percent(runs("distilled", images=way, server="network"), "distilled") for way in ways]))]
 
 
-# ---------------------------------------------------------------------------------- the kernel
 # ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
     """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
     return int(attack(runs("distilled", seeds=1, seed=seed)[0])[client].copies.sum())
-
-
-def leaks() -> Card:
-    """Of each way of choosing images, how many are own images, and how many are nearer than own images are."""
-    lines = []
-    for way, words in WAYS.items():
-        attacks = [of for outcome in way_runs(way)["kernel"] for of in attack(outcome)]
-        sent = sum(len(of.labels) for of in attacks)
-        copies, near = sum(int(of.copies.sum()) for of in attacks), sum(of.closer for of in attacks)
-        lines.append(
-            f"{words}: {share_words(copies / sent)} are the client's own, pixel by pixel; {share_words(near / sent)} "
-            "are nearer to one of its own than its own images are to each other"
-        )
-    return worked(*lines, f"(3 images per class, {SEEDS} seeds, all clients)")
 
 
 # ---------------------------------------------------------------------------------- centres

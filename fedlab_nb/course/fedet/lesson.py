@@ -5,7 +5,6 @@ The terms of the theorem are in `bound`.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, alike
 from ...studies.lesson_runs import percent as mean_accuracy
 from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, lesson_words, still, worked
-from .bound import brier, label_distance, theorem_1
 
 LOUD, SAVINGS = (lesson_words(__name__, name) for name in ("loud", "savings"))
 
@@ -134,48 +132,6 @@ def reached(panel: Any, goal: float) -> dict[str, tuple[float, float] | None]:
 
 
 # ---------------------------------------------------------------------------------- theory and reality
-def bound(alphas: Sequence[float] = (0.1, 1, 100), seed: int = 0) -> Card:
-    """Terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses; one seed at
-    each α."""
-    lines = []
-    for alpha in alphas:
-        outcome = runs(["ensemble"], alpha, seeds=1, seed=seed)[0]
-        clients, federation = outcome.model.clients, outcome.federation()
-        data, parts = federation.dataset, [train for train, _ in federation.split(outcome.plan.holdout)]
-        own = [
-            brier(clients.logits(data.x_train[rows])[k].softmax(-1), data.y_train[rows]).mean()
-            for k, rows in enumerate(parts)
-        ]
-        counts = torch.stack([torch.bincount(data.y_train[rows], minlength=data.classes) for rows in parts])
-        distance = label_distance(counts, torch.bincount(data.y_test, minlength=data.classes))
-        terms, outputs = theorem_1(torch.stack(own), counts.sum(1), distance), clients.logits(data.x_test).softmax(-1)
-        loss, alone = brier(outputs.mean(0), data.y_test).mean(), brier(outputs, data.y_test).mean()
-        lines.append(
-            f"α = {alpha:g}: term (i) {terms['local_loss']:.2f}, term (ii) {terms['small_data']:.2f}, term (iii) at "
-            f"most {terms['skew']:.2f}; loss of the mean output {loss:.2f}, of a client alone {alone:.2f} on average."
-        )
-    return worked(*lines, f"(Brier loss, between 0 and 1; digits, ten clients, seed {seed}.)")
-
-
-def feedback(panel: Any) -> Card:
-    """What overwriting the server's head, and copying it to the small models, changes; the panel's seeds."""
-    early, late, over = [], [], []
-    for outcome in panel.state("rounds").outcomes.values():
-        copied = 100 * np.subtract(outcome.report.small_after, outcome.report.small_before)
-        early.append(copied[:3].mean())
-        late.append(copied[-6:].mean())
-        before, after = (
-            [p["accuracy"] for p in outcome.history if p["phase"] == phase] for phase in ("rounds", "heads averaged")
-        )
-        over.append(mean(100 * (new - old) for old, new in zip(before, after[1:], strict=False)))
-    early, late, over = (", ".join(f"{round(v):+d}" for v in values) for values in (early, late, over))
-    return worked(
-        f"Copying the head changes the small models by {early} points in the first three rounds and by "
-        f"{late} in the last six (one number for each seed).",
-        f"Overwriting its head changes the server by {over} points, mean of all rounds.",
-    )
-
-
 # ---------------------------------------------------------------------------------- the records of runs
 GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
 
