@@ -22,10 +22,11 @@ class Budget(LabView):
     name, title, ready, work_label = "budget", "Privacy", "data", "Try five budgets"
 
     def __init__(self) -> None:
-        self.epsilon = made(
-            widgets.SelectionSlider, label="ε", help="The privacy budget that the sentence explains",
-            width=300, label_width=30, options=[(f"{e:g}", e) for e in BUDGETS], value=1.0,
-        )  # fmt: skip
+        help, budgets = (
+            "The budget that the sentence explains",
+            {"options": [(f"{e:g}", e) for e in BUDGETS], "value": 1.0},
+        )
+        self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, **budgets)
         self.controls = (self.epsilon,)
 
     def work(self, state: PanelState) -> Steps:

@@ -23,10 +23,8 @@ class Forget(LabView):
     empty = "Press Run. Then you can take a client out of the sums."
 
     def __init__(self) -> None:
-        self.who = made(
-            widgets.Dropdown, label="Client", help="Who is forgotten when the button is pressed",
-            width=160, label_width=56, options=[("client 0", 0)],
-        )  # fmt: skip
+        help = "Who is forgotten when the button is pressed"
+        self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client 0", 0)])
         self.controls = (self.who,)
 
     def adapt(self, state: PanelState) -> None:

@@ -19,10 +19,7 @@ class TeacherAndStudent(LabView):
     """The ensemble's and the server model's accuracy by epoch, beside flat references."""
 
     name, title = "curves", "Teacher and student"
-    empty = (
-        "Press Run. The picture then shows the accuracy of the ensemble and of the server model after each server "
-        "epoch."
-    )
+    empty = "Press Run. The picture then shows the accuracy of ensemble and server model after each server epoch."
 
     def draw(self, state: PanelState) -> Picture:
         teacher = {seed: o.report.ensemble_curve for seed, o in state.outcomes.items()}

@@ -26,7 +26,6 @@ YOURS, EQUAL, LEARNT, REAL = "yours", "equal", "Co-Boosting", "real images"
 OWN = "own"
 LEARNT_HELP = "Show the weights that Co-Boosting has found, and its score"
 JUDGE_HELP = "Accuracy on the half on which nobody chose weights"
-WINDOW = 10  # clients with a slider at a time
 LEVEL = 0.5  # of all sliders at the start
 
 
@@ -42,9 +41,7 @@ class Hand(LabView):
 
     def __init__(self) -> None:
         self.sliders = Sliders()
-        self.start = made(
-            widgets.Dropdown, label="Set to", help="Set all sliders at once", width=190, options=[("…", OWN)]
-        )
+        self.start = made(widgets.Dropdown, label="Set to", help="Set all sliders", width=190, options=[("…", OWN)])
         self.learnt = made(widgets.ToggleButton, label="Show Co-Boosting's", help=LEARNT_HELP, width="auto")
         self.judge = made(widgets.ToggleButton, label="Show the judge half", help=JUDGE_HELP, width="auto")
         # What `start` changes are the sliders, which redraw.
@@ -54,18 +51,13 @@ class Hand(LabView):
         self.picture, self._outcome, self._presets, self._spoilt = ByHand(), None, {}, False
 
     def adapt(self, state: PanelState) -> None:
-        clients = len(state.outcome.label_counts)
         if state.outcome is not self._outcome:  # another run: start afresh
             self._outcome = state.outcome
             self.learnt.value = self.judge.value = self._spoilt = False
             self._offer(state)
-            self.sliders.put(np.ones(clients))
+            self.sliders.put(np.ones(len(state.outcome.label_counts)))
         elif REAL not in self._presets and self._real(state) is not None:
             self._offer(state)
-        client = state.client if state.client is not None and state.client < clients else 0
-        first = client // WINDOW * WINDOW
-        if (first, clients) != (self.sliders.first, len(self.sliders.value)):
-            self.sliders.fit(clients, first)
 
     def _offer(self, state: PanelState) -> None:
         """What all sliders can be set to."""
@@ -117,56 +109,38 @@ def levels(w: Any) -> tuple[float, ...]:
     return tuple((np.full(len(w), LEVEL) if np.ptp(w) == 0 else w / w.max()).round(4).tolist())
 
 
-class Sliders(widgets.VBox):
-    """Ten small sliders in two rows; `value` is the weight of every client `(M,)`, also of those without a slider.
-
-    `fit(clients, first)` says how many clients there are and whose sliders are seen; `put(w)` sets all at once.
-    """
+class Sliders(widgets.Box):
+    """A small slider for each client; `value` is the weight of every client `(M,)`, `put(w)` sets all at once."""
 
     value = traitlets.Tuple()
     description = "Weights of the clients"
 
     def __init__(self) -> None:
-        self.sliders = [
-            widgets.FloatSlider(
-                LEVEL, min=0, max=1, step=0.02, readout=False, description=str(i), tooltip=f"Weight of client {i}",
-                style={"description_width": "20px"}, layout=widgets.Layout(width="128px"),
-            )
-            for i in range(WINDOW)
-        ]  # fmt: skip
-        super().__init__([widgets.HBox(self.sliders[:5]), widgets.HBox(self.sliders[5:])])
-        self.first, self._quiet = 0, False
-        self.value = (LEVEL,) * WINDOW
-        for i, slider in enumerate(self.sliders):
-            slider.observe(lambda change, i=i: self._moved(i, change["new"]), "value")
-
-    def fit(self, clients: int, first: int) -> None:
-        self.first = first
-        if len(self.value) != clients:
-            self.value = (LEVEL,) * clients
-        self._show()
+        super().__init__(layout={"flex_flow": "row wrap", "max_height": "130px", "overflow": "auto"})
+        self._quiet = False
 
     def put(self, w: Any) -> None:
         """Weights of all clients `[M]`, scaled so that the largest is 1."""
         self.value = levels(w)
-        self._show()
-
-    def _show(self) -> None:
+        if len(self.children) != len(self.value):
+            small = {"max": 1, "step": 0.02, "readout": False, "width": 128, "label_width": 20}
+            for slider in self.children:
+                slider.close()
+            self.children = [
+                made(widgets.FloatSlider, label=str(k), help=f"Weight of client {k}", **small)
+                for k in range(len(self.value))
+            ]
+            for slider in self.children:
+                slider.observe(self._moved, "value")
         self._quiet = True
-        for i, slider in enumerate(self.sliders):
-            k = self.first + i
-            there = k < len(self.value)
-            slider.layout.visibility = "visible" if there else "hidden"
-            if there:
-                slider.description, slider.tooltip = str(k), f"Weight of client {k}"
-                slider.value = self.value[k]
+        for slider, value in zip(self.children, self.value, strict=True):
+            slider.value = value
         self._quiet = False
 
-    def _moved(self, i: int, value: float) -> None:
-        if not self._quiet and self.first + i < len(self.value):
-            w = list(self.value)
-            w[self.first + i] = value
-            self.value = tuple(w)
+    def _moved(self, change: Mapping[str, Any]) -> None:
+        if not self._quiet:
+            k = self.children.index(change["owner"])
+            self.value = (*self.value[:k], change["new"], *self.value[k + 1 :])
 
 
 # ------------------------------------------------------------------------------------------------ numbers

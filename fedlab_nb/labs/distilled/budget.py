@@ -22,11 +22,8 @@ class Bytes(LabView):
     name, title, ready, work_label = "budget", "Accuracy and bytes", "data", "Try 1 to 10 per class"
 
     def __init__(self) -> None:
-        about = "How many images a client sends of each class that it holds. The sentence names the test accuracy for "
-        self.per_class = made(
-            widgets.SelectionSlider, label="Images per class", help=f"{about}this number", width=340, label_width=112,
-            options=PER_CLASS, value=3,
-        )  # fmt: skip
+        help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}
+        self.per_class = made(widgets.SelectionSlider, label="Images per class", help=help, width=340, **many)
         self.controls = (self.per_class,)
 
     def work(self, state: PanelState) -> Steps:

@@ -18,10 +18,7 @@ WAYS = {
 
 class Sent(LabView):
     name, title = "sent", "What is sent"
-    empty = (
-        "Press Run. The picture then shows the images that a client sends, and below each the nearest of its own "
-        "images."
-    )
+    empty = "Press Run. The picture then shows the images that a client sends, and the nearest of its own."
 
     def prepare(self, state: PanelState) -> list[Neighbours]:
         return attack(state.outcome)

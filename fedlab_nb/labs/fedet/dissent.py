@@ -21,15 +21,14 @@ Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the cons
 
 class Dissent(LabView):
     name, title = "dissent", "Dissent"
-    empty = (
-        "Press Run. The picture then shows how often the consensus is right if few or many clients disagree with it."
-    )
+    empty = "Press Run. The picture then shows how often the consensus is right if few or many clients dissent."
 
     def __init__(self) -> None:
-        self.limit = made(
-            widgets.FloatSlider, label="Answer only if dissent ≤", width=340, value=0.6, min=0, max=1, step=0.02,
-            help="If a larger part of the weight disagrees, no answer is given",
-        )  # fmt: skip
+        help, ends = (
+            "If a larger part of the weight disagrees, no answer is given",
+            {"value": 0.6, "max": 1, "step": 0.02},
+        )
+        self.limit = made(widgets.FloatSlider, label="Answer only if dissent ≤", help=help, width=340, **ends)
         self.controls = [self.limit]
 
     def draw(self, state: PanelState) -> Picture:

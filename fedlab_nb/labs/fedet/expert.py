@@ -26,20 +26,16 @@ class Expert(LabView):
     _votes: tuple[Any, ...] = (None, None, None)
 
     def __init__(self) -> None:
-        kinds = ("test, all", "all"), ("test, wrong", "wrong"), ("test, agreed", "agreed")
-        self.kind = made(
-            widgets.Dropdown, label="Samples", width=180,
-            options=[*kinds, ("test, disputed", "disputed"), ("public", "public")],
-            help="Which samples to look at: all, those where the consensus is wrong, least dissent first, most dissent "
-            "first, or public ones",
-        )  # fmt: skip
+        help = (
+            "All samples, those where the consensus is wrong, least dissent first, most dissent first, or public ones"
+        )
+        kinds = [(f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")] + [("public", "public")]
+        self.kind = made(widgets.Dropdown, label="Samples", help=help, width=180, options=kinds)
         help = "Go from sample to sample"
         self.at = made(widgets.IntSlider, label="Sample", help=help, width=150, max=0, readout=False)
-        rules = ("softmax (paper)", "softmax"), ("raw logits", "logit-variance"), ("raw logits, summed", "logits")
-        self.rule = made(
-            widgets.Dropdown, label="Weights", help="What the weights are computed from", width=175,
-            options=[*rules, ("equal", "uniform")],
-        )  # fmt: skip
+        rules = [("softmax (paper)", "softmax"), ("raw logits", "logit-variance"), ("raw logits, summed", "logits")]
+        rules += [("equal", "uniform")]
+        self.rule = made(widgets.Dropdown, label="Weights", help="What makes the weights", width=175, options=rules)
         self.heat = heat_slider("τ", "Temperature of the weights. Only softmax has one", 150)
         self.controls = [self.kind, self.at, self.rule, self.heat]
 

@@ -27,10 +27,10 @@ class Public(LabView):
     empty = "Press Run, then “Try them”. One student is then trained for each choice of public data."
 
     def __init__(self) -> None:
+        help, ways = "Where the public samples come from, or how many", [("sources", "source"), ("sizes", "size")]
         self.vary = made(
-            widgets.ToggleButtons, label="Compare", help="Where the public samples come from, or how many there are",
-            options=[("sources", "source"), ("sizes", "size")], style={"button_width": "80px"},
-        )  # fmt: skip
+            widgets.ToggleButtons, label="Compare", help=help, options=ways, style={"button_width": "80px"}
+        )
         self.controls = [self.vary]
 
     def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:

@@ -32,11 +32,9 @@ class Target(LabView):
         self.at = made(widgets.IntSlider, label="Public sample", help=help, width=250, max=0)
         help, ends = "Weight of the dissenters' target", {"value": 0.5, "min": 0, "max": 4, "step": 0.05}
         self.strength = made(widgets.FloatSlider, label="λ_div", help=help, width=210, **ends)
-        self.over = made(
-            widgets.Dropdown, label="Normalised over", width=210, options=["all", "dissenters"],
-            help="Which weights sum to 1 in the dissenters' target: those of all clients (paper), or only the "
-            "dissenters' own",
-        )  # fmt: skip
+        help = "Which weights sum to 1 in the dissenters' target: those of all clients (paper), or only their own"
+        options = ["all", "dissenters"]
+        self.over = made(widgets.Dropdown, label="Normalised over", help=help, width=210, options=options)
         self.controls = [self.at, self.strength, self.over]
 
     def adapt(self, state: PanelState) -> None:

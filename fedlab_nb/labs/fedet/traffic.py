@@ -22,11 +22,9 @@ class Traffic(LabView):
     empty = "Press Run. The picture then shows accuracy against the numbers that were sent."
 
     def __init__(self) -> None:
-        self.goal = made(
-            widgets.FloatSlider, label="Accuracy to reach", width=330, value=0.6, min=0.2, max=0.98, step=0.02,
-            help="The picture compares the traffic until this accuracy is reached for the first time",
-            readout_format=".0%",
-        )  # fmt: skip
+        ends = {"value": 0.6, "min": 0.2, "max": 0.98, "step": 0.02, "readout_format": ".0%"}
+        help = "The traffic until this accuracy is reached for the first time is compared"
+        self.goal = made(widgets.FloatSlider, label="Accuracy to reach", help=help, width=330, **ends)
         self.controls = [self.goal]
 
     def work(self, state: PanelState) -> Steps:

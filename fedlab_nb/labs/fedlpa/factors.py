@@ -30,9 +30,7 @@ class Factors(LabView):
 
     def __init__(self) -> None:
         how = [("as sent", "sent"), ("before damping", "measured")]
-        self.layer = made(
-            Dropdown, label="Layer", help="The layer whose factors are shown", width=190, options=[("layer 1", 0)]
-        )
+        self.layer = made(Dropdown, label="Layer", help="Whose factors are shown", width=190, options=[("layer 1", 0)])
         self.what = made(Dropdown, label="Factors", help=WHAT, width=220, options=how)
         self.controls = [self.layer, self.what]
 

@@ -46,9 +46,8 @@ class Solver(LabView):
         marks = {"options": [*((str(step), step) for step in DOUBLED[:15]), ("last", LAST)], "value": LAST}
         dampings = {"options": labelled(DECADES), "value": DECADES[3]}
         self.damping = made(Dropdown, label="λ_damp", help="The damping of all three solvers", width=140, **dampings)
-        self.steps = made(
-            Dropdown, label="Gradient steps", help=STEPS, width=196, options=[100, 1000, 10000], value=1000
-        )
+        many = {"options": [100, 1000, 10000], "value": 1000}
+        self.steps = made(Dropdown, label="Gradient steps", help=STEPS, width=196, **many)
         self.step = made(SelectionSlider, label="Step", help=MARKED, width=215, label_width=34, **marks)
         self.controls = [self.damping, self.steps, self.step]
 

@@ -54,14 +54,10 @@ class Cost(LabView):
     name, title, ready = "cost", "Bytes at two sizes", "data"
 
     def __init__(self) -> None:
-        self.whose = made(
-            widgets.Dropdown, label="Clients, rule, rounds", width=270, options=["as set here", "the paper's"],
-            help="The paper's: 20 clients, a network of 8450 numbers, 500 rounds, 8 bits",
-        )  # fmt: skip
-        self.rounds = made(
-            widgets.IntSlider, label="FedAvg's rounds", help="Rounds of FedAvg to compare with", width=330, value=20,
-            min=1, max=100,
-        )  # fmt: skip
+        help, options = "The paper's: 20 clients, 8450 numbers, 500 rounds, 8 bits", ["as set here", "the paper's"]
+        self.whose = made(widgets.Dropdown, label="Clients, rule, rounds", help=help, width=270, options=options)
+        help, ends = "Rounds of FedAvg to compare with", {"value": 20, "min": 1, "max": 100}
+        self.rounds = made(widgets.IntSlider, label="FedAvg's rounds", help=help, width=330, **ends)
         self.controls = [self.whose, self.rounds]
 
     def draw(self, state: PanelState) -> Picture:

@@ -1,6 +1,5 @@
 """FENS on one test sample: every client's logits, the average's answer, FENS' answer, and the sample itself."""
 
-from statistics import mean
 from typing import Any
 
 import ipywidgets as widgets
@@ -101,10 +100,5 @@ def of_student(outcome: Outcome) -> str:
     report = outcome.report
     if report.agreement is None:
         return ""
-    teacher = len(report.members) * outcome.parameters + report.aggregator_parameters
-    return (
-        f" One student network has {percent(outcome.accuracy)} on all test samples, the whole FENS model "
-        f"{percent(report.teacher_accuracy)} with {teacher / outcome.parameters:.3g} times as many numbers, a client "
-        f"alone {percent(mean(report.member_accuracy))}. The student learnt from {report.public_images} unlabelled "
-        f"images at the server, and agrees with FENS on {percent(report.agreement)} of them."
-    )
+    text = f" On all test samples the student has {percent(outcome.accuracy)}, the whole FENS model "
+    return f"{text}{percent(report.teacher_accuracy)}; on unlabelled images they agree in {percent(report.agreement)}."

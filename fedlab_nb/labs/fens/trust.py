@@ -74,11 +74,9 @@ class Trust(LabView):
         help = "After which round the table is shown"
         self.round = made(widgets.SelectionSlider, label="Round", help=help, width=250, options=["end"])
         self.play = player(self.round, interval=450, tooltip="Replay the rounds", show_repeat=False)
-        self.table = made(
-            widgets.Dropdown, label="Table", width=190, options=[("weight", False), ("weight × logit", True)],
-            help="The weight alone, or what a client adds on average to the score of the true class (after the last "
-            "round)",
-        )  # fmt: skip
+        help = "The weight alone, or what a client adds on average to the score of the true class, at the end"
+        options = [("weight", False), ("weight × logit", True)]
+        self.table = made(widgets.Dropdown, label="Table", help=help, width=190, options=options)
         self.controls = [widgets.HBox([self.play]), self.round, self.table]
         self._shown = None
 

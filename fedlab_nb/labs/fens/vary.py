@@ -46,10 +46,8 @@ class Vary(LabView):
     name, title, ready, work_label = "vary", "Try all values", "data", "Try all values"
 
     def __init__(self) -> None:
-        self.what = made(
-            widgets.Dropdown, label="Of", width=220, options=[(words, key) for key, (words, *_) in TRIES.items()],
-            help="Which setting is tried at several values. All other settings stay as they are",
-        )  # fmt: skip
+        help, options = "Which setting is tried at several values", [(words, key) for key, (words, *_) in TRIES.items()]
+        self.what = made(widgets.Dropdown, label="Of", help=help, width=220, options=options)
         self.controls = [self.what]
 
     def work(self, state: PanelState) -> Steps:

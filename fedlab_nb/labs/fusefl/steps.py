@@ -2,27 +2,31 @@
 reads whom, with the bytes so far; how good the clients are at home and outside stands in the sentence and the table.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
+import numpy as np
 from ipywidgets import Button, HBox, IntSlider
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.patches import FancyBboxPatch
 
 from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, drawing, heading, percent, tabled, told
+from ...plots import Picture, drawing, heading, legend, percent, tabled, told
+from ...plots.axes import mark, no_spines
 from ...plots.style import ACCENT, INK, QUIET, SECOND
 from ...plots.words import data_size
 from ..runs import where
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()
 COLUMNS = 8  # more clients than this are not drawn one by one
-FROZEN, IDLE = "#c3cad1", "#ffffff"
-STATES = (("training", SECOND), ("being sent", ACCENT), ("frozen", FROZEN), ("waiting", IDLE))
+STATES = {
+    "training": {"color": SECOND}, "being sent": {"color": ACCENT}, "frozen": {"color": "#c3cad1", "hatch": "////"},
+    "waiting": {"color": "white"},
+}  # fmt: skip
 
 
 class Steps(LabView):
@@ -163,8 +167,8 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     step = min(step, len(every) - 1)
     now = every[step]
     over = replay.rounds[: now.block if now.kind != START else 0]
-    with drawing(fixed=True) as (figure, _):  # nothing jumps from step to step
-        columns(figure.add_axes((0.01, 0.02, 0.98, 0.9)), replay, now, client)
+    with drawing() as (figure, ax):
+        columns(ax, replay, now, client)
     text = f"Step {step + 1} of {len(every)}, {now.title.lower()}. {now.text}"
     if client is not None and over and client < replay.clients:
         home, outside = (percent(values[client]) for values in over[-1])
@@ -187,55 +191,39 @@ def shown_clients(clients: int, client: int | None) -> list[int]:
     return [*first, last]
 
 
-def colour_of(step: Step, row: int, blocks: int) -> str:
-    """Colour of block `row` (from 1; K + 1: the classifier) at a step."""
+def state_of(step: Step, row: int, blocks: int) -> str:
+    """Which of STATES block `row` (from 1; K + 1: the classifier) is in at a step."""
     if row <= step.frozen:
-        return FROZEN
+        return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and row == blocks + 1):
-        return SECOND
+        return "training"
     sent = {SEND: step.block, AVERAGE: blocks + 1}.get(step.kind)
-    return ACCENT if row == sent else IDLE
+    return "being sent" if row == sent else "waiting"
 
 
 def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
-    """The clients' networks, images at the bottom: thin lines say who reads whom, arrows what is sent."""
-    who, blocks, pooled = shown_clients(replay.clients, client), replay.blocks, replay.options["head"] != "own"
-    ax.set_axis_off()
-    heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)")
-    ax.set(xlim=(-1.42, len(who) - 0.45), ylim=(-0.95, blocks + 1.0))
-    places, middle = range(len(who)), (len(who) - 1) / 2
-    names = ["client", *(f"block {row}" for row in range(1, blocks + 1)), "classifier"]
-    for y, name in enumerate(names):
-        ax.text(-0.6, y - 0.5, name, ha="right", va="center", fontsize=9 if blocks <= 5 else 8, color=INK)
-    for x, k in enumerate(who):
-        bold = "bold" if k == client else "normal"
-        ax.text(x, -0.5, k, ha="center", va="center", fontsize=9.5, fontweight=bold)
-    reads = []
+    """The clients' networks, images at the bottom: thin lines say who reads whom, small squares are adaptors."""
+    who, blocks = shown_clients(replay.clients, client), replay.blocks
+    places, middle, reads = range(len(who)), (len(who) - 1) / 2, []
+    heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)", 24)
+    for name, style in STATES.items():
+        ax.bar(0, 0, ec=INK, lw=0.9, label=name, **style)
     for row in range(1, blocks + 2):
-        low, high, colour = row - 1.22, row - 0.78, colour_of(step, row, blocks)
-        if row == blocks + 1 and pooled and step.kind in (AVERAGE, CALIBRATE):
-            reads += [((x, low), (middle, high)) for x in places]
-            box(ax, middle, row - 0.5, colour)
-            continue
-        if 1 < row <= min(step.adapted, step.frozen + 1):  # everybody's outputs below go to every client
-            reads += [((a, low), (b, high - 0.12)) for a in places for b in places]
-            if replay.options["adaptor"] == "conv":
-                ax.plot(places, [high - 0.12] * len(places), "s", color=colour, mec=INK, ms=7, zorder=4)
-        elif row != 1:
-            reads += [((x, low), (x, high)) for x in places]
-        for x in places:
-            box(ax, x, row - 0.5, colour)
+        low, high, style = row - 1.22, row - 0.78, STATES[state_of(step, row, blocks)]
+        joined = row == blocks + 1 and replay.options["head"] != "own" and step.kind in (AVERAGE, CALIBRATE)
+        at = [middle] if joined else places
+        everybody = 1 < row <= min(step.adapted, step.frozen + 1)  # all outputs below go to every client
+        if row > 1:
+            pairs = itertools.product(places, at) if joined or everybody else zip(places, at, strict=True)
+            reads += [((a, low), (b, high)) for a, b in pairs]
+        if everybody and not joined and replay.options["adaptor"] == "conv":
+            ax.plot(places, [high - 0.1] * len(who), "s", color=style["color"], mec=INK, ms=7, zorder=4)
+        ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, **style)
     ax.add_collection(LineCollection(reads, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
-    if step.kind == SEND:
-        for hue, tip, marker in ((ACCENT, 1, "^"), (SECOND, -1, "v")):
-            ax.plot([x + 0.39 * tip for x in places], [step.block - 0.5] * len(places), marker, color=hue, zorder=4)
-    for i, (name, colour) in enumerate(STATES):
-        x = (len(who) + 0.7) / 4 * i - 1.25
-        box(ax, x, -0.8, colour, 0.2, 0.2)
-        ax.text(x + 0.2, -0.8, name, fontsize=9, va="center", color=QUIET)
-
-
-def box(ax: Axes, x: float, y: float, colour: str, wide: float = 0.62, high: float = 0.56) -> None:
-    edge = {"hatch": "////", "edgecolor": "#8b959e"} if colour == FROZEN else {"edgecolor": INK}
-    style = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": colour, "linewidth": 0.9, **edge}
-    ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, zorder=3, **style))
+    mark(ax, who.index(client) if client in who else None, len(who))
+    ax.set_xticks(places, who)
+    ax.set_yticks(np.arange(blocks + 1) + 0.5, [*(f"block {row}" for row in range(1, blocks + 1)), "classifier"])
+    ax.set_xlabel("client", color=QUIET)
+    ax.tick_params(length=0, labelcolor=INK)
+    no_spines(ax)
+    legend(ax, loc="lower left", bbox_to_anchor=(0, 0.99), ncols=4)

@@ -22,10 +22,8 @@ class Heads(LabView):
     name, title, ready, work_label = "heads", "All heads", "always", "Run all heads"
 
     def __init__(self) -> None:
-        self.seeds = made(
-            widgets.IntSlider, label="Seeds", help="How many federations each head is run on", width=200,
-            label_width=44, value=3, min=1, max=10,
-        )  # fmt: skip
+        help, ends = "How many federations each head is run on", {"value": 3, "min": 1, "max": 10}
+        self.seeds = made(widgets.IntSlider, label="Seeds", help=help, width=200, **ends)
         self.controls = (self.seeds,)
 
     def work(self, state: PanelState) -> runs.Steps:

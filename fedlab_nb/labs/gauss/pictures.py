@@ -29,16 +29,11 @@ class Pictures(LabView):
     """Mean, deviation and draws of each class, from the sums of all clients."""
 
     name, title = "pictures", "Classes"
-    empty = (
-        "Press Run. The picture then shows the mean and the spread of each class as the server knows them, and images "
-        "drawn from them."
-    )
+    empty = "Press Run. The picture then shows each class as the server knows it, and images drawn from that."
 
     def __init__(self) -> None:
-        self.draws = made(
-            widgets.IntSlider, label="Seed of the draws", help="Draw other images from the same Gaussians", width=280,
-            label_width=120, min=0, max=20,
-        )  # fmt: skip
+        help = "Draw other images from the same Gaussians"
+        self.draws = made(widgets.IntSlider, label="Seed of the draws", help=help, width=280, max=20)
         self.controls = (self.draws,)
 
     def draw(self, state: PanelState) -> Picture:

@@ -13,10 +13,7 @@ class Barrier(TwoClients):
     """Loss or accuracy on the straight line between two clients, with the units as they stand and matched."""
 
     name, title = "barrier", "Barrier"
-    empty = (
-        "Press Run. The picture then shows the loss on the straight line between two clients' networks, before and "
-        "after matching."
-    )
+    empty = "Press Run. The picture then shows the loss between two clients' networks, before and after matching."
 
     def __init__(self) -> None:
         super().__init__()

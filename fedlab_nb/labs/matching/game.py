@@ -128,10 +128,8 @@ class Game(LabView):
     name, title, ready = "game", "By hand", "always"
 
     def __init__(self) -> None:
-        self.puzzle = made(
-            widgets.Dropdown, label="Puzzle", width=150, options=[(f"puzzle {i + 1}", i) for i in range(len(STREAMS))],
-            help="Which two networks. A new puzzle starts in the order of network B",
-        )  # fmt: skip
+        options = [(f"puzzle {i + 1}", i) for i in range(len(STREAMS))]
+        self.puzzle = made(widgets.Dropdown, label="Puzzle", help="Which two networks", width=150, options=options)
         help = "The unit of network B beside unit {} of network A. The two units of B change places"
         menu = {"width": 130, "options": [(f"B {j + 1}", j) for j in range(UNITS)]}
         self.place1, self.place2, self.place3, self.place4 = self.places = [

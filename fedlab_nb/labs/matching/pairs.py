@@ -154,14 +154,9 @@ class TwoClients(LabView):
 
     def __init__(self) -> None:
         help, rules = "The network at the {} end. Its units {}", [(words, rule) for rule, words in RULES.items()]
-        self.a = made(
-            widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), width=150,
-            options=[("client 0", 0)],
-        )  # fmt: skip
-        self.b = made(
-            widgets.Dropdown, label="to", help=help.format("right", "are put into a new order"), width=130,
-            options=[("client 1", 1)],
-        )  # fmt: skip
+        menu = {"options": [("client 0", 0), ("client 1", 1)], "width": 150}
+        self.a = made(widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu)
+        self.b = made(widgets.Dropdown, label="to", help=help.format("right", "are put into a new order"), **menu)
         self.rule = made(widgets.Dropdown, label="Rule", help="How the units are matched", width=190, options=rules)
         self.controls = [self.a, self.b, self.rule]
 
