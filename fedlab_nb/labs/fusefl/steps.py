@@ -207,7 +207,7 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
     places, middle, reads = range(len(who)), (len(who) - 1) / 2, []
     heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)", 24)
     for name, style in STATES.items():
-        ax.bar(0, 0, ec=INK, lw=0.9, label=name, **style)
+        ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
     for row in range(1, blocks + 2):
         low, high, style = row - 1.22, row - 0.78, STATES[state_of(step, row, blocks)]
         joined = row == blocks + 1 and replay.options["head"] != "own" and step.kind in (AVERAGE, CALIBRATE)
