@@ -35,8 +35,8 @@ def make(request, closing):
 
 @pytest.fixture(scope="module")
 def ran(request):
-    """The lab after one run, for the tests that only look at it."""
-    panel = lab(request.module.SYSTEM, **request.module.SHORT)
+    """The lab after one run, with the file's `RAN` besides, for the tests that only look at it."""
+    panel = lab(request.module.SYSTEM, **{**request.module.SHORT, **getattr(request.module, "RAN", {})})
     panel.run(wait=True)
     yield panel
     panel.close()

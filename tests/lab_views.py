@@ -1,5 +1,7 @@
 """A lab's views in a test: each picture is drawn, without an error and as a vector picture, and says what it shows."""
 
+from fedlab_nb.plots import png
+
 
 def picture_of(panel, name, setting="digits, α = 0.1"):
     """The picture of a view; `setting`: words of its alternative text, "" of one that stands for no run."""
@@ -21,3 +23,37 @@ def sentence_of(panel, name, setting="digits, α = 0.1"):
 def look_at(panel, client=-1, klass=-1):
     """Choose a client and a class; -1: all of them."""
     panel.views.client.value, panel.views.klass.value = client, klass
+
+
+def sound(picture, setting, *words):
+    """The picture: it can be drawn, names its setting, has numbers, and its sentence has `words`."""
+    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
+    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    for word in words:
+        assert word in picture.sentence, picture.sentence
+    return picture
+
+
+def ends(control):
+    """The ends of a menu, or of a slider."""
+    if hasattr(control, "options"):
+        values = [o[1] if isinstance(o, tuple) else o for o in control.options]
+        return values[0], values[-1]
+    return [control.base**end if hasattr(control, "base") else end for end in (control.min, control.max)]
+
+
+def drawn_live(panel, name):
+    """Run; the pictures of the view that were drawn while it ran."""
+    view = panel.lab_views[name]
+    draw, seen = view.draw, []
+
+    def watched(state):
+        picture = draw(state)
+        seen.extend([picture] * (state.outcome is None))
+        return picture
+
+    view.draw = watched
+    panel.show(name)
+    panel.run(wait=True)
+    assert panel.error == "" and seen
+    return seen

@@ -3,7 +3,7 @@ distilled data have the attack and its picture in common.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +16,7 @@ SAME = 1e-6  # an image that is this near to one of the client's own is that ima
 MOST = 10  # pairs in one picture
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbours(NamedTuple):
     """Images `sent [S, ...]` with `labels [S]`, the nearest of the client's own images to each, and how far it is.
 
     counts [S]: of how many own images each was made;   nearest `[S, ...]`, nearest_labels `[S]`

@@ -12,6 +12,7 @@ changed is drawn again (`views.DEPENDS`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
@@ -175,7 +176,7 @@ class LabView:
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
     empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
-    controls: widgets above the picture; each change redraws it at once
+    controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
     name: ClassVar[str]
@@ -185,7 +186,12 @@ class LabView:
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
-    controls: Sequence[widgets.Widget] = ()
+
+    @functools.cached_property
+    def controls(self) -> Sequence[widgets.Widget]:
+        """In the order in which they were made; a `Play` stands in a box, as only the slider that it moves redraws."""
+        own = [widget for widget in vars(self).values() if isinstance(widget, widgets.Widget)]
+        return [widgets.HBox([widget]) if isinstance(widget, widgets.Play) else widget for widget in own]
 
     def adapt(self, state: PanelState) -> None:
         """Fit the view's own controls to `state` before it is drawn."""

@@ -27,7 +27,6 @@ class Budget(LabView):
             {"options": [(f"{e:g}", e) for e in BUDGETS], "value": 1.0},
         )
         self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, **budgets)
-        self.controls = (self.epsilon,)
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
@@ -63,15 +62,9 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
     )
     text = (
         f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {each}. Promised: one sample more or "
-        f"less changes the odds of any result by a factor of at most e^ε = {factor(chosen)}. This may fail with "
+        f"less changes the odds of any result by a factor of at most e^ε = {math.exp(chosen):.2g}. This may fail with "
         f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
         "sums protect against such a server. Nothing is promised about what many samples have in common."
     )
     about = f"{setting}, δ = {delta:g}"
     return against(lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text)
-
-
-def factor(epsilon: float) -> str:
-    """e^ε as a reader says it."""
-    value = math.exp(epsilon)
-    return f"{value:.1f}" if value < 100 else f"{value:.0e}"

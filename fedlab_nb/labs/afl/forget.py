@@ -1,7 +1,7 @@
 """One client's sums taken off the total: accuracy class by class, and the same fit from the others' samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -13,7 +13,7 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
-from ...plots.style import ACCENT, QUIET, look
+from ...plots.style import QUIET, look
 from ...studies.outcome import Outcome
 from ..runs import Steps, where
 
@@ -25,7 +25,6 @@ class Forget(LabView):
     def __init__(self) -> None:
         help = "Who is forgotten when the button is pressed"
         self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client 0", 0)])
-        self.controls = (self.who,)
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [(f"client {k}", k) for k in range(state.report.clients or 1)])
@@ -46,8 +45,7 @@ class Forget(LabView):
         return forgotten(state.worked, state.class_names, setting=where(state), klass=state.klass)
 
 
-@dataclass(frozen=True, eq=False)
-class Forgotten:
+class Forgotten(NamedTuple):
     """Client `client` taken out of the run `outcome`: test accuracy of each class before and after `[C]`, of all
     images before and after; `samples [C]` that it had; `distance`: largest relative difference between the weights so
     gained and those fitted to the others' samples from scratch."""
@@ -94,20 +92,16 @@ def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass:
         dress(ax, title=title, x="class", grid="y")
         ax.bar(places - 0.2, of.before, 0.38, color=QUIET, label="with all clients")
         ax.bar(places + 0.2, of.after, 0.38, color=look("afl").colour, label=f"without {who}")
-        for place, count in zip(places, of.samples, strict=True):
-            if count:
-                ax.text(place, 1.03, f"{count}", ha="center", fontsize=9, color=ACCENT)
         class_ticks(ax, class_names)
         mark(ax, klass, len(places))
-        percent_axis(ax, "y", 1.32, ticks=FIFTHS)
-        legend(ax, loc="upper left", ncols=2, title=f"numbers: training samples that {who} had")
+        percent_axis(ax, "y", 1.15, ticks=FIFTHS)
+        legend(ax, loc="upper left", ncols=2)
     before, after = (percent(share) for share in of.accuracy)
     worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
-    hit = f" Classes that lose 10 points or more: {listed(worst)}." if worst else " No class loses 10 points."
     sentence = (
         f"Without client {of.client} and its {plural(int(of.samples.sum()), 'sample')} the server is right for {after} "
-        f"(before: {before}).{hit} A fit to the other clients' samples from scratch gives the same weights: the "
-        f"largest difference is {of.distance:.1g} of the largest weight. No client had to send anything again."
+        f"(before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A fit to the other "
+        f"clients' samples from scratch gives the same weights, up to {of.distance:.1g} of the largest one."
     )
     cells = zip(class_names, of.samples, of.before, of.after, strict=True)
     rows = ((name, int(n), percent(b), percent(a)) for name, n, b, a in cells)

@@ -4,8 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -144,8 +143,7 @@ class Sliders(widgets.Box):
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """Weights of the ensemble and what they achieve, on two halves of the shown test images; who is one of the words
     above, at least EQUAL and YOURS.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ipywidgets import HBox, SelectionSlider
+from ipywidgets import SelectionSlider
 from matplotlib.axes import Axes
 
 from ...methods.parts.synthesis import SynthesisReport
@@ -37,7 +37,6 @@ class Images(LabView):
         shown = {"help": "The epoch whose images are shown", "options": [("–", 0)]}
         self.epoch = made(SelectionSlider, label="Server epoch", width=330, label_width=88, **shown)
         self.play = player(self.epoch, interval=700, tooltip="Replay the epochs")
-        self.controls = [HBox([self.play]), self.epoch]  # only the slider redraws
 
     def adapt(self, state: PanelState) -> None:
         options = [(str(t), i) for i, t in enumerate(state.report.synthetic_epochs)]

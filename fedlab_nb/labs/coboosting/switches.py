@@ -1,7 +1,7 @@
 """What each of Co-Boosting's three ideas is worth: teacher and student with some of them switched off."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ipywidgets import BoundedIntText, Dropdown
 
@@ -23,13 +23,12 @@ SETS = {"leave one out": (IDEAS, *PAIRS, ()), "one alone": (IDEAS, *ALONE, ())}
 SETS["all eight"] = (IDEAS, *PAIRS, *ALONE, ())
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One combination of the three ideas: which are `on`, and accuracies `{seed: 0–1}` of teacher and student."""
 
     on: tuple[str, ...]
-    ensemble: Mapping[int, float] = field(default_factory=dict)
-    server: Mapping[int, float] = field(default_factory=dict)
+    ensemble: Mapping[int, float] = {}
+    server: Mapping[int, float] = {}
 
     @property
     def name(self) -> str:
@@ -48,7 +47,6 @@ class Switches(LabView):
         many = {"help": "How many federations each variant is run on", "value": 3, "min": 1, "max": 20}
         self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
         self.seeds = made(BoundedIntText, label="Seeds", width=110, label_width=40, **many)
-        self.controls = [self.which, self.seeds]
 
     def work(self, state: PanelState) -> Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls describe"""

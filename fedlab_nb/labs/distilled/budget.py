@@ -24,7 +24,6 @@ class Bytes(LabView):
     def __init__(self) -> None:
         help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}
         self.per_class = made(widgets.SelectionSlider, label="Images per class", help=help, width=340, **many)
-        self.controls = (self.per_class,)
 
     def work(self, state: PanelState) -> Steps:
         """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""

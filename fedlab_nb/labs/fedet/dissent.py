@@ -29,7 +29,6 @@ class Dissent(LabView):
             {"value": 0.6, "max": 1, "step": 0.02},
         )
         self.limit = made(widgets.FloatSlider, label="Answer only if dissent ≤", help=help, width=340, **ends)
-        self.controls = [self.limit]
 
     def draw(self, state: PanelState) -> Picture:
         samples = {seed: by_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()}

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, percent, plural
+from ...plots import Picture, percent
 from ...plots.style import shorten
 from ...plots.words import capital
 from ..one_sample import OneSample, one_sample
@@ -23,12 +23,9 @@ class Expert(LabView):
     name, title, ready = "expert", "Who is the expert?", "live"
     empty = "Press Run. The picture then shows the answer of each client to one sample, and how much it counts."
     _of: Any = None
-    _votes: tuple[Any, ...] = (None, None, None)
 
     def __init__(self) -> None:
-        help = (
-            "All samples, those where the consensus is wrong, least dissent first, most dissent first, or public ones"
-        )
+        help = "All samples, those where the consensus is wrong, least or most dissent first, or public ones"
         kinds = [(f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")] + [("public", "public")]
         self.kind = made(widgets.Dropdown, label="Samples", help=help, width=180, options=kinds)
         help = "Go from sample to sample"
@@ -37,19 +34,14 @@ class Expert(LabView):
         rules += [("equal", "uniform")]
         self.rule = made(widgets.Dropdown, label="Weights", help="What makes the weights", width=175, options=rules)
         self.heat = heat_slider("τ", "Temperature of the weights. Only softmax has one", 150)
-        self.controls = [self.kind, self.at, self.rule, self.heat]
 
     def _tests(self, state: PanelState) -> bool:
         """Whether test samples are leafed through, whose classes are known."""
         return state.outcome is not None and self.kind.value != "public"
 
     def _vote(self, state: PanelState) -> Consensus:
-        """Remembered until the logits or the rule change: leafing through samples asks for it again and again."""
         logits = state.report.test_logits if self._tests(state) else state.report.logits
-        rule = self.rule.value, self.heat.value
-        if self._votes[0] is not logits or self._votes[1] != rule:
-            self._votes = logits, rule, votes(logits, *rule)
-        return self._votes[2]
+        return votes(logits, self.rule.value, self.heat.value)
 
     def _rows(self, state: PanelState) -> np.ndarray:
         """Which samples are leafed through, by dissent where that is the question; all, where there are none."""
@@ -89,7 +81,7 @@ class Expert(LabView):
             known[f"own “{shorten(state.class_names, 5)[label]}”"] = state.outcome.label_counts[report.members, label]
         answers = {"consensus": vote.distribution[i].numpy(), "server": softmax(student)}
         of = OneSample(
-            x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(), ("follow", "dissent"),
+            x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(),
             known, report.members.tolist(), state.class_names, where(state), state.client, state.klass,
         )  # fmt: skip
         return one_sample(of, "What each client says, in %", told_by(of))
@@ -98,16 +90,12 @@ class Expert(LabView):
 def told_by(of: OneSample) -> str:
     """The consensus and its dissent, the client that is looked at or counts most, and the server."""
     consensus, server = of.answers.values()
-    weights, *_ = of.beside.values()
-    follow = len(of.members) - int(of.against.sum())
-    text = (
-        f"{capital(of.name)}: the consensus is {of.top(consensus)} ({percent(consensus.max())}); {follow} of "
-        f"{plural(len(of.members), 'client')} say so, dissent ω_div = {weights[of.against].sum():.2f}"
-    )
-    if of.truth is not None:
-        right = "right" if of.truth == consensus.argmax() else f"wrong, it is “{of.names[of.truth]}”"
-        text += f", and it is {right}"
+    weights = next(iter(of.beside.values()))
     i = of.members.index(of.client) if of.client in of.members else int(weights.argmax())
-    most = ", which counts most," if i == weights.argmax() else ""
-    text += f". Client {of.members[i]}{most} says {of.top(of.said[i])} ({percent(of.said[i].max())}), its weight is "
-    return f"{text}{weights[i]:.2f}. The server says {of.top(server)}."
+    text = f"{capital(of.name)}: the consensus is {of.top(consensus)} ({percent(consensus.max())})"
+    if of.truth is not None:
+        text += ", and it is right" if of.truth == consensus.argmax() else f", wrong, it is “{of.names[of.truth]}”"
+    return (
+        f"{text}; dissent ω_div = {weights[of.against].sum():.2f}. Client {of.members[i]} says {of.top(of.said[i])} "
+        f"({percent(of.said[i].max())}) with weight {weights[i]:.2f}. The server says {of.top(server)}."
+    )

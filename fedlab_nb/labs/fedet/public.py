@@ -28,10 +28,7 @@ class Public(LabView):
 
     def __init__(self) -> None:
         help, ways = "Where the public samples come from, or how many", [("sources", "source"), ("sizes", "size")]
-        self.vary = made(
-            widgets.ToggleButtons, label="Compare", help=help, options=ways, style={"button_width": "80px"}
-        )
-        self.controls = [self.vary]
+        self.vary = made(widgets.ToggleButtons, label="Compare", help=help, options=ways)
 
     def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:
         """Name -> changed settings."""
@@ -50,14 +47,12 @@ class Public(LabView):
     def work(self, state: PanelState) -> Steps:
         """Run Fed-ET again with each choice of public data. All other settings are those of the run that is shown."""
         outcomes = yield from tries("fedet", state.runs.find("fedet").settings, self._choices(state))
-        return outcomes, state.number, state.setting
+        return outcomes, state.setting
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
             return blank(self.empty, setting=state.setting)
-        outcomes, number, setting = state.worked
-        ran = "" if number == state.number else f" (run {number})"
-        return public(outcomes, f"{setting}{ran}", 1 / len(state.class_names), name_of(state.outcome.options["public"]))
+        return public(*state.worked, 1 / len(state.class_names))
 
 
 def name_of(source: str) -> str:
@@ -66,22 +61,17 @@ def name_of(source: str) -> str:
     return words.get(source) or DATASETS[source].title.lower()
 
 
-def public(tried: Mapping[str, Mapping[int, Outcome]], setting: str, chance: float, present: str = "") -> Picture:
-    """`tried`: {choice of public data: {seed: outcome}}.
-
-    chance: accuracy of guessing;   present: the run's own choice, whose bar is not hatched
-    """
+def public(tried: Mapping[str, Mapping[int, Outcome]], setting: str, chance: float) -> Picture:
+    """`tried`: {choice of public data: {seed: outcome}};   chance: accuracy of guessing"""
     rows, choices, samples = [], [], []
     for name, outcomes in tried.items():
         reports, accuracies = [o.report for o in outcomes.values()], {seed: o.accuracy for seed, o in outcomes.items()}
         count = reports[0].public_samples
         detail = "" if "sample" in name else plural(count, "sample")
-        other = present in tried and name != present
-        choices.append(Series(name, detail, accuracies=accuracies, method="fedet", pinned=other))
+        choices.append(Series(name, detail, accuracies=accuracies, method="fedet"))
         samples.append(reports[0].samples[:SHOWN])
-        rows.append(
-            (name, count, choices[-1].number, percent(mean(r.dissent for r in reports)), seed_words(accuracies))
-        )
+        dissent = percent(mean(r.dissent for r in reports))
+        rows.append((name, count, choices[-1].number, dissent, seed_words(accuracies)))
     with drawing(1, 2, width_ratios=[0.72, 1]) as (figure, (left, right)):
         Bars(right, choices, chance).update(choices, "Test accuracy of the student")
         high = min(0.8, 0.15 * max(len(samples), 3))  # of a row; square, about
@@ -91,11 +81,10 @@ def public(tried: Mapping[str, Mapping[int, Outcome]], setting: str, chance: flo
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
     worst, *_, best = sorted([*choices, *choices], key=lambda s: s.mean)
-    sentence = f"Best student: {best.label}, {percent(best.mean)}."
-    if worst is not best:
-        unsure = "one seed: nobody can tell how much of that is noise"
-        distance = apart(best.accuracies, worst.accuracies, one_seed=unsure)
-        sentence += f" Worst: {worst.label}, {percent(worst.mean)} ({distance})."
+    distance = apart(best.accuracies, worst.accuracies, one_seed="one seed: nobody can tell how much of that is noise")
+    sentence = (
+        f"Best student: {best.label}, {percent(best.mean)}. Worst: {worst.label}, {percent(worst.mean)} ({distance})."
+    )
     columns = "public data | samples | accuracy | dissent | seeds"
     title = "Some samples of each choice of public data, and bars of the student's accuracy"
     return told(figure, title, setting, sentence, tabled(columns, rows))

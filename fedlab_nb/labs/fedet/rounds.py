@@ -43,7 +43,6 @@ class Rounds(LabView):
         help = "The round that the sentence describes"
         self.round = made(widgets.IntSlider, label="Round", help=help, width=330, **ends)
         self.play = player(self.round, interval=600, tooltip="Replay the rounds", show_repeat=False)
-        self.controls = [widgets.HBox([self.play]), self.round]
 
     def adapt(self, state: PanelState) -> None:
         """While it runs the newest round is marked; a new outcome is seen from its end."""

@@ -35,7 +35,6 @@ class Target(LabView):
         help = "Which weights sum to 1 in the dissenters' target: those of all clients (paper), or only their own"
         options = ["all", "dissenters"]
         self.over = made(widgets.Dropdown, label="Normalised over", help=help, width=210, options=options)
-        self.controls = [self.at, self.strength, self.over]
 
     def adapt(self, state: PanelState) -> None:
         """A new run brings its own λ_div and way to normalise, and its own samples."""

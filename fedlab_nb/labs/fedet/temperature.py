@@ -26,7 +26,6 @@ class Temperature(LabView):
     def __init__(self) -> None:
         help = "The logits are divided by it before the variance is taken. This also changes the labels of the public "
         self.heat = heat_slider("Temperature τ", f"{help}samples", 340)
-        self.controls = [self.heat]
 
     def prepare(self, state: PanelState) -> Generator[None, None, dict[int, Curves]]:
         curves = {}

@@ -25,7 +25,6 @@ class Traffic(LabView):
         ends = {"value": 0.6, "min": 0.2, "max": 0.98, "step": 0.02, "readout_format": ".0%"}
         help = "The traffic until this accuracy is reached for the first time is compared"
         self.goal = made(widgets.FloatSlider, label="Accuracy to reach", help=help, width=330, **ends)
-        self.controls = [self.goal]
 
     def work(self, state: PanelState) -> Steps:
         """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
@@ -52,10 +51,8 @@ class Traffic(LabView):
 def traffic_lines(state: PanelState) -> dict[str, dict[int, Points]]:
     """{method: {seed: points by round}} of what the view shows, Fed-ET first."""
     outcomes = {"Fed-ET": state.outcomes}
-    if state.worked is not None:
-        beside, number = state.worked
-        ran = "" if number == state.number else f", run {number}"
-        outcomes |= {f"{name}{ran}": of for name, of in beside.items()}
+    if state.worked is not None and state.worked[1] == state.number:
+        outcomes |= state.worked[0]
     return {name: {seed: by_round(outcome) for seed, outcome in of.items()} for name, of in outcomes.items()}
 
 

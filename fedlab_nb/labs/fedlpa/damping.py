@@ -4,8 +4,7 @@ The curves are on validation images, so that a λ_damp may be chosen; only the c
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown, SelectionSlider
@@ -47,7 +46,6 @@ class Damping(LabView):
         rules = [("π = 1", "one"), ("π by the traces", "trace")]
         self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered)
         self.pi = made(Dropdown, label="Split", help=SPLIT, width=210, options=rules)
-        self.controls = [self.damping, self.pi]
 
     def adapt(self, state: PanelState) -> None:
         """Offer the λ_damp that were tried; start at what the run had."""
@@ -64,8 +62,7 @@ class Damping(LabView):
         return damping(state.prepared, self.pi.value, self.damping.index)
 
 
-@dataclass(frozen=True, eq=False)
-class DampingSweep:
+class DampingSweep(NamedTuple):
     """The server's part for each of `dampings` λ_damp, from the same uploads.
 
     accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0-1 for each λ_damp
@@ -80,7 +77,7 @@ class DampingSweep:
     ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
     setting: str
-    tested: Mapping[str, float] = field(default_factory=dict)
+    tested: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
     def best(self, rule: str) -> int:
@@ -99,10 +96,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     and of it alone, the test accuracy. RunError where the run has no validation images."""
     held = validation_of(outcome)
     if held is None:
-        raise RunError(
-            "This run has no validation images to compare λ_damp on: its clients hold nothing out, and its data "
-            "set has no public images with labels; choose a holdout above 0."
-        )
+        raise RunError("This run has no validation images to compare λ_damp on; choose a holdout above 0.")
     server, large = replay.replay(outcome, held[:2])
     dampings = DECADES if large else replay.HALVES
     accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown
@@ -32,7 +31,6 @@ class Factors(LabView):
         how = [("as sent", "sent"), ("before damping", "measured")]
         self.layer = made(Dropdown, label="Layer", help="Whose factors are shown", width=190, options=[("layer 1", 0)])
         self.what = made(Dropdown, label="Factors", help=WHAT, width=220, options=how)
-        self.controls = [self.layer, self.what]
 
     def adapt(self, state: PanelState) -> None:
         last = len(state.report.layers) - 1
@@ -48,8 +46,7 @@ class Factors(LabView):
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True, eq=False)
-class LayerFactors:
+class LayerFactors(NamedTuple):
     """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a `client` with `counts [C]` samples by class.
 
     seen, shape: what A's last column is the mean of, "image" or "patch, all positions mixed", and its channels, height

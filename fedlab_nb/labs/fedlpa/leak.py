@@ -1,9 +1,8 @@
 """What the uploads say of the labels: true counts, an attacker's guess of each client's classes, and noise on it."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,7 +35,6 @@ class Leak(LabView):
         noises = [(f"{noise:g}", noise) for noise in NOISES]
         self.source = made(Dropdown, label="Read", help=SOURCE, width=260, options=[DIAGONAL, BIAS])
         self.noise = made(SelectionSlider, label="Noise", help=NOISE, width=280, label_width=46, options=noises)
-        self.controls = [self.source, self.noise]
 
     def prepare(self, state: PanelState) -> Generator[None, None, "NoiseSweep"]:
         return sweep_noises(state.outcome)
@@ -49,8 +47,7 @@ class Leak(LabView):
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True, eq=False)
-class NoiseSweep:
+class NoiseSweep(NamedTuple):
     """Which classes are read off the uploads for each of `noises`; `counts [M, C]`: true samples by class.
 
     sent:       what is read (DIAGONAL, BIAS) -> `[M, C]` for each noise

@@ -32,7 +32,6 @@ class Plane(LabView):
         self.ratio = made(IntSlider, label="Precision", help=RATIO, width=225, value=9, min=1, max=25)
         span = {"value": 1e-6, "min": -6, "max": 6, "step": 0.5, "readout_format": ".1g"}
         self.damping = made(FloatLogSlider, label="λ_damp", help=PRIOR, width=240, label_width=56, **span)
-        self.controls = [self.angle, self.ratio, self.damping]
 
     def draw(self, state: PanelState) -> Picture:
         return plane(self.angle.value, self.ratio.value, self.damping.value)

@@ -22,10 +22,8 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def posteriors_of(outcome: Any) -> list:
     """What the clients of a run had measured; RunError where it was too large to stay with the model."""
     if not outcome.model.posteriors:
-        raise RunError(
-            f"The factors of these networks are too large to be stored with the run (more than {LIMIT // 10**6} "
-            "MB in all); choose a smaller network or fewer clients."
-        )
+        most = f"more than {LIMIT // 10**6} MB in all"
+        raise RunError(f"The factors are too large to be stored ({most}); choose a smaller network or fewer clients.")
     return outcome.model.posteriors
 
 

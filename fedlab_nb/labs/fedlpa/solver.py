@@ -3,8 +3,7 @@ worth.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,7 +48,6 @@ class Solver(LabView):
         many = {"options": [100, 1000, 10000], "value": 1000}
         self.steps = made(Dropdown, label="Gradient steps", help=STEPS, width=196, **many)
         self.step = made(SelectionSlider, label="Step", help=MARKED, width=215, label_width=34, **marks)
-        self.controls = [self.damping, self.steps, self.step]
 
     def work(self, state: PanelState) -> Steps:
         """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the chosen λ_damp"""
@@ -69,8 +67,7 @@ class Solver(LabView):
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True, eq=False)
-class Solutions:
+class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
     curves:  solver -> layer -> relative residual after 0, 1, 2, … steps;   points: solver -> (steps, accuracy 0-1)

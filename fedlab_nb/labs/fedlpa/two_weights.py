@@ -7,7 +7,7 @@ m_1 = (1, 3), m_2 = (3, 1) the aggregate is ((9·1 + 1·3) / 10, (1·3 + 9·1) /
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +18,7 @@ from ...methods.parts.kronecker import Factors, Posterior, damped
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 
 
-@dataclass(frozen=True)
-class TwoWeights:
+class TwoWeights(NamedTuple):
     """`means [2, 2]` and `precisions [2, 2, 2]` of the clients as sent (damped); the rest are points `[2]`.
 
     pooled: least squares on both clients' data together, which no server of a federation can compute from data

@@ -58,30 +58,19 @@ class Cost(LabView):
         self.whose = made(widgets.Dropdown, label="Clients, rule, rounds", help=help, width=270, options=options)
         help, ends = "Rounds of FedAvg to compare with", {"value": 20, "min": 1, "max": 100}
         self.rounds = made(widgets.IntSlider, label="FedAvg's rounds", help=help, width=330, **ends)
-        self.controls = [self.whose, self.rounds]
 
     def draw(self, state: PanelState) -> Picture:
         shape, classes, clients = state.federation.dataset.input_shape, len(state.class_names), state.federation.clients
-        outcome, terms, counted = state.outcome, Fens(**state.knobs).terms(clients, classes, shape), None
+        terms = Fens(**state.knobs).terms(clients, classes, shape)
         if self.whose.value == "the paper's":
             terms, clients = PAPER, PAPER["clients"]
-        elif outcome is not None and outcome.settings.dataset == state.settings["dataset"]:
-            if Fens(**outcome.options).terms(outcome.settings.clients, classes, shape) == terms:
-                counted = outcome.report.bytes["measured"]
         size = network(state.settings.get("model", "auto"), shape, classes)
-        return bytes_at_two_sizes(
-            bill(size, terms, self.rounds.value), bill(Size(PAPER_D), terms, self.rounds.value), size.d,
-            clients=clients, setting=where(state), counted=counted,
-        )  # fmt: skip
+        own, paper = (bill(of, terms, self.rounds.value) for of in (size, Size(PAPER_D)))
+        return bytes_at_two_sizes(own, paper, size.d, clients=clients, setting=where(state))
 
 
-def bytes_at_two_sizes(
-    own: Bars, paper: Bars, d: int, *, clients: int, setting: str, counted: float | None = None
-) -> Picture:
-    """In multiples of one-shot learning, with this network of `d` numbers and with the paper's.
-
-    counted: what the ledger counted for the client with the most bytes
-    """
+def bytes_at_two_sizes(own: Bars, paper: Bars, d: int, *, clients: int, setting: str) -> Picture:
+    """In multiples of one-shot learning, with this network of `d` numbers and with the paper's."""
     networks = {f"{d:,} numbers".replace(",", "\u202f"): own, "4.9 million": paper}
     rows: list[tuple] = []
     times = {}
@@ -95,13 +84,9 @@ def bytes_at_two_sizes(
         for i, (end, row) in enumerate(zip(stacked(ax, times, HUES), rows, strict=True)):
             ax.text(end, i, f" {end:.3g}× · {data_size(row[-2])}", va="center", fontsize=9.5, color=INK, gid="outside")
         figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    said = ""
-    if counted is not None:
-        same = abs(counted - sum(own["FENS"].values())) < 1
-        said = f" (the ledger counted {'the same' if same else data_size(counted)})"
     *_, fedavg = own
     sentence = (
-        f"With {plural(clients, 'client')} FENS costs a client {ratio(own, 'FENS'):g}× one-shot learning here{said} "
+        f"With {plural(clients, 'client')} FENS costs a client {ratio(own, 'FENS'):g}× one-shot learning here "
         f"and {ratio(paper, 'FENS'):g}× with the paper's network; {fedavg} cost {ratio(own, fedavg):g}×. "
         f"The paper's own setting: {PAPER_RATIO:.3g}×."
     )

@@ -3,8 +3,7 @@ clients' models stay as they were.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -16,8 +15,7 @@ from ..runs import Steps, moved, tries
 from .trust import beside_the_samples, shares
 
 
-@dataclass(frozen=True, eq=False)
-class Forgotten:
+class Forgotten(NamedTuple):
     """FENS with everybody, and without each of some clients, {client: outcome}, under the panel's `settings`."""
 
     settings: Mapping[str, Any]
@@ -53,7 +51,6 @@ class Forget(LabView):
         options = [("each in turn", self.EACH)]
         help = "Whose model and samples are left out of phase 2"
         self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
-        self.controls = [self.who]
 
     def adapt(self, state: PanelState) -> None:
         clients = ((f"client {k}", k) for k in range(state.federation.clients))

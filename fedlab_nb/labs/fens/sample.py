@@ -29,7 +29,6 @@ class Sample(LabView):
         self.kind = made(widgets.Dropdown, label="Samples", help=help, width=250, options=self.KINDS)
         help = "Go from sample to sample"
         self.at = made(widgets.IntSlider, label="Sample", help=help, width=300, max=0, readout=False)
-        self.controls = [self.kind, self.at]
 
     def prepare(self, state: PanelState) -> dict[str, Any]:
         """The test points, which are shown here and used for nothing else: their logits, `answers` {who: scores}."""
@@ -74,25 +73,22 @@ class Sample(LabView):
         known = {f"samples of {shorten([state.class_names[truth]], 8)[0]}": outcome.label_counts[members, truth]}
         of = OneSample(
             p["x"][i], f"test sample {p['points'][i]}", truth, said, answers, said.argmax(1) != truth,
-            ("right", "wrong"), known, members.tolist(), state.class_names, where(state), state.client, state.klass,
+            known, members.tolist(), state.class_names, where(state), state.client, state.klass,
         )  # fmt: skip
         which = f"{capital(of.name)}, {self.at.value + 1} of {len(rows)} ({self.kind.value})."
         return one_sample(of, "Logits of the clients", f"{which} {told_by(of)}{of_student(outcome)}")
 
 
 def told_by(of: OneSample) -> str:
-    """What the client that is looked at says, or the loudest of those that are wrong; and the answers."""
-    truth, loud = of.names[of.truth], of.said.max(1)
+    """What the client that is looked at says, or the loudest one; and the answers."""
+    truth, loud, (held,) = of.names[of.truth], of.said.max(1), of.beside.values()
     each = [f"{who} says {of.top(answer)} ({percent(answer.max())} sure)" for who, answer in of.answers.items()]
-    text = f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else"
-    i = int(np.where(of.against, loud, -np.inf).argmax()) if of.against.any() else None
-    if of.client in of.members:
-        i = of.members.index(of.client)
-    if i is not None:
-        (held,) = of.beside.values()
-        text += f". Client {of.members[i]} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after training on "
-        text += f"{plural(int(held[i]), 'sample')} of “{truth}”"
-    return f"{text}. {capital(listed(each))}."
+    i = of.members.index(of.client) if of.client in of.members else int(loud.argmax())
+    return (
+        f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else. Client "
+        f"{of.members[i]} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after training on "
+        f"{plural(int(held[i]), 'sample')} of “{truth}”. {capital(listed(each))}."
+    )
 
 
 def of_student(outcome: Outcome) -> str:

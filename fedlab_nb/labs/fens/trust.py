@@ -77,7 +77,6 @@ class Trust(LabView):
         help = "The weight alone, or what a client adds on average to the score of the true class, at the end"
         options = [("weight", False), ("weight × logit", True)]
         self.table = made(widgets.Dropdown, label="Table", help=help, width=190, options=options)
-        self.controls = [widgets.HBox([self.play]), self.round, self.table]
         self._shown = None
 
     def adapt(self, state: PanelState) -> None:

@@ -5,8 +5,8 @@ Clients are trained once and remembered, so that a value costs phase 2 alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
+from typing import NamedTuple
 
 import ipywidgets as widgets
 
@@ -34,10 +34,7 @@ TRIES = {
 }
 FENS, AVERAGE, ALONE = "FENS", "plain average", "mean client alone"
 LINES = {FENS: look("fens"), AVERAGE: look("ensemble"), ALONE: look("local")}
-NOTHING = (
-    "FENS learnt from the held-out samples, and this data set has no public images with labels: there are no "
-    "validation images to compare values on."
-)
+NOTHING = "FENS learnt from all held-out samples: there are no validation images to compare values on."
 
 
 class Vary(LabView):
@@ -48,7 +45,6 @@ class Vary(LabView):
     def __init__(self) -> None:
         help, options = "Which setting is tried at several values", [(words, key) for key, (words, *_) in TRIES.items()]
         self.what = made(widgets.Dropdown, label="Of", help=help, width=220, options=options)
-        self.controls = [self.what]
 
     def work(self, state: PanelState) -> Steps:
         """Run FENS with each value of the chosen setting, on every seed of the panel."""
@@ -79,8 +75,7 @@ class Vary(LabView):
         return picture
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One value of a knob. `lines`: {name: {seed: test accuracy}}; `bytes`: of one client; `ratio`: to one-shot.
     `validation`: {seed: FENS' accuracy on validation images}, by which values are compared, and `judged_on`: which
     images these are; empty where there are none.
@@ -132,9 +127,8 @@ def vary(points: Sequence[Point], knob: str, *, setting: str, ordered: bool = Tr
     images = " or ".join(WORDS[kind] for kind in dict.fromkeys(p.judged_on for p in judged))
     sentence = f"{knob}: on validation images ({images}) FENS is best with {best.label} "
     sentence += f"({mean_percent(best.validation)})"
-    if worst is not best:
-        distance = apart(best.validation, worst.validation, one_seed="with one seed nobody can tell if that is noise")
-        sentence += f" and worst with {worst.label} ({mean_percent(worst.validation)}; {distance})"
+    distance = apart(best.validation, worst.validation, one_seed="with one seed nobody can tell if that is noise")
+    sentence += f" and worst with {worst.label} ({mean_percent(worst.validation)}; {distance})"
     few, *_, many = sorted([*points, *points], key=lambda p: p.bytes)
     sentence += f". On the test images, with {best.label}: {best.tested}. A client's bytes go from "
     sentence += f"{data_size(few.bytes)} ({few.label}) to {data_size(many.bytes)} ({many.label})."

@@ -3,9 +3,8 @@ of marks a client; what all clients together achieve stands in the sentence and 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,7 +39,6 @@ class SpuriousCue(LabView):
     def __init__(self) -> None:
         tests = [(words, name) for name, words in TESTS.items()]
         self.test = made(Dropdown, label="Test images", help=HELP, width=310, options=tests)
-        self.controls = [self.test]
 
     def adapt(self, state: PanelState) -> None:
         offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
@@ -78,8 +76,7 @@ class SpuriousCue(LabView):
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True)
-class Cue:
+class Cue(NamedTuple):
     """What is drawn. All accuracies are 0–1; M clients, each trained alone.
 
     marked:   clients whose training images carry the cue;   setting: in words
@@ -104,9 +101,7 @@ def alone(state: PanelState) -> ClientModels:
     if ensemble is not None:
         return ensemble.model.clients
     rounds = state.outcome.model.rounds
-    demand(
-        rounds, "These networks are too large to be stored with the run; tick Ensemble beside FuseFL, and press Run."
-    )
+    demand(rounds, "These networks are too large to be stored; tick Ensemble beside FuseFL, and press Run.")
     return rounds[0]
 
 

@@ -13,9 +13,9 @@ client.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from statistics import mean
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -133,8 +133,7 @@ def probe(
 
 
 # ------------------------------------------------------------------------------------------------ picture
-@dataclass(frozen=True)
-class Probed:
+class Probed(NamedTuple):
     """Probe accuracies, 0-1.
 
     isolated [L]: after each layer of networks that nobody fused: ([M] of each client, of the mean over the clients)

@@ -4,9 +4,8 @@ reads whom, with the bytes so far; how good the clients are at home and outside 
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ipywidgets import Button, HBox, IntSlider
@@ -57,8 +56,7 @@ class Steps(LabView):
 
 
 # ------------------------------------------------------------------------------------------------- the steps
-@dataclass(frozen=True)
-class Replay:
+class Replay(NamedTuple):
     """A run of M clients. setting: in words;   options: of the method (blocks, adaptor, head);   report: so far
 
     phases: {phase: (up, down)} bytes of all clients, in order; empty while the run goes on
@@ -87,8 +85,7 @@ class Replay:
         return [heads[name]] if name in heads else []
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One state of the drawing. `block` counts from 1; rows up to `frozen` are frozen, and adaptors stand in front of
     blocks 2 to `adapted`. `up`, `down`: bytes of all clients so far.
     """
@@ -163,7 +160,7 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
         block, (up, down) = replay.report.block, replay.report.sent
         kinds = (AVERAGE, CALIBRATE) if block > blocks else (TRAIN,)
         step = max(i for i, s in enumerate(every) if s.kind in kinds and s.block == min(block, blocks))
-        every[step] = replace(every[step], up=up, down=down)
+        every[step] = every[step]._replace(up=up, down=down)
     step = min(step, len(every) - 1)
     now = every[step]
     over = replay.rounds[: now.block if now.kind != START else 0]

@@ -6,7 +6,7 @@ parameters alone, as in the paper's tables, so without batch norm's running stat
 """
 
 import functools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from ipywidgets import Dropdown, IntSlider
@@ -27,8 +27,6 @@ COLOURS = {
     "blocks": "#56B4E9", "adaptors": SECOND, "classifier": "#009E73", "class statistics": "#CC79A7",
     "whole network": "#7f8a94",
 }  # fmt: skip
-COLUMNS = "clients | client width | blocks | adaptors | classifier | fused | one network | ensemble"
-COLUMNS += " | one client up | of it statistics | one client down"
 TITLES = {"resnet18": "ResNet-18", "mlp": "perceptron", "cnn": "five-layer CNN", "resnet8": "ResNet-8"}
 PAPER_BLOCKS, MOST_BLOCKS = (2, 4, 8), 10
 PAPER = ("resnet18", (3, 32, 32), 10, 64)  # the paper's ordinary network: name, input, classes, width
@@ -52,7 +50,6 @@ class Storage(LabView):
         self.clients = made(IntSlider, label="M", help=many, width=190, value=5, min=2, max=50)
         self.blocks = made(Dropdown, label="K", help=cut, width=76, options=PAPER_BLOCKS, value=4)
         self.adaptor = made(Dropdown, label="Adaptor", help=ADAPTOR, width=160, options=["conv", "average"])
-        self.controls = [self.network, self.clients, self.blocks, self.adaptor]
 
     def adapt(self, state: PanelState) -> None:
         if state.federation is None:
@@ -74,8 +71,7 @@ def own_network(state: PanelState) -> tuple:
 
 
 # ------------------------------------------------------------------------------------------------ numbers
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Numbers of one client's blocks, channels at the K - 1 borders between them, numbers of the classifier, its D."""
 
     blocks: tuple[int, ...]
@@ -85,8 +81,7 @@ class Parts:
     width: int
 
 
-@dataclass(frozen=True)
-class Bill:
+class Bill(NamedTuple):
     """Bytes of FuseFL for M clients. Storage of the fused model: blocks, adaptors, classifier (head).
 
     Of one client: `up` and `down` by round, the classifier and CCVR's statistics (upper triangles, all C classes) up,
@@ -167,7 +162,7 @@ def layers(architecture: tuple) -> int:
 
 # ------------------------------------------------------------------------------------------------ picture
 def storage(architecture: tuple, clients: int, blocks: int, adaptor: str, calibrated: bool) -> Picture:
-    """Bars of the fused model, one network and an ensemble, and of one client's bytes; other M stand in the table."""
+    """Bars of the fused model, one network and an ensemble, and of one client's bytes."""
     here = bill(architecture, clients, blocks, adaptor, calibrated)
     whole, kept = {"whole network": here.single}, {"blocks": here.blocks, "adaptors": here.adaptors}
     own = {part: count / clients for part, count in kept.items()}
@@ -190,16 +185,17 @@ def storage(architecture: tuple, clients: int, blocks: int, adaptor: str, calibr
         legend(ax, loc="lower right")
     printed = TABLE_4.get(clients, {}).get(blocks) if architecture == PAPER and adaptor == "conv" else None
     paper = f" (the paper prints {printed:.2f} MiB)" if printed else ""
-    bills = [bill(architecture, m, blocks, adaptor, calibrated) for m in sorted({clients, 2, 5, 10, 20, 50})]
+    rows = (
+        (what, *(mib(parts.get(part, 0)) for part in COLOURS), mib(sum(parts.values()))) for what, parts in bars.items()
+    )
     return told(
         figure,
         "Bars of FuseFL's storage and of one client's traffic",
         f"{network}, {clients} clients of width {here.parts.width}, K = {blocks}, adaptor {adaptor}",
-        f"The fused model of {clients} clients takes {mib(here.storage)}{paper}. This is as much as "
+        f"The fused model of {clients} clients takes {mib(here.storage)}{paper}, as much as "
         f"{here.storage / here.single:.2f} ordinary networks; adaptors are {here.adaptors / here.storage:.0%} of it. "
-        f"An ensemble is {clients} networks. A client sends {mib(here.client_up)}, receives {mib(here.client_down)}. "
-        f"In a one-shot method it sends and receives {mib(here.single)}.",
-        tabled(COLUMNS, map(row, bills)),
+        f"A client sends {mib(here.client_up)} and receives {mib(here.client_down)}.",
+        tabled(["what", *COLOURS, "in all"], rows),
     )
 
 
@@ -207,9 +203,3 @@ def mib(count: float) -> str:
     """Bytes as '53.7 MiB' or '12.3 KiB', the paper's units."""
     large = count >= formulas.MIB / 2
     return f"{count / (formulas.MIB if large else 1024):.3g} {'MiB' if large else 'KiB'}"
-
-
-def row(b: Bill) -> tuple:
-    """One number of clients in the table."""
-    sizes = b.blocks, b.adaptors, b.head, b.storage, b.single, b.clients * b.single
-    return b.clients, b.parts.width, *map(mib, (*sizes, b.client_up, b.statistics, b.client_down))

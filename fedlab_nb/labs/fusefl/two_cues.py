@@ -13,7 +13,7 @@ the client they are not, and H = R breaks it by exactly I(R; Y). The paper has n
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,10 +26,8 @@ from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.style import ACCENT, SECOND, SERIES
 
 FEATURES = ("H = real cue", "H = shortcut")
-REAL = "How well the real cue shows the label at every client. At 0 % it agrees only by chance, at 100 % always"
-SPURIOUS = (
-    "How well the spurious cue shows the label at this one client. At 0 % it agrees only by chance, at 100 % always"
-)
+REAL = "How well the real cue shows the label at every client: from 0 %, by chance alone, to 100 %, always"
+SPURIOUS = "How well the spurious cue shows the label at this one client, likewise"
 MOST = 100  # classes
 TERMS = {  # of `Bits`: words, colour
     "label": ("I(H; Y): what H tells of the label", ACCENT),
@@ -47,7 +45,6 @@ class TwoCues(LabView):
         share = {"width": 310, "min": 0, "max": 1, "step": 0.05, "readout_format": ".0%"}
         self.real = made(FloatSlider, label="Real cue", help=REAL, value=0.6, **share)
         self.spurious = made(FloatSlider, label="Shortcut here", help=SPURIOUS, value=0.9, **share)
-        self.controls = [self.real, self.spurious]
 
     def draw(self, state: PanelState) -> Picture:
         return shortcut(min(max(len(state.class_names), 2), MOST), self.real.value, self.spurious.value)
@@ -84,8 +81,7 @@ def shortcut(classes: int, real: float, spurious: float) -> Picture:
     )
 
 
-@dataclass(frozen=True)
-class Bits:
+class Bits(NamedTuple):
     """Mutual information in bits of a feature H that copies one cue: with label Y, image X and nuisance R."""
 
     label: float

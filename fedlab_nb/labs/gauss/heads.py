@@ -24,7 +24,6 @@ class Heads(LabView):
     def __init__(self) -> None:
         help, ends = "How many federations each head is run on", {"value": 3, "min": 1, "max": 10}
         self.seeds = made(widgets.IntSlider, label="Seeds", help=help, width=200, **ends)
-        self.controls = (self.seeds,)
 
     def work(self, state: PanelState) -> runs.Steps:
         """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""

@@ -34,7 +34,6 @@ class Pictures(LabView):
     def __init__(self) -> None:
         help = "Draw other images from the same Gaussians"
         self.draws = made(widgets.IntSlider, label="Seed of the draws", help=help, width=280, max=20)
-        self.controls = (self.draws,)
 
     def draw(self, state: PanelState) -> Picture:
         return of_run(state, image_shape(state), self.draws.value)
@@ -62,7 +61,8 @@ def classes(
     rows = pictured(report, shape, seed) if shape else []
     with drawing() as (figure, ax):
         if rows:
-            tiles(ax, [(word, of[:MOST]) for word, of in rows], columns=called(names, counts), marked=klass)
+            called = [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
+            tiles(ax, [(word, of[:MOST]) for word, of in rows], columns=called, marked=klass)
         else:
             image = ax.imshow(report.means, cmap="cividis", aspect="auto", interpolation="nearest")
             dress(ax, x="feature", y="class")
@@ -73,14 +73,8 @@ def classes(
     sentence = f"The server has seen no sample, and knows this of {plural(int(counts.sum()), 'sample')}: {WORDS[head]}."
     if missing := [names[c] for c in np.flatnonzero(counts == 0)]:
         sentence += f" Nobody holds class {listed(missing)}, so it is never named."
-    values = [(n, int(c), *summary(report, k)) for k, (n, c) in enumerate(zip(names, counts, strict=True))]
-    table = tabled("class | samples | mean of the mean | mean deviation", values)
+    table = tabled("class | samples", zip(names, counts.tolist(), strict=True))
     return told(figure, f"Class by class: {shown}", setting, sentence, table)
-
-
-def called(names: Sequence[str], counts: Sequence[int]) -> list[str]:
-    """Under each column of tiles: the class and its count, of the first MOST classes."""
-    return [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
 
 
 def pictured(report: GaussReport, shape: tuple[int, ...], seed: int) -> list[tuple[str, np.ndarray]]:
@@ -104,11 +98,3 @@ def draws(report: GaussReport, seed: int) -> np.ndarray:
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))
     roots = axes * np.sqrt(values.clip(min=0))[:, None]  # [G, d, d]
     return np.einsum("cij,rcj->rci", np.broadcast_to(roots, (classes, d, d)), noise)
-
-
-def summary(report: GaussReport, c: int) -> tuple[float, float | str]:
-    """Of class c: the mean over its features of mean and deviation."""
-    mean = round(float(report.means[c].mean()), 3)
-    if report.deviations is None:
-        return mean, "not sent"
-    return mean, round(float(report.deviations[min(c, len(report.deviations) - 1)].mean()), 3)

@@ -19,7 +19,6 @@ class Barrier(TwoClients):
         super().__init__()
         help = "What is drawn along the line"
         self.measure = made(widgets.Dropdown, label="Show", help=help, width=150, options=["loss", "accuracy"])
-        self.controls.append(self.measure)
 
     def draw(self, state: PanelState) -> Picture:
         return barrier(self.pair(state), self.measure.value, 1 / len(state.class_names))

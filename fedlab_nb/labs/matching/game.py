@@ -7,15 +7,13 @@ in another order and a little noise on every number. The loss is the mean square
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
-from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, heading, legend, tabled, told
-from ...plots.axes import few_ticks
+from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.style import ACCENT, INK, QUIET, SECOND
 
 UNITS, NOISE, POINTS = 4, 0.06, 41
@@ -24,8 +22,7 @@ STREAMS = (4, 12, 20, 27, 47, 51)  # puzzles with one clear solution, in which e
 
 
 # ------------------------------------------------------------------------------------------------ the puzzles
-@dataclass(frozen=True, eq=False)
-class Puzzle:
+class Puzzle(NamedTuple):
     """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
 
     a: np.ndarray
@@ -84,16 +81,18 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     loss, start = puzzle.loss(order), puzzle.loss(range(UNITS))
     present, own, best = (puzzle.barrier(o) for o in (order, range(UNITS), puzzle.best()))
     with drawing(fixed=True) as (figure, _):
+        parts = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
+        figure.subplots_adjust(left=0.07, right=0.97, bottom=0.14, top=0.86, wspace=0.3, hspace=0.45)
         for i, j in enumerate(order):
-            ax = figure.add_axes((0.07 + 0.22 * (i % 2), 0.56 - 0.44 * (i // 2), 0.18, 0.3))
-            two_units(ax, puzzle.a[i], puzzle.b[j], f"A {i + 1} with B {j + 1}")
-        ax = figure.add_axes((0.61, 0.14, 0.37, 0.72))
-        dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", y="loss", grid="y")
+            ax = dress(parts[str(i)], title=f"A {i + 1} with B {j + 1}")
+            ax.plot(INPUTS, units(*puzzle.a[i]), color=INK, lw=1.8)
+            ax.plot(INPUTS, units(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
+            ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
+        ax = dress(parts["l"], title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
         along = np.linspace(0, 1, len(loss))
-        ax.plot(along, start, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="B's own order")
-        ax.plot(along, loss, color=ACCENT, lw=2.4, label="your order")
-        ax.set(xlim=(0, 1), ylim=(0, 1.18 * max(start.max(), loss.max())))
-        few_ticks(ax, "x", 3, form="{:g}".format)
+        ax.plot(along, start, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
+        ax.plot(along, loss, color=ACCENT, lw=2.4, label="loss in your order")
+        ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(start.max(), loss.max())))
         legend(ax, loc="upper right")
         words = "What each unit adds to the answer, against x: A black, B blue and dashed"
         figure.text(0.07, 0.95, words, fontsize=9.5, color=QUIET)
@@ -104,16 +103,6 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     rows = [(i + 1, numbers(puzzle.a[i]), j + 1, numbers(puzzle.b[j])) for i, j in enumerate(order)]
     title = f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line from A to B"
     return told(figure, title, "", sentence, tabled(columns, rows))
-
-
-def two_units(ax: Axes, ours: np.ndarray, theirs: np.ndarray, title: str) -> None:
-    """What a unit of A and the unit of B beside it add to the answer."""
-    dress(ax)
-    heading(ax, title, pad=3, size=9.5)
-    ax.plot(INPUTS, units(*ours), color=INK, lw=1.8)
-    ax.plot(INPUTS, units(*theirs), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
-    ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
-    ax.tick_params(labelsize=8)
 
 
 def numbers(row: np.ndarray) -> str:

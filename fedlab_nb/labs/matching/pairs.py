@@ -3,8 +3,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -37,8 +36,7 @@ def clients_of(outcome: Any) -> ClientModels:
 
 
 # ------------------------------------------------------------------------------------------------ the line
-@dataclass(frozen=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and `accuracy [T]` (0–1)."""
 
     loss: np.ndarray
@@ -74,8 +72,7 @@ def line(network: Network, one: State, other: State, x: Tensor, y: Tensor, point
 
 
 # ------------------------------------------------------------------------------------------------ two clients
-@dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(NamedTuple):
     """Clients `a` and `b`, b's units matched with a's by `rule`.
 
     before, after: the line between them, with b's units as they stand and in the order that was found
@@ -93,12 +90,6 @@ class Pair:
     similarity: list[np.ndarray]
     orders: list[np.ndarray]
     setting: str = ""
-
-    @property
-    def moved(self) -> float:
-        """Share of b's units that find their partner at another place."""
-        places = np.concatenate([order != np.arange(len(order)) for order in self.orders])
-        return float(places.mean())
 
 
 def pair_of(outcome: Any, a: int, b: int, rule: str) -> Pair:
@@ -156,9 +147,8 @@ class TwoClients(LabView):
         help, rules = "The network at the {} end. Its units {}", [(words, rule) for rule, words in RULES.items()]
         menu = {"options": [("client 0", 0), ("client 1", 1)], "width": 150}
         self.a = made(widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu)
-        self.b = made(widgets.Dropdown, label="to", help=help.format("right", "are put into a new order"), **menu)
+        self.b = made(widgets.Dropdown, label="to", help=help.format("right", "change places"), value=1, **menu)
         self.rule = made(widgets.Dropdown, label="Rule", help="How the units are matched", width=190, options=rules)
-        self.controls = [self.a, self.b, self.rule]
 
     def adapt(self, state: PanelState) -> None:
         """Fit both menus to the run's clients; two different ones at the start."""

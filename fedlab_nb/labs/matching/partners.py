@@ -23,7 +23,6 @@ class Partners(TwoClients):
         super().__init__()
         layers = {"width": 180, "options": [("hidden layer 1", 0)]}
         self.layer = made(widgets.Dropdown, label="Layer", help="Whose units are shown", **layers)
-        self.controls.append(self.layer)
 
     def adapt(self, state: PanelState) -> None:
         super().adapt(state)

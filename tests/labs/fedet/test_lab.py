@@ -1,24 +1,15 @@
 """Fed-ET's lab: its views before, during and after a run, at the ends of the controls, client and class chosen."""
 
 import pytest
-from lab_views import look_at, picture_of
+from lab_views import ends, look_at, picture_of
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedet.rounds import AVERAGED
 from fedlab_nb.plots import png
 
-SYSTEM = "fedet"
+SYSTEM, RAN = "fedet", {"seeds": 2}
 SHORT = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
 VIEWS = ("expert", "temperature", "dissent", "target", "rounds", "public", "traffic")
-
-
-@pytest.fixture(scope="module")
-def ran():
-    """A panel after one shot with two seeds. Tests leave it as they found it."""
-    panel = lab("fedet", **{**SHORT, "seeds": 2})
-    panel.run(wait=True)
-    yield panel
-    panel.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +44,6 @@ def test_every_control_at_both_ends(ran, looped):
                 widget.value = start
 
 
-def ends(widget):
-    """The ends of a menu, or of a slider."""
-    if hasattr(widget, "options"):
-        values = [o[1] if isinstance(o, tuple) else o for o in widget.options]
-        return values[0], values[-1]
-    return [widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)]
-
-
 def test_client_and_class_are_marked_after_one_round_and_after_several(ran, looped):
     for panel in (ran, looped):
         look_at(panel, client=2, klass=9)
@@ -86,17 +69,12 @@ def test_expert_follows_its_controls(ran):
     view.kind.value, view.heat.value, view.at.value = "all", 1, 0
 
 
-def test_expert_starts_with_the_runs_own_rule(make):
-    panel = make(weighting="logit-variance", temperature=5.0, methods=[])
+def test_expert_and_target_start_with_the_runs_own_options(make):
+    rule = {"weighting": "logit-variance", "temperature": 5.0, "diversity": 0.7, "normalise": "dissenters-or-uniform"}
+    panel = make(**rule, epochs=1, methods=[])
     panel.run(wait=True)
-    view = own(panel, "expert")
     fresh(panel, "expert")
-    assert view.rule.value == "logit-variance" and view.heat.value == 5
-
-
-def test_target_opens_at_the_runs_own_strength(make):
-    panel = make(diversity=0.7, normalise="dissenters-or-uniform", epochs=1, methods=[])
-    panel.run(wait=True)
+    assert own(panel, "expert").rule.value == "logit-variance" and own(panel, "expert").heat.value == 5
     view = own(panel, "target")
     fresh(panel, "target", "λ_div = 0.7:")
     assert view.strength.value == 0.7 and view.over.value == "dissenters"
@@ -163,24 +141,6 @@ def test_fedavg_beside_it(make):
     small = [2850, 4538, 8682]  # each with its common head
     assert picture.table[0]["numbers in all"] == f"{2 * 2 * sum(small) / 1000:.3g} k"
     assert picture.table[2]["numbers in all"] == f"{2 * 2 * 3 * 1266 / 1000:.3g} k"
-
-
-def test_stop_acts_on_a_views_work(make):
-    panel = make(clients=2, methods=[])
-    panel.run(wait=True)
-    panel.views.choose("public")
-    ticked = []
-
-    def stop_at_once(step):
-        ticked.append(step)
-        panel.stop()
-
-    view = own(panel, "public")
-    work = view.work
-    view.work = lambda state: (step if stop_at_once(step) is None else step for step in work(state))
-    panel.views["public"].button.click()
-    panel.wait(20)
-    assert panel.status == "stopped" and len(ticked) <= 2 and not panel.error
 
 
 def test_one_client_is_enough(make):

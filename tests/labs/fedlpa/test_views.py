@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from lab_views import look_at, picture_of, sentence_of
+from lab_views import ends, look_at, picture_of, sentence_of, sound
 
 from fedlab_nb.labs.fedlpa import leak as leaking
 from fedlab_nb.labs.fedlpa import replay
@@ -16,7 +16,6 @@ from fedlab_nb.labs.fedlpa.replay import power
 from fedlab_nb.labs.fedlpa.solver import Solutions, solver
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
 from fedlab_nb.methods.fedlpa.server import FedLPAReport
-from fedlab_nb.plots import png
 from fedlab_nb.studies import job
 
 SYSTEM = "fedlpa"
@@ -29,19 +28,6 @@ def few(monkeypatch):
     """Three λ_damp and two kinds of noise in place of all."""
     monkeypatch.setattr(replay, "HALVES", [1e-6, 1e-3, 100.0])
     monkeypatch.setattr(leaking, "NOISES", (0.0, 3.0))
-
-
-def sound(picture, setting):
-    """It can be drawn, names its setting, and has numbers."""
-    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
-    assert picture.table and "nan" not in picture.sentence + str(picture.table)
-    return picture
-
-
-def ends(control):
-    """The first and the last value of a control."""
-    values = [o[1] if isinstance(o, tuple) else o for o in control.options]
-    return values[0], values[-1]
 
 
 # ------------------------------------------------------------------------------------------------------ the lab
@@ -171,12 +157,12 @@ def test_factors_of_a_client_with_two_images():
     layer = LayerFactors(gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy")
     picture = sound(factors(layer, list("abc"), klass=2), "toy")
     assert layer.mean.flatten().tolist() == [0.5, 0, 0.5, 0.5]
-    assert dataclasses.replace(layer, a=4 * layer.a).mean.tolist() == layer.mean.tolist()  # a patch at four positions
+    assert layer._replace(a=4 * layer.a).mean.tolist() == layer.mean.tolist()  # a patch at four positions
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
-    sent = factors(dataclasses.replace(layer, sent=both), list("abc"))
+    sent = factors(layer._replace(sent=both), list("abc"))
     assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
 

