@@ -8,10 +8,13 @@
 Clients are trained once and remembered, so that a run costs what comes after them; what was run before answers at once.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..panels import words
+from ..plots import listed, percent
 from ..plots.words import Setting, setting_of
 from ..studies import job
 
@@ -32,6 +35,12 @@ def where(of: Any, *more: str) -> Setting:
 def moved(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """A closing sentence where the controls have moved since a view's work was done."""
     return "" if then == now else f" Made with {words(dict(then))}; the controls have moved since."
+
+
+def mostly(counts: np.ndarray, names: Sequence[str]) -> str:
+    """'mostly 3 (60 %), 5 (30 %) and 1 (5 %)' of a client's counts `[C]`: at most three classes, the largest first."""
+    order = [c for c in np.argsort(-counts, kind="stable")[:3] if counts[c] > 0]
+    return "mostly " + listed([f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order] or ["no class"])
 
 
 def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1) -> Steps:

@@ -18,4 +18,4 @@ from .kit import blank, told
 from .partition import Partition, partition
 from .series import Series
 from .style import Picture, drawing, dress, heading, legend, png, svg
-from .words import listed, percent, plural, tabled
+from .words import capital, data_size, listed, mean_percent, percent, plural, seeds_of, tabled

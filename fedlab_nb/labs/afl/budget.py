@@ -8,10 +8,9 @@ import ipywidgets as widgets
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank
+from ...plots import Picture, blank, mean_percent
 from ...plots.study import against
 from ...plots.style import SERIES, Look, look
-from ...plots.words import mean_percent
 from ..runs import Steps, tries
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)

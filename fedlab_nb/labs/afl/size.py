@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...panels import LabView, PanelState, words
-from ...plots import Picture, blank
+from ...plots import Picture, blank, data_size, mean_percent
 from ...plots.study import against
-from ...plots.words import data_size, mean_percent
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 

@@ -5,10 +5,10 @@ from statistics import mean
 
 from ...methods import METHODS
 from ...panels import LabView, PanelState
-from ...plots import Picture, drawing, dress, tabled, told
+from ...plots import Picture, drawing, dress, mean_percent, seeds_of, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
 from ...plots.style import INK, QUIET, look
-from ...plots.words import apart, mean_percent, seed_words, seeds_of
+from ...plots.words import apart, seed_words
 from .votes import NAMES, server_points
 
 TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"

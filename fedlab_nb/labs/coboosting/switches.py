@@ -7,10 +7,10 @@ from ipywidgets import BoundedIntText, Dropdown
 
 from ...panels import LabView, PanelState, made
 from ...panels.figures import words
-from ...plots import Picture, Series, drawing, tabled, told
+from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.axes import HALVES
 from ...plots.kit import Bars
-from ...plots.words import mean_percent, points, seeds_of
+from ...plots.words import points
 from ...studies.statistics import difference
 from ..runs import Steps, tries
 from .curves import against

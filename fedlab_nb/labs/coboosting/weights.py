@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, told
+from ...plots import Picture, drawing, dress, percent, plural, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.characters import row_name
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
-from ..runs import where
+from ..runs import mostly, where
 from .images import planned
 
 MOST = 16  # clients whose classes are drawn; of more, half of them from each end of the ranking
@@ -68,7 +68,7 @@ def trajectories(
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
         setting,
         f"After {plural(len(path), 'epoch')} client {k} (rank {order.index(k) + 1}) has {percent(last[k])} "
-        f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {held_by(counts[k], names)}. "
+        f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {mostly(counts[k], names)}. "
         f"{plural(silent, 'client')} with nearly no weight.",
         tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
     )
@@ -87,12 +87,3 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     few_ticks(ax, "x", 6, whole=True)
     named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
     end_labels(ax, [(shares[-1, k], str(k), ACCENT if k == client else INK) for k in named], size=9)
-
-
-def held_by(counts: np.ndarray, names: Sequence[str]) -> str:
-    """'mostly 3 and 8' of one client's counts `[C]`: the classes that make up three quarters, at most three."""
-    if counts.sum() == 0:
-        return "no class"
-    order = [int(c) for c in np.argsort(-counts, kind="stable")]
-    needed = int(np.searchsorted(np.cumsum(counts[order]) / counts.sum(), 0.75)) + 1
-    return f"mostly {listed([str(names[c]) for c in order[: min(needed, 3)]])}"

@@ -1,16 +1,14 @@
 """Accuracy for several numbers of images per class, in words with one client's bytes."""
 
 from collections.abc import Mapping
-from statistics import mean
 from typing import NamedTuple
 
 import ipywidgets as widgets
 
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank
+from ...plots import Picture, blank, data_size, mean_percent
 from ...plots.study import against
-from ...plots.words import data_size, mean_percent
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
 from .sent import WAYS
@@ -37,14 +35,8 @@ class Bytes(LabView):
             text = f"Press “{self.work_label}”. The method then runs with several numbers of images per class."
             return blank(text, setting=state.setting)
         points, then, way = state.worked
-        others = {METHODS[name].info.title: point(runs) for name, runs in state.others.items() if runs}
+        others = {METHODS[name].info.title: budget(runs) for name, runs in state.others.items() if runs}
         return budgets(points, self.per_class.value, setting=f"{words(then)}, {WAYS[way]}", others=others)
-
-
-def point(outcomes: Mapping[int, Outcome]) -> tuple[float, dict[int, float]]:
-    """Bytes up of a client, mean over seeds, and test accuracies {seed: share}, of `{seed: Outcome}`."""
-    up = mean(o.ledger.up / o.settings.clients for o in outcomes.values())
-    return up, {s: o.accuracy for s, o in outcomes.items()}
 
 
 class Budget(NamedTuple):
@@ -63,24 +55,22 @@ def budget(outcomes: Mapping[int, Outcome]) -> Budget:
     return Budget(up, validation, {s: o.accuracy for s, o in outcomes.items()})
 
 
-def budgets(
-    points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, tuple[float, dict[int, float]]]
-) -> Picture:
+def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, Budget]) -> Picture:
     """Lines of validation accuracy over images per class, beside the other methods of the run.
 
     points: by rising `m_c`;   chosen: `m_c` whose test accuracy is shown
-    others: {title of another method: (bytes up of a client, test accuracies)} of the same run
+    others: {title of another method: the same} of the same run
     """
     taken, few, many = points[chosen], points[min(points)], points[max(points)]
     lines = {"validation images": {m: p.validation for m, p in points.items() if p.validation}}
     lines["test images"] = {chosen: taken.test}
-    lines |= {title: dict.fromkeys(points, shares) for title, (_, shares) in others.items()}
+    lines |= {title: dict.fromkeys(points, of.test) for title, of in others.items()}
     text = f"With {chosen} per class a client sends at most {data_size(taken.bytes)}, and the server is right for "
     text += (
         f"{mean_percent(taken.test)} of the test images. From {min(points)} to {max(points)} per class the bytes go "
     )
     text += f"from {data_size(few.bytes)} to {data_size(many.bytes)}."
-    for title, (size, shares) in others.items():
-        text += f" {title}: {mean_percent(shares)} for {data_size(size)}."
+    for title, of in others.items():
+        text += f" {title}: {mean_percent(of.test)} for {data_size(of.bytes)}."
     lines = {name: of for name, of in lines.items() if of}
     return against(lines, "m_c", "images per class m_c", setting=setting, sentence=text)

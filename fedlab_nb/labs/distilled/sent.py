@@ -3,9 +3,8 @@
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, listed, plural
+from ...plots import Picture, capital, listed, plural
 from ...plots.characters import client_name
-from ...plots.words import capital
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, neighbours, pairs
 from ..runs import where

@@ -12,18 +12,11 @@ from .temperature import Temperature
 from .traffic import Traffic
 
 SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
+MODELS = (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64"))
+HELP = "Which networks the clients have, in turn. The server's network is larger than each of them"
 LAB = LabSpec(
-    method="fedet",
-    companions=("local", "ensemble"),
+    method="fedet", name="fedet", companions=("local", "ensemble"),
+    settings={"alpha": 0.1, "seeds": 1, "model": SIZES}, extras=(Extra("model", "Small models", MODELS, HELP),),
     knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
-    extras=(
-        Extra(
-            "model", "Small models",
-            (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64")),
-            "Which networks the clients have, in turn. The server's network is larger than each of them",
-        ),
-    ),
-    settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
     views=(Expert, Temperature, Dissent, Target, Rounds, Public, Traffic),
-    name="fedet",
 )  # fmt: skip

@@ -7,15 +7,14 @@ import numpy as np
 import torch
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
 from ...plots.axes import FIFTHS, percent_axis
 from ...plots.style import ACCENT, INK
-from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import rule_of, votes_on_test
 
 THIRDS = ("least dissent", "middle", "most dissent")
-BARS = {"consensus": (ACCENT, "", "white"), "server": ("#9aa4ae", "////", INK)}  # colour, hatch, colour of its numbers
+BARS = {"consensus": (ACCENT, "white"), "server": ("#9aa4ae", INK)}  # colours of a bar and its number
 Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the consensus is right, whether the server is
 
 
@@ -61,32 +60,27 @@ def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: st
     from sklearn.metrics import roc_auc_score  # takes a while to load
 
     mass, right, server = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
-    shares = {name: np.array([thirds(run[0], run[i]) for run in runs.values()]) for i, name in enumerate(BARS, 1)}
-    chosen = mass <= threshold
-    share, accuracy = chosen.mean(), right[chosen].mean() if chosen.any() else None
+    chosen, columns = mass <= threshold, [*THIRDS, f"dissent ≤ {threshold:.2f}"]
+    shares = {}
+    for i, (name, answers) in enumerate({"consensus": right, "server": server}.items(), 1):
+        answered = answers[chosen].mean() if chosen.any() else 0.0
+        shares[name] = [*np.mean([thirds(run[0], run[i]) for run in runs.values()], 0), answered]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
-        for i, (name, answers) in enumerate({"consensus": right, "server": server}.items()):
-            colour, hatch, written = BARS[name]
-            heights = [*shares[name].mean(0), answers[chosen].mean() if chosen.any() else 0]
-            style = {"color": colour, "hatch": hatch, "ec": "white", "lw": 0, "label": name}
-            bars = ax.bar(np.arange(4) + 0.38 * i - 0.19, heights, 0.36, **style)
-            ax.bar_label(bars, [f"{100 * v:.0f}" for v in heights], label_type="center", color=written)
-        ax.set_xticks(range(4), [*THIRDS, f"dissent ≤ {threshold:.2f}"])
+        for i, (name, (colour, written)) in enumerate(BARS.items()):
+            bars = ax.bar(np.arange(4) + 0.38 * i - 0.19, shares[name], 0.36, color=colour, label=name)
+            ax.bar_label(bars, [f"{100 * v:.0f}" for v in shares[name]], label_type="center", color=written)
+        ax.set_xticks(range(4), columns)
         percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncol=2)
-    first, _, last = shares["consensus"].mean(0)
+    first, _, last, answered = shares["consensus"]
     aucs = [roc_auc_score(~r.astype(bool), m) for m, r, _ in runs.values() if 0 < r.mean() < 1]
     area = f" (AUC {np.mean(aucs):.2f})" if aucs else ""
-    answer = f"{percent(share)} of the samples get an answer"
-    answer += "" if accuracy is None else f", {percent(accuracy)} of these a right one"
     sentence = (
         f"The consensus is right for {percent(first)} of the third with the least dissent and {percent(last)} of the "
-        f"third with the most{area}. With answers only at a dissent ≤ {threshold:.2f}, {answer} ({who}, {len(mass)} in "
-        f"{seeds_of(runs)})."
+        f"third with the most{area}. With answers only at a dissent ≤ {threshold:.2f}, {percent(chosen.mean())} of the "
+        f"samples get an answer, {percent(answered)} of these a right one ({who}, {len(mass)} in {seeds_of(runs)})."
     )
-    means = ([percent(v) for v in of.mean(0)] for of in shares.values())
-    seeds = (", ".join(f"{s}: {percent(v)}" for s, v in zip(runs, of, strict=True)) for of in shares["consensus"].T)
-    columns = ["third", *(f"{name} right" for name in shares), "consensus by seed"]
+    rows = zip(columns, *(map(percent, of) for of in shares.values()), strict=True)
     title = "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it"
-    return told(figure, title, setting, sentence, tabled(columns, zip(THIRDS, *means, seeds, strict=True)))
+    return told(figure, title, setting, sentence, tabled("samples | consensus right | server right", rows))

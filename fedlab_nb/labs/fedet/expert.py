@@ -9,9 +9,8 @@ from scipy.special import softmax
 from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, percent
+from ...plots import Picture, capital, percent
 from ...plots.style import shorten
-from ...plots.words import capital
 from ..one_sample import OneSample, one_sample
 from ..runs import where
 from .votes import heat_slider, leaf_to, rule_of, votes

@@ -5,10 +5,9 @@ from collections.abc import Generator, Mapping, Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
 from ...plots.axes import level_line, log_axis, percent_axis
 from ...plots.style import ACCENT, QUIET, SERIES
-from ...plots.words import seeds_of
 from ...studies import Outcome
 from .votes import heat_slider, share_right, votes_on_test
 

@@ -6,10 +6,9 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
 from ...plots.axes import level_line, log_axis, percent_axis
 from ...plots.style import INK, looks
-from ...plots.words import seeds_of
 from ...studies import Outcome
 from ..runs import Steps, tries
 

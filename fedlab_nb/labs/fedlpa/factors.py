@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from ...comm import from_upper_triangle
 from ...data import load
 from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, drawing, dress, listed, percent, plural, tabled, told
+from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ...plots.kit import table_colours
 from ...rng import generator
-from ..runs import where
+from ..runs import mostly, where
 from .replay import posteriors_of, power
 
 WHAT = "A and B as the client sends them, with λ_damp on their diagonals, or as it measured them (these are not sent)"
@@ -116,7 +116,7 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
         figure,
         f"Factors A and B of {layer.layer} of client {layer.client}",
         layer.setting,
-        f"Client {layer.client} holds {holdings(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
+        f"Client {layer.client} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
         f"in {rank(layer.a)} of {len(a)} directions, its errors in {rank(layer.b)} of {len(b)}{column}. Shown {how}.",
         tabled("output | diagonal of B", rows)[:100],
     )
@@ -131,20 +131,11 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
         few_ticks(ax, axis, 4, whole=True)
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
-    colour_bar(image, ax, orientation="horizontal").set_ticks(
-        [-top, 0, top], labels=[f"−{power(top)}", "0", power(top)]
-    )
+    ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
+    colour_bar(image, ax, orientation="horizontal").set_ticks(**ticks)
 
 
 def rank(matrix: np.ndarray) -> int:
     """How many directions a factor excites: eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], 1e-300)).sum())
-
-
-def holdings(counts: np.ndarray, names: Sequence[str]) -> str:
-    """'mostly 3 (60 %) and 5 (40 %)', of several classes the three largest; 'only 3 (100 %)'."""
-    order = [int(c) for c in np.argsort(-counts, kind="stable") if counts[c] > 0]
-    most = listed([f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order[:3]])
-    more = f" and {plural(len(order) - 3, 'more class')}" if len(order) > 3 else ""
-    return f"mostly {most}{more}" if len(order) > 1 else f"only {most}"

@@ -12,12 +12,11 @@ from ipywidgets import Dropdown, SelectionSlider
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, plural, told
+from ...plots import Picture, capital, drawing, dress, legend, percent, plural, told
 from ...plots.axes import log_axis
 from ...plots.style import ACCENT, SERIES
-from ...plots.words import capital
 from ..runs import Steps, where
-from .replay import DECADES, labelled, layer_names, power, replay, ten
+from .replay import DECADES, labelled, power, replay, ten
 
 STEPS = "How many steps gradient descent makes. Conjugate gradients stop by themselves"
 MARKED = "Mark the state after this number of steps"
@@ -60,7 +59,7 @@ class Solver(LabView):
         if outcome is None:
             asked = state.runs.find("fedlpa").settings  # the knob may have been moved since
             name = asked.get("fedlpa.solver", FedLPA.solver)
-            shown = Solutions({name: report.curves}, {}, layer_names(report), state.setting)
+            shown = Solutions({name: report.curves}, {}, state.setting)
         else:
             shown = worked if worked is not None and worked.outcome is outcome else own_solution(outcome)
         return solver(shown, None if self.step.value == LAST else self.step.value)
@@ -71,13 +70,11 @@ class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
     curves:  solver -> layer -> relative residual after 0, 1, 2, … steps;   points: solver -> (steps, accuracy 0-1)
-    layers:  their names in words, in the order of the curves;   setting: in words
-    outcome: of the run; None while it runs
+    setting: in words;   outcome: of the run; None while it runs
     """
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]
     points: Mapping[str, Path]
-    layers: Sequence[str]
     setting: str
     outcome: Any = None
 
@@ -96,7 +93,7 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
                 yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, layer_names(outcome.report), where(outcome, f"λ_damp = {damping:g}"), outcome)
+    return Solutions(curves, points, where(outcome, f"λ_damp = {damping:g}"), outcome)
 
 
 def own_solution(outcome: Any) -> Solutions:
@@ -107,7 +104,7 @@ def own_solution(outcome: Any) -> Solutions:
     if not options["rounds"]:
         points[max(report.iterations.values())] = outcome.accuracy
     name, setting = options["solver"], where(outcome, f"λ_damp = {options['damping']:g}")
-    return Solutions({name: report.curves}, {name: sorted(points.items())}, layer_names(report), setting, outcome)
+    return Solutions({name: report.curves}, {name: sorted(points.items())}, setting, outcome)
 
 
 # ------------------------------------------------------------------------------------------------ picture
@@ -134,12 +131,10 @@ def solver(solutions: Solutions, step: int | None = None) -> Picture:
         legend(ax, loc="lower left")
     table = [row for name in solutions.curves for row in rows(solutions, name, DOUBLED)]
     shown = []
-    for name, by_layer in solutions.curves.items():
-        here = last[name] if step is None else min(step, last[name])
-        (row,) = rows(solutions, name, [here])
-        worst = power(max(LEAST, *(curve[min(here, len(curve) - 1)] for curve in by_layer.values())))
+    for name in solutions.curves:
+        (row,) = rows(solutions, name, [last[name] if step is None else min(step, last[name])])
         accuracy = f", accuracy {row['accuracy']}" if "accuracy" in row else ""
-        shown.append(f"{row['solver']} after {plural(here, 'step')}: residual {worst}{accuracy}")
+        shown.append(f"{row['solver']} after {plural(row['steps'], 'step')}: residual {row['residual']}{accuracy}")
     return told(
         figure,
         "Relative residual of each layer against the solver's steps",
@@ -150,13 +145,12 @@ def solver(solutions: Solutions, step: int | None = None) -> Picture:
 
 
 def rows(solutions: Solutions, name: str, steps: Sequence[int]) -> list[dict]:
-    """Residuals and accuracy of a solver after `steps`, as far as it went: what is no longer above rounding is LEAST,
-    and an accuracy is that of the last point before.
+    """Largest residual and accuracy of a solver after `steps`, as far as it went: what is no longer above rounding is
+    LEAST, and an accuracy is that of the last point before.
     """
-    curves, path, table = solutions.curves[name], solutions.points.get(name, ()), []
-    for step in [step for step in steps if step < max(map(len, curves.values()))]:
-        row = {"solver": SOLVERS[name][0], "steps": step}
-        for layer, curve in zip(solutions.layers, curves.values(), strict=True):
-            row[layer] = power(max(curve[min(step, len(curve) - 1)], LEAST))
+    curves, path, table = solutions.curves[name].values(), solutions.points.get(name, ()), []
+    for step in [step for step in steps if step < max(map(len, curves))]:
+        worst = max(LEAST, *(curve[min(step, len(curve) - 1)] for curve in curves))
+        row = {"solver": SOLVERS[name][0], "steps": step, "residual": power(worst)}
         table.append(row | {"accuracy": percent([share for at, share in path if at <= step][-1])} if path else row)
     return table

@@ -9,17 +9,10 @@ from .sample import Sample
 from .trust import Trust
 from .vary import Vary
 
+HELD = "How much of its data each client keeps out of local training. The aggregator is trained on it"
+SHARES = (("10 %", 0.1), ("2 %", 0.02), ("5 %", 0.05), ("20 %", 0.2), ("40 %", 0.4))
 LAB = LabSpec(
-    method="fens",
-    companions=("fedavg", "ensemble"),
-    knobs=("aggregator", "rounds", "bits", "without"),
-    extras=(
-        Extra(
-            "holdout", "Proxy share", (("10 %", 0.1), ("2 %", 0.02), ("5 %", 0.05), ("20 %", 0.2), ("40 %", 0.4)),
-            "How much of its data each client keeps out of local training. The aggregator is trained on it",
-        ),
-    ),
-    settings={"alpha": 0.1, "seeds": 1},
+    method="fens", name="fens", companions=("fedavg", "ensemble"), settings={"alpha": 0.1, "seeds": 1},
+    knobs=("aggregator", "rounds", "bits", "without"), extras=(Extra("holdout", "Proxy share", SHARES, HELD),),
     views=(Trust, Sample, Vary, Forget, Cost),
-    name="fens",
 )  # fmt: skip

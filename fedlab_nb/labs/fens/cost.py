@@ -11,10 +11,9 @@ from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
 from ...models import build_specified, model_state
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, plural, tabled, told
+from ...plots import Picture, data_size, drawing, dress, plural, tabled, told
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, look
-from ...plots.words import data_size
 from ..runs import where
 
 OWN, ENSEMBLE, ROUNDS, OTHER, FEDAVG = "own model", "ensemble", "aggregator rounds", "other", "FedAvg, all rounds"

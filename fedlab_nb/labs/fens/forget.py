@@ -71,7 +71,7 @@ class Forget(LabView):
         if forgotten is None or (who != self.EACH and who not in forgotten.without):
             return blank(self.empty, setting=state.setting)
         setting = words({**forgotten.settings, "seeds": 1})
-        shown = Forgotten({}, forgotten.whole, forgotten.without if who == self.EACH else {who: forgotten.without[who]})
+        shown = forgotten if who == self.EACH else forgotten._replace(without={who: forgotten.without[who]})
         picture = forgetting(shown, state.class_names, setting, state.client, state.klass)
         picture.sentence += moved(forgotten.settings, state.settings)
         return picture

@@ -8,9 +8,8 @@ from scipy.special import softmax
 
 from ...data import load
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, listed, percent, plural
+from ...plots import Picture, capital, listed, percent, plural
 from ...plots.style import shorten
-from ...plots.words import capital
 from ...studies import Outcome
 from ...studies.experiment import test_points
 from ..one_sample import OneSample, one_sample

@@ -12,10 +12,10 @@ import ipywidgets as widgets
 
 from ...methods.fens.aggregators import AGGREGATORS
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank, drawing, dress, tabled, told
+from ...plots import Picture, blank, data_size, drawing, dress, mean_percent, seeds_of, tabled, told
 from ...plots.axes import FIFTHS, percent_axis
 from ...plots.style import look, shorten
-from ...plots.words import apart, band_words, data_size, mean_percent, seeds_of
+from ...plots.words import apart, band_words
 from ...studies import Outcome
 from ...studies.outcome import WORDS
 from ...studies.statistics import band
@@ -132,15 +132,11 @@ def vary(points: Sequence[Point], knob: str, *, setting: str, ordered: bool = Tr
     few, *_, many = sorted([*points, *points], key=lambda p: p.bytes)
     sentence += f". On the test images, with {best.label}: {best.tested}. A client's bytes go from "
     sentence += f"{data_size(few.bytes)} ({few.label}) to {data_size(many.bytes)} ({many.label})."
-    rows = (
-        (p.label, judgement(p), p.tested if p is best else "", seeds_of(p.lines[FENS]), p.bytes, p.ratio)
+    told_of = {p.label: f"{mean_percent(p.validation)} ± {band_words(band(p.validation))}" for p in judged}
+    rows = [
+        (p.label, told_of.get(p.label, ""), p.tested if p is best else "", seeds_of(p.lines[FENS]), p.bytes, p.ratio)
         for p in points
-    )
+    ]
     table = tabled([knob, "validation", "test", "seeds", "bytes of one client", "× one-shot"], rows)
     title = f"Validation accuracy of FENS by {knob}; hollow: test accuracy at the best value"
     return told(figure, title, setting, sentence, table)
-
-
-def judgement(of: Point) -> str:
-    """Accuracy on validation images, and its band over the seeds."""
-    return f"{mean_percent(of.validation)} ± {band_words(band(of.validation))}" if of.validation else ""

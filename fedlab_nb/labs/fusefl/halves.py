@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, Series, drawing, tabled, told
+from ...plots import Picture, Series, drawing, mean_percent, tabled, told
 from ...plots.kit import Bars
-from ...plots.words import apart, band_words, mean_percent, seed_words
+from ...plots.words import apart, band_words, seed_words
 from ..runs import Steps, tries
 
 HEADS = {"average": "classifiers averaged", "own": "everyone's own", "ccvr": "averaged and calibrated"}

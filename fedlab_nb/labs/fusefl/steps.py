@@ -14,10 +14,9 @@ from matplotlib.collections import LineCollection
 
 from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, drawing, heading, legend, percent, tabled, told
+from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
 from ...plots.axes import mark, no_spines
 from ...plots.style import ACCENT, INK, QUIET, SECOND
-from ...plots.words import data_size
 from ..runs import where
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()

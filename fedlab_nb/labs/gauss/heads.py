@@ -7,9 +7,9 @@ import numpy as np
 
 from ...methods.parts.gaussian_heads import HEADS
 from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, Series, blank, drawing, dress, listed, percent, tabled, told
+from ...plots import Picture, Series, blank, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
-from ...plots.words import data_size, seed_words
+from ...plots.words import seed_words
 from .. import runs
 
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}

@@ -43,7 +43,7 @@ def test_the_button_tries_several_numbers_of_images(make):
 
 def test_bytes_and_accuracy_of_each_number_of_images():
     points = {1: Budget(1000, {0: 0.8}, {0: 0.79}), 3: Budget(3000, {0: 0.9}, {0: 0.91})}
-    picture = budgets(points, 3, setting="here", others={"FENS": (26280.0, {0: 0.87})})
+    picture = budgets(points, 3, setting="here", others={"FENS": Budget(26280, {}, {0: 0.87})})
     assert "FENS: 87 % for 26.3 kB" in picture.sentence and "right for 91 %" in picture.sentence
     assert "from 1 kB to 3 kB" in picture.sentence and png(picture).startswith(b"\x89PNG")
     rows = {row["method"]: row for row in picture.table}

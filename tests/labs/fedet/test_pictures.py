@@ -40,7 +40,7 @@ def test_dissent_says_whether_disagreement_predicts_error():
     mass, right = np.linspace(0, 1, 9), np.arange(9) < 5
     picture = dissent({s: (mass, right, np.arange(9) < 3) for s in (0, 1)}, SETTING, 0.5)
     check(picture, "right for 100 %", "0 % of the third with the most (AUC 1.00)", "56 % of the samples")
-    assert [row["server right"] for row in picture.table] == ["100 %", "0 %", "0 %"]
+    assert [row["server right"] for row in picture.table] == ["100 %", "0 %", "0 %", "60 %"]
     check(dissent({0: (mass + 0.1, right, right)}, SETTING, 0.0), "0 % of the samples get an answer")
 
 
