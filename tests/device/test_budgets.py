@@ -79,7 +79,7 @@ def test_no_transfer_inside_an_epoch(name, backend, optimizer, device):
 def moved(method, **settings):
     """The transfers of a whole run, by kind, and its launches."""
     with EmulatedDevice() as device:
-        run(method, device=NAME, cache=False, **in_study(method) | {"model": "mlp:8"} | settings)
+        run(method, device=NAME, cache=False, **in_study(method) | {"model": "mlp:8", "share": 0.3} | settings)
     return dict(+device.moved), device.launches
 
 

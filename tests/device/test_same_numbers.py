@@ -30,8 +30,8 @@ def doubled(monkeypatch):
 
 
 def events(method, device, **settings):
-    """All that a panel would see of a run on a third of the training samples, a few batches for each client."""
-    seen = list(job([method], device=device, cache=False, **in_study(method) | {"share": 0.3} | settings))
+    """All that a panel would see of a run on a seventh of the training samples, a few batches for each client."""
+    seen = list(job([method], device=device, cache=False, **in_study(method) | {"share": 0.15} | settings))
     for event in seen:
         if event.error is not None:
             raise event.error

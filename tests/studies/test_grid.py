@@ -20,21 +20,16 @@ def test_lists_are_axes_and_values_are_fixed():
     assert cell.plan.settings.alpha == 1
 
 
-def test_cells_of_a_group_share_their_clients():
-    for group in Study.declare(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, epochs=3).groups():
-        for row in group:
-            assert len({cell.plan.clients_key() for cell in row}) == 1
+def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clients():
+    groups = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).groups()
+    assert [{cell.plan.recipe.lr for row in group for cell in row} for group in groups] == [{0.01}, {0.05}]
+    assert all(len({cell.plan.clients_key() for cell in row}) == 1 for group in groups for row in group)
 
 
 def test_a_plain_field_is_of_every_method_that_has_it():
     study = Study.declare(["fens", "fedavg_multi", "fedavg"], rounds=[5, 10])
     assert study.own == {"fens": {"rounds": (5, 10)}, "fedavg_multi": {"rounds": (5, 10)}, "fedavg": {}}
     assert len(study) == 5
-
-
-def test_a_recipe_field_is_of_all_methods():
-    study = Study.declare(["fedavg"], lr=[0.01, 0.05])
-    assert {cell.plan.recipe.lr for group in study.groups() for row in group for cell in row} == {0.01, 0.05}
 
 
 def test_a_file_says_the_same(tmp_path):
@@ -72,26 +67,21 @@ def test_a_wrong_study_is_one_sentence(arguments, sentence):
 
 
 @pytest.mark.parametrize(
-    "text, sentence",
+    "content, sentence",
     [
-        ("methods = [", "not valid TOML"),
-        ("alpha = 1", "names no methods"),
-        ("methods = ['fens']\n[fedet]\nrounds = 3", "fedet"),
+        (b"methods = [", "not valid TOML"),
+        (b"alpha = 1", "names no methods"),
+        (b"methods = ['fens']\n[fedet]\nrounds = 3", "fedet"),
+        (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
-def test_a_wrong_file_is_one_sentence(tmp_path, text, sentence):
+def test_a_wrong_or_missing_file_is_one_sentence(tmp_path, content, sentence):
     path = tmp_path / "wrong.toml"
-    path.write_text(text)
+    with pytest.raises(UsageError, match="cannot be read"):
+        Study.load(path)
+    path.write_bytes(content)
     with pytest.raises(UsageError, match=sentence):
         Study.load(path)
-
-
-def test_a_missing_or_unreadable_file(tmp_path):
-    with pytest.raises(UsageError, match="cannot be read"):
-        Study.load(tmp_path / "nothing.toml")
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="cannot be read"):
-        Study.load(tmp_path / "binary.toml")
 
 
 @settings(max_examples=30, deadline=None)

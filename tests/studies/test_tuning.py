@@ -36,12 +36,14 @@ def test_no_try_sends_more_than_the_first_one():
 
 
 def test_the_validation_images_are_training_images_and_no_test_images():
-    digits, here = load_data("digits"), validation_set()
-    train, test = ({image.numpy().tobytes() for image in images} for images in (digits.x_train, digits.x_test))
-    held = {image.numpy().tobytes() for image in here.x_test}
-    assert held <= train and len(here.x_test) + len(here.x_train) == len(digits.x_train)
-    assert not (held - test) & test and not {image.numpy().tobytes() for image in here.x_train} & held
-    assert torch.equal(here.x_public, digits.x_public)
+    for dataset in ("digits", "glyphs:16g"):
+        own, here = load_data(dataset), validation_set(dataset)
+        train, rest, held = (
+            {image.numpy().tobytes() for image in of} for of in (own.x_train, here.x_train, here.x_test)
+        )
+        assert held <= train and len(here.x_test) + len(here.x_train) == len(own.x_train)
+        assert not rest & held and len(here.x_test) == len(own.x_train) // 5
+        assert torch.equal(here.x_public, own.x_public)
 
 
 @pytest.mark.parametrize("method", sorted(PARTS["methods"]))
@@ -66,10 +68,6 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
     taken, asked = choice("recipe", "recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
     recipe = plans_for(asked, ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
-    glyphs, here = load_data("glyphs:16g"), validation_set("glyphs:16g")
-    held = {image.numpy().tobytes() for image in here.x_test}
-    assert len(held) == 400 and held <= {image.numpy().tobytes() for image in glyphs.x_train}
-    assert not held & {image.numpy().tobytes() for image in here.x_train}
 
 
 @pytest.mark.parametrize("method", ["dense", "coboosting"])
@@ -89,9 +87,8 @@ def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
 
 def test_a_try_is_taken_only_where_it_is_clearly_better():
     def table(*tries):
-        about = {"seeds": [200, 201, 202]}
-        made = {"part": "methods", "method": "m", "alpha": 0.1, "knobs": {}}
-        return Tried(about, {("methods", "m", n, 0.1): {**made, "accuracy": a} for n, a in enumerate(tries)})
+        rows = {("methods", "m", n, 0.1): {"knobs": {}, "accuracy": a} for n, a in enumerate(tries)}
+        return Tried({"seeds": [200, 201, 202]}, rows)
 
     first = [0.5, 0.6, 0.7]
     assert table(first, [0.56, 0.65, 0.77]).chosen("methods", "m") == 1
@@ -102,12 +99,9 @@ def test_a_try_is_taken_only_where_it_is_clearly_better():
 
 def test_a_try_that_is_clearly_worse_without_skew_is_not_taken():
     def table(*, mild):
-        made = {"method": "m", "alpha": 0.1, "knobs": {}}
         tries = {"methods": [[0.5, 0.6, 0.7], [0.56, 0.65, 0.77], [0.61, 0.7, 0.79]], "guard": mild}
         rows = {
-            (part, "m", n, 0.1): {**made, "part": part, "accuracy": accuracies}
-            for part, of_part in tries.items()
-            for n, accuracies in enumerate(of_part)
+            (part, "m", n, 0.1): {"knobs": {}, "accuracy": a} for part, of in tries.items() for n, a in enumerate(of)
         }
         return Tried({"seeds": [200, 201, 202]}, rows)
 
