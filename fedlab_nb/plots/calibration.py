@@ -29,7 +29,7 @@ def calibration(series: Sequence[Series]) -> Picture:
             x, y, counts = bins(s)
             shown = counts >= LEAST
             style = {"color": s.look.colour, "marker": s.look.marker, "ls": (0, (4, 2)) if s.pinned else s.look.line}
-            label = f"{s.lines} ({percent(error(s))})"
+            label = f"{s.lines} ({percent(averages(s)[1])})"
             line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, alpha=0.55 if s.pinned else 1, label=label, **style)[0]
             mark(line, f"{s.name}\n{against_truth(s)}", method=s.held_as)
         ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -54,40 +54,32 @@ def bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return sure / some, right / some, counts
 
 
-def error(s: Series) -> float:
-    """ECE, the mean over seeds."""
-    return mean(c.ece for c in s.calibration.values())
-
-
-def likelihood(s: Series) -> float:
-    """NLL in nats, the mean over seeds."""
-    return mean(c.nll for c in s.calibration.values())
-
-
-def confidence(s: Series) -> float:
-    return mean(c.mean_confidence for c in s.calibration.values())
+def averages(s: Series) -> tuple[float, float, float]:
+    """Mean confidence, ECE and NLL (nats): the means over the seeds."""
+    sure, ece, nll = (mean(getattr(c, n) for c in s.calibration.values()) for n in ("mean_confidence", "ece", "nll"))
+    return sure, ece, nll
 
 
 def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
     text = "No result with probabilities yet."
     if done:
-        *_, worst = ranked = sorted([s for s in done if not s.bound] or done, key=error)
+        *_, worst = ranked = sorted([s for s in done if not s.bound] or done, key=lambda s: averages(s)[1])
         text = f"{ranked[0].name} is calibrated best: {against_truth(ranked[0])}"
-        ends = "too sure" if confidence(worst) > worst.mean else "not sure enough"
+        ends = "too sure" if averages(worst)[0] > worst.mean else "not sure enough"
         text += f"; {worst.name} is {ends}: {against_truth(worst)}." if ranked[1:] else "."
     return text + (f" {listed([s.name for s in without])}: no probabilities are known." if without else "")
 
 
 def against_truth(s: Series) -> str:
     """'it says 62 % on average and is right for 60 % (ECE 5 %, NLL 1.08)'."""
-    own = f"ECE {percent(error(s))}, NLL {likelihood(s):.2f}"
-    return f"it says {percent(confidence(s))} on average and is right for {percent(s.mean)} ({own})"
+    sure, ece, nll = averages(s)
+    own = f"ECE {percent(ece)}, NLL {nll:.2f}"
+    return f"it says {percent(sure)} on average and is right for {percent(s.mean)} ({own})"
 
 
 def table(done: Sequence[Series], without: Sequence[Series]) -> list[dict]:
-    columns = "method | accuracy | mean confidence | ECE | NLL"
-    rows = [
-        (s.name, percent(s.mean), percent(confidence(s)), f"{100 * error(s):.1f} %", f"{likelihood(s):.3f}")
-        for s in done
-    ]
-    return tabled(columns, rows + [(s.name, percent(s.mean), "", "", "") for s in without])
+    rows = [(s.name, percent(s.mean), "", "", "") for s in without]
+    for s in reversed(done):
+        sure, ece, nll = averages(s)
+        rows.insert(0, (s.name, percent(s.mean), percent(sure), f"{100 * ece:.1f} %", f"{nll:.3f}"))
+    return tabled("method | accuracy | mean confidence | ECE | NLL", rows)

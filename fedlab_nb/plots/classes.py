@@ -23,9 +23,9 @@ def classes(
     per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
     many, place = len(done) > STACKED, where(done)
     with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
-        heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names, "class")
+        heat(first, per_class, done, "By class" if many else "Accuracy for each class", class_names)
         title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
-        image = heat(second, per_client, done, title, None, "client")
+        image = heat(second, per_client, done, title, None)
         answers(first, per_class, done, lambda c: ({"klass": c}, f"class {class_names[c]}"))
         answers(second, per_client, done, lambda k: ({"client": k}, f"{client_name(k, place)}'s own mix"))
         mark(second, client, per_client.shape[1], frame=True)
@@ -55,15 +55,12 @@ def where(series: Sequence[Series]) -> str:
 
 def averages(series: Sequence[Series], name: str) -> np.ndarray:
     """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
-    rows = []
-    for s in series:
-        values = np.array(list(getattr(s, name).values()), dtype=float)  # None becomes nan
-        rows.append(np.ma.masked_invalid(values).mean(0).filled(np.nan))
-    wide = max((len(r) for r in rows), default=0)
-    return np.array([np.pad(r, (0, wide - len(r)), constant_values=np.nan) for r in rows]).reshape(len(rows), wide)
+    from pandas import DataFrame
+
+    return DataFrame([DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]).to_numpy()
 
 
-def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, names: Sequence[str] | None, x: str):
+def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, names: Sequence[str] | None):
     """One heat-map, 0–100 %; its numbers are written into the cells while they fit."""
     rows, columns = max(1, values.shape[0]), max(1, values.shape[1])
     shown = values if values.size else np.full((rows, columns), np.nan)
@@ -71,13 +68,12 @@ def heat(ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, nam
     heading(ax, title, 5)
     if names is not None:
         class_ticks(ax, names, length=10, most=15)
+        ax.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
     else:
         client_axis(ax, columns, where(series), few=20)
     ax.set_xlim(-0.5, columns - 0.5)
     size = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
     ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=size)
-    if names is not None:
-        ax.set_xlabel(x, fontsize=9, color=QUIET, labelpad=1)
     return image
 
 

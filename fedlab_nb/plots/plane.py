@@ -87,18 +87,12 @@ def regions(scores: np.ndarray, edge: float) -> list[Path]:
 def places(count: int, width: float, height: float) -> tuple[float, list[tuple[float, float]]]:
     """The side of `count` squares in a frame of that many inches, as large as they can be, and their lower left
     corners."""
-
-    def side(columns: int) -> float:
-        rows = -(-count // columns)
-        return min(across(columns, width), (height - LEGEND) / rows - TITLE - FOOT)
-
-    columns = max(range(1, count + 1), key=side)
-    size = max(side(columns), 0.2)
-    corners = []
-    for i in range(count):
-        row, column = divmod(i, columns)
-        corners.append((MARGIN + column * (size + GAP), height - TITLE - size - row * (size + TITLE + FOOT)))
-    return size, corners
+    sides = {n: min(across(n, width), (height - LEGEND) / -(-count // n) - TITLE - FOOT) for n in range(1, count + 1)}
+    columns = max(sides, key=lambda n: sides[n])
+    size = max(sides[columns], 0.2)
+    spots = (divmod(i, columns) for i in range(count))
+    left, top = MARGIN, height - TITLE - size
+    return size, [(left + column * (size + GAP), top - row * (size + TITLE + FOOT)) for row, column in spots]
 
 
 def across(columns: int, width: float) -> float:
