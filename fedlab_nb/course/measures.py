@@ -22,6 +22,15 @@ def probes(outcome) -> dict[str, float]:
     return {"each": fmean(each), "mean": of_mean, "first": fmean(first)}
 
 
+def confused(outcome) -> dict[str, float]:
+    """FuseFL: accuracy on test images with a cue that is drawn at random."""
+    from ..labs.fusefl.cue import with_and_without_cue
+
+    data, s = outcome.settings.data(), outcome.settings
+    x = with_and_without_cue(data, s.tint, s.seed, s.cue)["untied"]
+    return {"accuracy": float((outcome.predict(x) == data.y_test.numpy()).mean())}
+
+
 def trusted(outcome) -> dict[str, float]:
     """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
     weight, or with the largest weight x logit, holds most samples; how both correlate with the partition."""

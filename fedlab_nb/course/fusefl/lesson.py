@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ...data import load
-from ...labs.fusefl.cue import with_and_without_cue
 from ...labs.fusefl.storage import PAPER, bill
 from ...plots import Picture
-from ...plots.words import mean_percent, plural, points
+from ...plots.words import plural, points
 from ...studies import Outcome, Outcomes, lesson_runs
-from ...studies.lesson_runs import ALPHA, MANY, SEEDS, accuracies, alike
+from ...studies.lesson_runs import ALPHA, MANY, accuracies, alike
 from ...studies.statistics import difference
-from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, still, worked
+from ..kit import CLEAR, SHORT, Build, Gap, Verdict, exercises, still
 
 CLIENTS = 5
 
@@ -64,23 +62,6 @@ def without_fusion() -> str:
 
 
 # ---------------------------------------------------------------------------------- reality check
-
-
-def random_cues() -> Card:
-    """Test images without a cue and with a random one, of systems with none and with two cue clients, at α = 0.5."""
-    systems = {"ensemble": {"methods": "ensemble"}, "FuseFL": {}, "FuseFL without fusing": {"blocks": 1}}
-    data, lines = load("digits"), []
-    for spurious, words in (("", "No client has the cue"), ("0,1", "Clients 0 and 1 have it")):
-        parts = []
-        for label, options in systems.items():
-            clean, untied = [], []
-            for o in runs(alpha=0.5, spurious=spurious, **options):
-                x = with_and_without_cue(data, o.settings.tint, o.settings.seed, o.settings.cue)["untied"]
-                clean.append(o.accuracy)
-                untied.append(float((o.predict(x) == data.y_test.numpy()).mean()))
-            parts.append(f"{label} {mean_percent(clean)} → {mean_percent(untied)}")
-        lines.append(f"{words}: {', '.join(parts)}")
-    return worked("Test images without a cue → with a random cue.", *lines, f"({SEEDS} seeds.)")
 
 
 # ---------------------------------------------------------------------------------- 2: two halves

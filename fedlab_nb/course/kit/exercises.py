@@ -110,11 +110,9 @@ def kind_of(value: Any) -> str | None:
     for kind, types in ((TEXT, str), (NUMBER, int | float), (TABLE, dict)):
         if isinstance(value, types) and not isinstance(value, bool):
             return kind
-    items = value if isinstance(value, list) and value else [None]
-    if all(isinstance(item, str) for item in items):
-        return TEXTS
-    pairs = all(isinstance(item, list) and [*map(kind_of, item)] == [NUMBER, TEXT] for item in items)
-    return SLIPS if pairs else None
+    items = value if isinstance(value, list) else []
+    kinds = {tuple(map(kind_of, item)) if isinstance(item, list) else kind_of(item) for item in items}
+    return {TEXT: TEXTS, (NUMBER, TEXT): SLIPS}.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def folded(value: Any) -> Any:

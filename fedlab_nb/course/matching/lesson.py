@@ -18,7 +18,7 @@ from ...labs.matching.game import UNITS, game, puzzle
 from ...labs.matching.pairs import pair_of
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
-from ...models import build, load_state, model_state
+from ...models import load_state, model_state
 from ...plots import Picture
 from ...plots.words import percent
 from ...studies import Outcome, Outcomes
@@ -46,25 +46,22 @@ def middle(number: int = 0) -> str:
 def same_function() -> Card:
     """A network with its units in another order: what changes, and what does not; and the average of both."""
     data, stream = load(DATASET), torch.Generator().manual_seed(0)
-    network = runs("matching", 100, seeds=1)[0].model.clients.module(0)
-    network = network.double().eval()
+    network = runs("matching", 100, seeds=1)[0].model.clients.module(0).double().eval()
     wiring, state = wiring_of(network), model_state(network)
     other = permuted(state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units])
-    x, y = data.x_test.double(), data.y_test
-    answers, rights = [], []
+    answers = []
     for weights in (state, other, weighted_mean([state, other], [1, 1])):
-        twin = build("mlp", data.input_shape, data.classes, dtype=torch.float64).eval()
-        load_state(twin, weights)
-        answers.append(twin(x).detach())
-        rights.append(float((answers[-1].argmax(1) == y).double().mean()))
+        load_state(network, weights)
+        answers.append(network(data.x_test.double()).detach())
+    rights = [float((answer.argmax(1) == data.y_test).double().mean()) for answer in answers]
     moved = mean(float((state[name] != other[name]).double().mean()) for name in wiring.axes)
     apart = float((answers[0] - answers[1]).abs().max())
     near = "less than 10⁻¹⁰" if apart < 1e-10 else f"{apart:.1g}"
     orders = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
     return worked(
         f"One client's network has {' and '.join(map(str, wiring.units))} hidden units: about 10^{orders:.0f} orders.",
-        f"In another order {percent(moved)} of the numbers in its hidden layers differ. Over {len(y)} test images "
-        f"the largest difference of a logit is {near}. Both are right for {percent(rights[0])}.",
+        f"In another order {percent(moved)} of the numbers in its hidden layers differ. Over {len(data.y_test)} test "
+        f"images the largest difference of a logit is {near}. Both are right for {percent(rights[0])}.",
         f"The average of the network and of itself in the other order is right for {percent(rights[2])}.",
     )
 

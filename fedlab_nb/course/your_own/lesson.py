@@ -203,11 +203,6 @@ def mean_not_taken_off(counts, sums, squares):
     return sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows)
 
 
-def own_spreads(counts, sums, squares):
-    own = np.sqrt(squares / counts[:, None] - (sums / counts[:, None]) ** 2)
-    return mean_and_spread(counts, sums, squares)[0], counts @ own / counts.sum()
-
-
 def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Sums of one, two and five hospitals of different sizes and patients: no value is exactly constant."""
     stream, made = np.random.default_rng(9), []
@@ -218,7 +213,7 @@ def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     return made
 
 
-SUMS = Build(mean_and_spread, hidden_inputs, (mean_of_means, one_row_less, variance, mean_not_taken_off, own_spreads))
+SUMS = Build(mean_and_spread, hidden_inputs, (mean_of_means, one_row_less, variance, mean_not_taken_off))
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(beats_the_ensemble, example_runs), q4=SUMS)
