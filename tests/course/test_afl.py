@@ -44,7 +44,6 @@ AHEAD, BEHIND = pair("digits", 0.1, 40), pair("glyphs:16g", 100, -25)
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (AHEAD, "wrong", "in which the ensemble is clearly better"),
         (AHEAD + BEHIND, "right", "AFL − ensemble at digits, α = 0.1: +40, +40, +40 points"),
         (AHEAD[:4] + BEHIND, "wrong", "digits, α = 0.1 has 2 seeds"),

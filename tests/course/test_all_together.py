@@ -75,7 +75,6 @@ TWO = outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400))
     ("runs", "state", "words"),
     [
         (TWO + longer(outcomes(0.1, fedlpa=(0.8, 200))), "wrong", "fewer than three"),
-        ([], "unattempted", "No runs"),
         (outcomes(0.1, **THREE), "right", "FedLPA (200 B, 80 %)"),
         ([o for o in outcomes(0.1, **THREE) if o.settings.seed < 2], "wrong", "no method with 3 seeds"),
         (TWO + noisy("fedlpa", (0.45, 0.58, 0.53), 200), "wrong", "FedLPA − Ensemble (FedENS) +2 ± 16 points"),

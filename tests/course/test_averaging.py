@@ -32,7 +32,6 @@ def test_exercise_2_is_torch_s_softmax():
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (record(0.1, [-2, 0, -1]) + record(1, [0, -3, 0]), "right", "FedDF, one shot at α = 0.1: -1 ± 2 points"),
         (record(0.1, [-2, 0, -1]) + record(1, [5, 4, 6]), "wrong", "contradict the claim"),
         (record(0.1, [-2, 0, -1]) + record(1, [12, -4, 1]), "right", "at α = 1: +3 ± 20 points"),

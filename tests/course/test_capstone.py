@@ -144,26 +144,20 @@ def test_what_a_capstone_does_not_allow(case, runs):
 
 # --------------------------------------------------------------------------------------------------- the submission
 def test_what_is_refused_opens_nothing(case, runs):
-    with pytest.raises(UsageError, match="There is no try yet"):
-        case.submit(1, WHY)
-    case.trial("fens")
-    with pytest.raises(UsageError, match=r"31\.7 times the budget of 315400 bytes.*choose a method that sends less"):
-        case.submit(1, WHY)
-    case.trial("afl")
-    with pytest.raises(UsageError) as refused:
-        case.submit(1, WHY)
-    words = "FENS costs a client 10000000 bytes, 31.7 times the budget of 315400 bytes, so it cannot be submitted; "
-    assert str(refused.value) == words + "choose try 2."
-    case.trial("ensemble")
-    with pytest.raises(UsageError, match="choose one of the tries 2 and 3"):
-        case.submit(1, WHY)
-    with pytest.raises(UsageError, match="No try is chosen yet; choose one from 1 to 3"):
-        case.submit(None, WHY)
-    for choice in (0, 4, "2"):
-        with pytest.raises(UsageError, match="There is no try"):
-            case.submit(choice, WHY)
-    with pytest.raises(UsageError, match="Your argument has 4 letters"):
-        case.submit(2, " good ")
+    for tried, choice, why, words in (
+        ("", 1, WHY, "There is no try yet"),
+        ("fens", 1, WHY, r"31\.7 times the budget of 315400 bytes.*choose a method that sends less"),
+        ("afl", 1, WHY, "FENS costs a client 10000000 bytes, .* so it cannot be submitted; choose try 2"),
+        ("ensemble", 1, WHY, "choose one of the tries 2 and 3"),
+        ("", None, WHY, "No try is chosen yet; choose one from 1 to 3"),
+        ("", 4, WHY, "There is no try"),
+        ("", "2", WHY, "There is no try"),
+        ("", 2, " good ", "Your argument has 4 letters"),
+    ):
+        if tried:
+            case.trial(tried)
+        with pytest.raises(UsageError, match=words):
+            case.submit(choice, why)
     assert all(dataset is desk.drawn("OAK").trial for _, dataset, *_ in runs) and case.record.submissions == []
 
 
@@ -185,10 +179,7 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
     again = capstone.case(" OAK", name=" Ada ")
     assert [t.method for t in again.record.tries] == ["fedavg", "afl"] and again.record.tries == case.record.tries
     second = again.submit(1, WHY)
-    assert second.number == 2 and second.standing == (
-        "Second submission: the test images had been opened before, with 98.9 %. "
-        "Its test accuracy is not a fair measure."
-    )
+    assert second.standing.startswith("Second submission: the test images had been opened before, with 98.9 %.")
     assert second.standing in second.markdown() and json.loads(second.line())["submission"] == 2
     assert capstone.case("OAK", name="Bo").record.tries == []
     case.record.file.write_text("{half\n[]\n" + case.record.file.read_text())

@@ -46,7 +46,6 @@ def test_exercise_2_is_what_the_method_does():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (pairs(0.1, [8, 7, 13]) + pairs(10.0, [0, -2, -3]), "wrong", "no setting between α = 0.1 and 10"),
         (CLEAR + IDLE, "right", "α = 0.3, 10 clients: +8, +7, +13 points, mean +9 ± 8"),
         (CLEAR + IDLE[:4], "wrong", "α = 3, 10 clients has 2 seeds"),

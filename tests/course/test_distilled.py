@@ -32,7 +32,6 @@ CLEAR, NOISE = pairs(1, [5, 6, 4]), pairs(10, [-1, 1, 0], "network")
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "within the noise"),
         (NOISE, "wrong", "clearly better"),
         (CLEAR + NOISE, "right", "Clear at 1 per class and the kernel: +5, +6, +4 points"),

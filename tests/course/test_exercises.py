@@ -98,6 +98,7 @@ def test_numbers_right_wrong_and_none(problem):
 @pytest.mark.parametrize("problem", problems(RecordProblem))
 def test_a_record_s_explanation_has_place_for_the_verdict(problem):
     assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
+    assert problem.check([]).state == "unattempted" and "No runs" in problem.check([]).message
 
 
 @pytest.mark.parametrize("problem", problems(BuildProblem))

@@ -44,7 +44,6 @@ def test_exercise_2_is_what_the_target_says():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (pairs([30, 40, 35], alpha=0.1), "wrong", "no setting with α = 1 or more"),
         (pairs([8, 9, 8]), "wrong", "clearly more than 20 points. Your record: held-out − noise: +8"),
         (CLEAR, "right", "held-out − noise: +30, +40, +35 points, mean +35 ± "),

@@ -39,7 +39,6 @@ def test_exercise_2_is_what_a_client_sends():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "within the noise"),
         (CLEAR + NOISE, "right", "Clear at λ_damp = 1e-06: +50, +60, +40 points, mean +50 ± 25."),
         (CLEAR[:4] + NOISE, "wrong", "λ_damp = 1e-06 has 2 seeds"),
@@ -69,7 +68,6 @@ def starts(fedavg, fedlpa, common, seeds=3):
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (starts(0.15, 0.85, 0.86), "right", "FedLPA − FedAvg with different starts: +70, +70, +70 points"),
         (starts(0.15, 0.85, 0.86, seeds=2), "wrong", "2 seeds with different starts"),
         (starts(0.15, 0.50, 0.86), "wrong", "different − same start: -36"),

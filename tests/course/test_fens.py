@@ -43,7 +43,6 @@ def test_exercise_2_is_what_the_formula_says():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "where it is not"),
         (CLEAR + NOISE, "right", "α = 0.1, per_class − weighted: +18, +24, +15 points, mean +19 ± 11"),
         (CLEAR[:4] + NOISE, "wrong", "α = 0.1, per_class − weighted has 2 seeds"),

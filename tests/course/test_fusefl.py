@@ -50,7 +50,6 @@ def test_exercise_1_is_the_layer_itself():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CALIBRATED + AVERAGED, "wrong", "Blocks = 1 and Blocks = 2"),
         (
             CALIBRATED + AVERAGED + ALONE,
@@ -74,7 +73,6 @@ def test_exercise_2(record, state, words):
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (ENSEMBLE + HURT, "right", "clients 0,1 the ensemble loses 22 ± 17 points."),
         (
             ENSEMBLE + HURT + CALIBRATED + several([0.8, 0.79, 0.82], spurious="0,1"),

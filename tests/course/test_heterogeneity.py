@@ -38,7 +38,6 @@ def test_exercise_1_is_what_the_skew_number_says():
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CLEAR, "wrong", "within the noise"),
         (CLEAR + NOISE, "right", "α = 0.1: +27, +21, +24 points, mean +24 ± 7"),
         (CLEAR[:4] + NOISE, "wrong", "α = 0.1 has 2 seeds"),

@@ -60,7 +60,6 @@ CLEAR, SAME = pairs("different", 100, [70, 74, 76]), pairs("same", 100, [0, 0, 0
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (CLEAR + SAME, "right", "Clear at α = 100, different starts"),
         (CLEAR, "wrong", "the difference is within the noise"),
         (SAME, "wrong", "where matching is clearly better"),

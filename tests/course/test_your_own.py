@@ -127,7 +127,6 @@ def test_exercise_3_solution_supports_the_claim():
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [
-        ([], "unattempted", "No runs"),
         (record(0.1, [9, 9, 9], "fens"), "wrong", "method of your own"),
         (record(1, [17, 12, 20], "counted"), "wrong", "under a new name ('counted' is the lesson's)"),
         (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),

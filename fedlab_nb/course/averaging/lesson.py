@@ -15,6 +15,7 @@ from ...plots import Picture
 from ...plots.words import listed, points
 from ...studies import Outcome, Outcomes, run
 from ...studies.lesson_runs import DATASET, LOGITS, alike, runs, title
+from ...studies.lesson_runs import percent as percent  # for the notebook
 from ...studies.statistics import difference
 from ...training.distill import kl_each
 from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, over_alpha, still, worked
