@@ -69,6 +69,12 @@ def test_stop_before_start_and_twice(make, job):
     panel.stop()
     job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and job.closed == 1 and panel.outcomes == []
+    job.gate.clear()
+    panel.run()
+    assert threads()
+    threading.Timer(0.1, job.gate.set).start()
+    panel.close()
+    assert not threads() and job.closed == 2
 
 
 def test_stop_keeps_what_is_finished(make, job):
@@ -145,17 +151,6 @@ def test_sliders_move_while_a_run_goes_on(make, job):
     assert {o.settings.alpha for o in panel.outcomes} == {0.1} and not panel.error
     panel.views.choose("accuracy")
     assert "the controls have moved" in panel.views["accuracy"].caption.value
-
-
-def test_close_leaves_no_thread(make, job):
-    panel = make()
-    job.gate.clear()
-    panel.run()
-    assert threads()
-    threading.Timer(0.1, job.gate.set).start()
-    panel.close()
-    assert not threads() and job.closed == 1
-    panel.close()
 
 
 def test_errors_in_callbacks_are_shown(make, monkeypatch):
