@@ -1,4 +1,4 @@
-"""The synthetic images of an epoch, a column for each class, and how hard they are for teacher and student: of
+"""The synthetic images of an epoch, a column for each class, in words how hard they are for teacher and student: of
 Co-Boosting and of the other data-free methods (DENSE, F-DAFL, F-ADI).
 """
 
@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 
 from ...methods.parts.synthesis import SynthesisReport
 from ...panels import LabSpec, LabView, PanelState, made, player
-from ...plots import Picture, drawing, dress, heading, percent, plural, tabled, told
-from ...plots.axes import HALVES, few_ticks, legend_above, level_line, percent_axis
+from ...plots import Picture, drawing, heading, percent, plural, tabled, told
 from ...plots.kit import tiles
-from ...plots.style import ACCENT, INK, SECOND, shorten
+from ...plots.style import ACCENT, INK, shorten
 from ..runs import where
 
 ROWS = 3  # synthetic images of a class, at most
@@ -77,10 +76,9 @@ def gallery(
     """
     images, labels = report.synthetic_images[frame], report.synthetic_labels[frame]
     epoch, epochs = int(report.synthetic_epochs[frame]), max(epochs, len(report.difficulty))
-    with drawing(2, 1, height_ratios=[2.5, 1]) as (figure, (upper, lower)):
-        images_of(upper, images, labels, class_names, real, klass)
-        heading(upper, f"Epoch {epoch} of {epochs}", 6)
-        series(lower, report, epoch, epochs)
+    with drawing() as (figure, ax):
+        images_of(ax, images, labels, class_names, real, klass)
+        heading(ax, f"Epoch {epoch} of {epochs}", 6)
     hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
     sentence = (
         f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
@@ -115,17 +113,3 @@ def images_of(
     rows = [] if real is None else [("real", real)]
     rows += [("" if r else "made", [column[r] for column in columns]) for r in range(ROWS)]
     tiles(ax, rows, columns=shorten(names, 9), marked=klass)
-
-
-def series(ax: Axes, report: SynthesisReport, epoch: int, epochs: int) -> None:
-    """Difficulty and disagreement by epoch, with the shown epoch marked."""
-    dress(ax, x="server epoch", grid="y")
-    x = np.arange(1, len(report.difficulty) + 1)
-    style = {"lw": 1.9, "ms": 3.5, "clip_on": False}
-    ax.plot(x, report.difficulty, "o-", color=SECOND, label="difficulty for the ensemble", **style)
-    ax.plot(x, report.disagreement, "s-", color=ACCENT, label="server model contradicts", **style)
-    level_line(ax, epoch, axis="x", colour=INK, lw=1.4)
-    ax.set_xlim(0.5, max(epochs, 2) + 0.5)
-    percent_axis(ax, ticks=HALVES)
-    few_ticks(ax, "x", 10, whole=True)
-    legend_above(ax, 2)

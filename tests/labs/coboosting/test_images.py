@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
+from lab_views import sound
 
 from fedlab_nb.labs.coboosting.images import gallery
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
-from fedlab_nb.plots import png
 
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
-
-
-def names(classes):
-    return [f"class {c}" if classes > 26 else str(c) for c in range(classes)]
 
 
 def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
@@ -25,10 +21,8 @@ def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
         disagreement=np.array([0.9, 0.5, 0.1]),
     )
     real = rng.uniform(0, 1, (classes, *shape[1:])) if real else None
-    picture = gallery(report, names(classes), setting=SETTING, frame=frame, epochs=4, real=real, **more)
-    assert png(picture).startswith(b"\x89PNG") and SETTING in picture.alt
-    assert "nan" not in picture.sentence + picture.alt + str(picture.table)
-    return picture
+    picture = gallery(report, list(map(str, range(classes))), setting=SETTING, frame=frame, epochs=4, real=real, **more)
+    return sound(picture, SETTING)
 
 
 def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_differs():
@@ -44,8 +38,6 @@ def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_diff
     "options",
     [
         {"shape": (20, 3, 32, 32), "classes": 100, "real": False, "klass": 99},
-        {"shape": (2, 1, 8, 8), "classes": 2, "frame": 0},
-        {"shape": (20, 3, 16, 12), "classes": 10},
         {"shape": (20, 30), "classes": 3, "real": False},
     ],
 )
