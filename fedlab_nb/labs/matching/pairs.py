@@ -76,7 +76,7 @@ class Pair(NamedTuple):
     """Clients `a` and `b`, b's units matched with a's by `rule`.
 
     before, after: the line between them, with b's units as they stand and in the order that was found
-    layers:        names in words;   similarity: for each layer the cosines `[units, units]` of a's units (rows) with
+    similarity:    for each layer the cosines `[units, units]` of a's units (rows) with
                    b's as they stand (columns), of the weights that come in, earlier layers being matched
     orders:        for each layer `[units]`, which unit of b is matched with each of a's;   setting: in words
     """
@@ -86,7 +86,6 @@ class Pair(NamedTuple):
     rule: str
     before: Line
     after: Line
-    layers: list[str]
     similarity: list[np.ndarray]
     orders: list[np.ndarray]
     setting: str = ""
@@ -122,9 +121,8 @@ def pair(
         orders = rules.by_activations([rules.correlation(p, q) for p, q in zip(ours, theirs, strict=True)])
     matched = permuted(states[1], wiring, orders)
     lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
-    layers = [f"hidden layer {g + 1}" for g in range(len(wiring.units))]
     likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]
-    return Pair(*numbers, rule, *lines, layers, likeness, [order.numpy() for order in orders], setting)
+    return Pair(*numbers, rule, *lines, likeness, [order.numpy() for order in orders], setting)
 
 
 def cosines(one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], group: int) -> Tensor:

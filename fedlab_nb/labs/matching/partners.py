@@ -30,7 +30,7 @@ class Partners(TwoClients):
 
     def draw(self, state: PanelState) -> Picture:
         pair = self.pair(state)
-        return partners(pair, min(self.layer.value, len(pair.layers) - 1))
+        return partners(pair, min(self.layer.value, len(pair.orders) - 1))
 
 
 def partners(pair: Pair, layer: int) -> Picture:
@@ -52,10 +52,10 @@ def partners(pair: Pair, layer: int) -> Picture:
             no_spines(ax)
         both[0].set_ylabel(f"units of client {pair.a}, best pair first", fontsize=10, color=QUIET)
         figure.colorbar(image, ax=list(both), shrink=0.75, label="cosine of the incoming weights")
-    title = f"Two heat-maps of how alike the units of {pair.layers[layer]} of clients {pair.a} and {pair.b} are, "
+    title = f"Two heat-maps of how alike the units of hidden layer {layer + 1} of clients {pair.a} and {pair.b} are, "
     title += f"as they stand and matched by {RULES[pair.rule]}"
     sentence = f"{moved} of {len(order)} units of client {pair.b} find their partner at another place in "
-    sentence += f"{pair.layers[layer]}; the mean cosine of partners goes from {before:.2f} to {matched:.2f}."
+    sentence += f"hidden layer {layer + 1}; the mean cosine of partners goes from {before:.2f} to {matched:.2f}."
     columns = f"unit of client {pair.a} | partner of client {pair.b} | cosine | cosine with the unit of the same number"
     rows = [(i, int(j), round(float(alike[i, j]), 2), round(float(alike[i, i]), 2)) for i, j in enumerate(order)]
     return told(figure, title, pair.setting, sentence, tabled(columns, rows))

@@ -18,7 +18,7 @@ EXACT = torch.float64
 HILL = Line(np.array([0.5, 2.0, 0.7]), np.array([0.9, 0.3, 0.8]))
 FLAT = Line(np.array([0.5, 0.4, 0.7]), np.array([0.9, 0.85, 0.8]))
 ALIKE = np.array([[0.1, 0.9, 0.0], [0.2, 0.1, 0.6], [0.7, 0.3, -0.2]])
-PAIR = Pair(0, 4, "rebasin", HILL, FLAT, ["hidden layer 1"], [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
+PAIR = Pair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
 
 
 def network(seed=0, name="mlp"):
@@ -85,8 +85,7 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
 
 def test_a_pair_of_one_network_moves_nothing(samples):
     made = pair(network(), network(), (0, 0), "rebasin", *samples)
-    assert made.layers == ["hidden layer 1", "hidden layer 2"]
-    assert all((order == np.arange(len(order))).all() for order in made.orders)
+    assert len(made.orders) == 2 and all((order == np.arange(len(order))).all() for order in made.orders)
 
 
 @torch.no_grad()
