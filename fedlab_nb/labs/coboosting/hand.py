@@ -1,6 +1,6 @@
 """Ensemble weights by hand: the weight of each client above what it holds, and at the right what the weights achieve.
 
-`ByHand` redraws in place, for sliders. The four parts share their axes: columns are clients, rows are classes.
+`ByHand` redraws in place, for sliders. Its parts share their axes: columns are clients, rows are classes.
 """
 
 from collections.abc import Mapping, Sequence
