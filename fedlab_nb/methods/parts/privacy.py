@@ -24,14 +24,11 @@ from ...comm import Link
 from ...errors import RunError, number
 from ...rng import generator
 
-STEPS = 200  # halvings; more than a double can tell apart
 
-
-def delta_of(sigma: float, epsilon: float, *, queries: int = 1, sensitivity: float = 1.0) -> float:
-    """The smallest δ for which `queries` releases with noise `sigma` are (`epsilon`, δ)-private (Theorem 8)."""
+def delta_of(sigma: float, epsilon: float) -> float:
+    """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`, δ)-private (Theorem 8)."""
     if sigma == 0:
         return 1.0
-    sigma = sigma / (sensitivity * math.sqrt(queries))
     first, second = (_log_normal(sign / (2 * sigma) - epsilon * sigma) for sign in (1, -1))
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
@@ -46,41 +43,17 @@ def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: fl
         return 0.0
     number("epsilon", epsilon, 0, open_low=True)
     number("delta", delta, 1e-300, 1 - 1e-9)
-
-    def enough(sigma: float) -> bool:
-        return delta_of(sigma, epsilon) <= delta
-
-    return sensitivity * math.sqrt(queries) * _least(enough)
-
-
-def epsilon_of(sigma: float, delta: float, *, queries: int = 1, sensitivity: float = 1.0) -> float:
-    """The accountant: the smallest ε for which `queries` releases with noise `sigma` are (ε, `delta`)-private; ∞
-    without noise."""
-    if sigma == 0:
-        return math.inf
-
-    def enough(epsilon: float) -> bool:
-        return delta_of(sigma, epsilon, queries=queries, sensitivity=sensitivity) <= delta
-
-    return 0.0 if enough(0.0) else _least(enough)
+    low, high = 0.0, 1.0
+    while delta_of(high, epsilon) > delta:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:  # until no double lies between; `high` is always enough
+        low, high = (low, middle) if delta_of(middle, epsilon) <= delta else (middle, high)
+    return sensitivity * math.sqrt(queries) * high
 
 
 def gaussian(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
     """N(0, `sigma`²) in the shape, dtype and place of `like`, drawn on the CPU in float64."""
     return (sigma * torch.randn(like.shape, generator=stream, dtype=torch.float64)).to(like)
-
-
-def _least(enough: Callable[[float], bool]) -> float:
-    """The smallest positive number that is `enough`, which no number below it is; the answer is never too small."""
-    low, high = 0.0, 1.0
-    while not enough(high):
-        low, high = high, 2 * high
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def _log_normal(x: float) -> float:
@@ -195,7 +168,7 @@ def masked(link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.
     limit = 2.0 ** (63 - FRACTION) / len(values)
     if not bool(torch.stack([value.abs().max() for value in values]).max() < limit):
         raise RunError(f"A number to sum securely is not below {limit:g}; scale the samples down, or set secure=false.")
-    secrets = [int.from_bytes(_bytes(streams(k)), "little") for k in clients]
+    secrets = [_whole(torch.randint(256, (KEY,), generator=streams(k))) for k in clients]
     public = [link.up(k, _packed(pow(BASE, secrets[k], PRIME)), phase="keys") for k in clients]
     received = []
     for k in clients:
@@ -217,21 +190,13 @@ def opened(received: Sequence[Tensor]) -> Tensor:
 
 def mask(shared: int, like: Tensor) -> Tensor:
     """The mask that two clients draw from their shared number: int64, uniform, shaped as `like`."""
-    seed = int.from_bytes(hashlib.sha256(_long(shared)).digest()[:8], "big") >> 1
+    seed = int.from_bytes(hashlib.sha256(shared.to_bytes(KEY, "little")).digest()[:8], "big") >> 1
     bits = torch.empty(like.shape, dtype=torch.int64).random_(-(2**63), None, generator=generator(seed, "mask"))
     return bits.to(like.device)
 
 
-def _bytes(stream: torch.Generator) -> bytes:
-    return bytes(torch.randint(256, (KEY,), generator=stream).tolist())
-
-
-def _long(value: int) -> bytes:
-    return value.to_bytes(KEY, "little")
-
-
 def _packed(value: int) -> Tensor:
-    return torch.tensor(list(_long(value)), dtype=torch.uint8)
+    return torch.tensor(list(value.to_bytes(KEY, "little")), dtype=torch.uint8)
 
 
 def _whole(key: Tensor) -> int:

@@ -8,9 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-from fedlab_nb.methods.parts import frozen_groups
-from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, class_count_weights, client_weights, combine
-from fedlab_nb.methods.parts.frozen_groups import Loop, Wide
+from fedlab_nb.methods.parts import frozen_ensemble
+from fedlab_nb.methods.parts.frozen_ensemble import (
+    FrozenEnsemble,
+    Loop,
+    Wide,
+    class_count_weights,
+    client_weights,
+    combine,
+)
 from fedlab_nb.models import Network, build, model_state, normalise_inputs
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
@@ -189,7 +195,7 @@ def agree(models, x, kinds):
 @pytest.mark.parametrize("shape", [(1, 20, 20), (3, 21, 18)], ids=["1x20x20", "3x21x18"])
 @pytest.mark.parametrize("name,width", [("cnn", 2), ("lenet5", 2), ("cnn2", 3), ("cnn3", 4)])
 def test_each_architecture(name, width, shape, monkeypatch):
-    monkeypatch.setattr(frozen_groups, "PIECE", 1)  # pieces of eight images, and one
+    monkeypatch.setattr(frozen_ensemble, "PIECE", 1)  # pieces of eight images, and one
     x = torch.rand(9, *shape, generator=generator(0, "images"), dtype=torch.float64)
     agree([client(k, name, shape, width) for k in range(3)], x, [Wide])
 
@@ -230,7 +236,7 @@ def test_layers_of_somebody_else():
 
 
 def test_everything_else_goes_one_after_the_other():
-    faster, shape = frozen_groups.faster_side_by_side, (1, 20, 20)
+    faster, shape = frozen_ensemble.faster_side_by_side, (1, 20, 20)
     assert faster([client(k, "cnn", shape) for k in range(2)])
     assert not faster([client(0, "cnn", shape)])
     assert not faster([client(k, "cnn", (1, 16, 16)) for k in range(2)])
