@@ -57,9 +57,7 @@ def run_command(options: Namespace) -> int:
         if event.error is not None:
             failed.append(event.error)
             print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
-    if not failed:
-        return 0
-    return 2 if all(isinstance(error, UsageError) for error in failed) else 1
+    return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
 def plan_command(options: Namespace) -> int:

@@ -87,12 +87,11 @@ def table() -> str:
 @cache
 def symbols() -> tuple[Symbol, ...]:
     """All rows, in the order of the table."""
-    lines = [line for line in table().splitlines() if line.startswith("|")][2:]
-    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    return tuple(
-        Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line)
-        for line, (symbol, *cells) in zip(lines, rows, strict=True)
-    )
+    rows = []
+    for line in [line for line in table().splitlines() if line.startswith("|")][2:]:
+        symbol, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        rows.append(Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line))
+    return tuple(rows)
 
 
 def find(name: str) -> list[Symbol]:

@@ -112,7 +112,7 @@ def _submitted(
     try:
         trainings: dict[str, Any] = {}
         for cell in (cell for group in groups for row in group for cell in row):
-            outcome = recall(cell.plan) if store and store.has(cell.plan.run_key()) else None
+            outcome = recall(cell.plan) if cache else None
             if outcome is not None:
                 yield cell, outcome, ""
                 continue

@@ -213,17 +213,15 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
 
 def plan_events(work: Plan, clients: TrainedClients, cache: bool) -> Iterator[Event]:
     """Events of one plan, the last one with its outcome."""
-    runs = Store("runs") if cache else None
-    key = work.run_key()
-    stored = runs.get(key) if runs else None
+    stored = recall(work) if cache else None
     if stored is not None:
-        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=restored(work, stored))
+        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=stored)
         return
     fresh = Run(work, clients, cache)
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
-    if runs:
-        runs.put(key, *outcome.to_entry())
+    if cache:
+        Store("runs").put(work.run_key(), *outcome.to_entry())
         bound()
     yield Event(work.name, work.settings.seed, "done", 1, 1, outcome=outcome)
 

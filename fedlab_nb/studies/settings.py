@@ -96,10 +96,9 @@ class Settings:
         mine = {k: v for k, v in values.items() if k in own - unset}
         declared = of_setup(mine)
         name = {"dataset": cls.dataset, **declared, **mine}["dataset"]
-        default = {field.name: field.default for field in dataclasses.fields(cls)}
         dealing = ("size_sigma", "minimum", "repair")  # as good as not given where they change nothing
         given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
-        given = {k: v for k, v in given.items() if k not in dealing or v != default[k]}
+        given = {k: v for k, v in given.items() if v != UNCHANGED.get(k)}
         partition = data.natural_or(mine.get("partition"), name, data.describe(name).n_clients, given)
         if partition == "natural":
             declared = {k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)}

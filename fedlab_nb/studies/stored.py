@@ -109,8 +109,8 @@ def load(dataset: str = DIGITS) -> Stored:
         for i, seed in enumerate(row["seeds"]):
             if row["accuracy"][i] is not None:  # else it failed
                 table[(*at.values(), seed)] = {**at, "seed": seed, **{name: row[name][i] for name in columns}}
-    recipe = {name.removeprefix("recipe."): v for name, v in rows[0]["made"].items() if name.startswith("recipe.")}
-    recipe = {name: value for name, value in recipe.items() if OFF.get(name) != value}
+    made = ((name.removeprefix("recipe."), v) for name, v in rows[0]["made"].items() if name.startswith("recipe."))
+    recipe = {name: value for name, value in made if OFF.get(name) != value}
     grid = GRIDS[dataset]
     axes = {"alpha": list(grid.alphas), "clients": list(grid.clients), "seed": list(grid.seeds)}
     settings = {"dataset": dataset, "preset": "classroom", "device": "cpu", **axes}

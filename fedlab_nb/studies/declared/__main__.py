@@ -16,7 +16,7 @@ from ...errors import choose
 from ...methods import METHODS
 from ..experiment import Event
 from . import texts
-from .engine import LESSONS, Declared, Figures, load_all
+from .engine import COMMAND, LESSONS, Declared, Figures, load_all
 
 
 def chosen(names: list[str]) -> list[Declared]:
@@ -43,9 +43,7 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
 
 def main() -> int:
     form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m fedlab_nb.studies.declared", description=__doc__, formatter_class=form
-    )
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=form)
     parser.add_argument("names", nargs="*", metavar="NAME", help="studies, such as 05; default: all")
     parser.add_argument("--check", action="store_true", help="say what does not hold, change nothing")
     parser.add_argument("--anew", default="", metavar="METHOD,...", help="compute these methods in any case")

@@ -127,9 +127,8 @@ def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
     for path in pages(root):
         text = path.read_text(encoding="utf-8")
         for match in BLOCK.finditer(text):
-            lines.append(
-                f"{path.name}: a line must not begin with a comment, or Markdown takes it for HTML: {match[0]}"
-            )
+            wrong = "a line must not begin with a comment, or Markdown takes it for HTML"
+            lines.append(f"{path.name}: {wrong}: {match[0]}")
         for match in CLAIM.finditer(text):
             marked.add((match["study"], match["claim"]))
             if match["study"] in studies and match["claim"] not in studies[match["study"]].claims:
