@@ -151,10 +151,6 @@ class OpenSetVote(EnsembleModel):
             votes = votes.gather(0, surest[..., None].expand(-1, -1, votes.shape[-1]))
         return votes[..., :-1].logsumexp(0)
 
-    def unknown(self, x: Tensor) -> Tensor:
-        """How sure each client is that it does not know, `[M, N]`."""
-        return self.clients.logits(x).softmax(-1)[..., -1]
-
 
 @register(
     "fedov",

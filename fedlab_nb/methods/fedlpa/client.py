@@ -7,7 +7,6 @@ are not bounded). So the scale is stated here for what it is: a share of each te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -45,7 +44,9 @@ class LocalPosterior:
 
         `noise` is a share of each tensor's size (`noisy`), drawn from `stream`.
         """
-        state, triangles = noisy_state(self.state, self.parameters, noise, stream), {}
+        state, triangles = dict(self.state), {}
+        for name in self.parameters:  # running statistics stay
+            state[name] = noisy(state[name], noise, stream)
         for name, layer in self.factors.items():
             noised = Factors(noisy_factor(layer.a, noise, stream), noisy_factor(layer.b, noise, stream))
             precision = damped(noised, damping, damping_ratio(layer, pi))
@@ -73,13 +74,6 @@ def noisy(tensor: Tensor, share: float, stream: torch.Generator | None) -> Tenso
     u = torch.rand(tensor.shape, generator=stream, dtype=torch.float64) - 0.5
     draw = -u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 1e-12))
     return tensor + share * tensor.square().mean().sqrt() * draw.to(tensor)
-
-
-def noisy_state(
-    state: Mapping[str, Tensor], names: Collection[str], share: float, stream: torch.Generator | None
-) -> dict[str, Tensor]:
-    """A state dict with noise on the tensors `names`; the others (running statistics) stay."""
-    return {name: noisy(tensor, share, stream) if name in names else tensor for name, tensor in state.items()}
 
 
 def noisy_factor(matrix: Tensor, share: float, stream: torch.Generator | None) -> Tensor:

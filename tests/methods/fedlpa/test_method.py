@@ -20,7 +20,6 @@ from fedlab_nb.methods.fedlpa.client import (
     label_leak,
     noisy,
     noisy_factor,
-    noisy_state,
     ranks,
 )
 from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, used
@@ -172,7 +171,8 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
     factor = noisy_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
-    noised = noisy_state(state, ["a"], 0.1, torch.Generator().manual_seed(0))
+    own = LocalPosterior(1, state, ("a",), {})
+    noised = own.upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
     assert list(noised) == list(state) and noised["running"] is state["running"] and (noised["a"] != 1).all()
 
 
