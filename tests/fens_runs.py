@@ -1,32 +1,26 @@
 """Runs of FENS in a test: five clients of digits, trained once for all tests that ask for the same training."""
 
+import collections
+
+import method_runs
 import torch
 from watched import watched
 
-from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.training import Recipe
 
 M, C = 5, 10
-TRAINED_ONCE: dict = {}
+TRAINED_ONCE = collections.defaultdict(list)
 FEDERATIONS: dict = {}  # kept alive, so that no other one gets an id that TRAINED_ONCE knows
 
 
 def context(federation, model="mlp", width=None, epochs=2, dtype=torch.float32, **settings):
     """A run whose clients are trained once for all tests."""
     FEDERATIONS[id(federation)] = federation
-    key = (id(federation), model, width, epochs, dtype, tuple(settings.items()))
-    architecture = (model, federation.dataset.input_shape, federation.classes, width)
-    return Context(
-        federation,
-        architectures=[architecture] * federation.clients,
-        recipe=Recipe(epochs=epochs, batch_size=16, lr=0.1, momentum=0, weight_decay=0),
-        seed=settings.pop("seed", 0),
-        dtype=dtype,
-        recall=lambda: TRAINED_ONCE.get(key),
-        remember=lambda clients: TRAINED_ONCE.update({key: [clients.state(k) for k in range(len(clients))]}),
-        **settings,
-    )
+    settings |= {"model": model, "width": width, "epochs": epochs, "dtype": dtype}
+    remembered = TRAINED_ONCE[id(federation), tuple(settings.items())]
+    recipe = Recipe(batch_size=16, lr=0.1, momentum=0, weight_decay=0)
+    return method_runs.context(federation, recipe=recipe, remembered=remembered, **settings)
 
 
 def run(ctx, **options):

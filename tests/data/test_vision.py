@@ -127,9 +127,8 @@ def test_offline(name, capfd):
     with pytest.raises(RunError) as caught:
         load(name)
     text = str(caught.value)
-    assert f"Dataset {name!r} is not complete in" in text and "could not be downloaded by torchvision" in text
-    assert "no network" in text and text.endswith("offline, use 'digits', 'glyphs' or the path of your own .npz file.")
-    assert "\n" not in text and capfd.readouterr().out == ""
+    assert name in text and "no network" in text and "offline" in text and "\n" not in text
+    assert capfd.readouterr().out == ""
     facts = describe(name)
     assert facts.digest is None and facts.n_train + facts.n_public == vision.SOURCES[name].n_train
 

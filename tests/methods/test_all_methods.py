@@ -12,30 +12,23 @@ import torch
 
 from fedlab_nb.comm import Ledger, Link, serialise, size
 from fedlab_nb.data import Dataset, Federation
-from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.results import typed
-from fedlab_nb.studies import compare, run
+from fedlab_nb.studies import compare, experiment, job, run
+from fedlab_nb.studies.clients import TrainedClients
 from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 
-CHEAP = {
-    "rounds": 2,
-    "local_epochs": 2,
-    "iterations": 5,
-    "epochs": 2,
-    "steps": 20,
-    "samples": 200,
-    "distil_steps": 20,
-    "one_shot_steps": 20,
-    "server_steps": 20,
-    "server_epochs": 5,
-    "generator_steps": 4,
-    "passes": 4,
-    "virtual": 100,
-}
+# What a fast run needs less of.
+FEWER = {
+    "rounds": 2, "iterations": 3, "epochs": 2, "steps": 3, "generator_steps": 2, "passes": 2, "distil_steps": 2,
+    "server_epochs": 1, "samples": 20, "server_steps": 2, "one_shot_steps": 2, "server_width": 4, "virtual": 20,
+    "local_epochs": 2, "local_steps": 2, "latent": 8, "hidden": 8, "images": 16, "adversarial": 1, "width": 4,
+}  # fmt: skip
 NO_SERVER = {"local", "centralized"}
 context = functools.partial(method_runs.context, share=0.3)
 STUDY = {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
@@ -65,15 +58,23 @@ class Guarded(torch.Tensor):
             return function(*args, **(kwargs or {}))
 
 
+def small(name):
+    """Knobs that make the method fast."""
+    return {k.name: FEWER[k.name] for k in METHODS[name].fields() if k.name in FEWER and isinstance(k.default, int)}
+
+
 def cheap(name, **more):
-    known = {k.name: k for k in METHODS[name].fields()}
-    return METHODS[name].configure(**{k: v for k, v in CHEAP.items() if k in known}, **more)
+    return METHODS[name].configure(**small(name), **more)
+
+
+def fewer(name):
+    """The same as qualified settings."""
+    return {f"{name}.{key}": value for key, value in small(name).items()}
 
 
 def in_study(*names):
     """Settings of `study` that are cheap for these methods."""
-    fewer = {f"{name}.{k.name}": CHEAP[k.name] for name in names for k in METHODS[name].fields() if k.name in CHEAP}
-    return STUDY | fewer
+    return STUDY | {key: value for name in names for key, value in fewer(name).items()}
 
 
 @functools.cache
@@ -240,19 +241,11 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 
 
 # ------------------------------------------------------------------------------------------------ knobs
-def test_each_help_belongs_to_a_knob():
-    bases = {base.__name__: base for cls in METHODS.values() for base in cls.__mro__}
-    for name, helps in declared("methods/knobs.toml").items():
-        having = [cls for cls in METHODS.values() if issubclass(cls, bases[name])]
-        own = {field.name: field.metadata for cls in having for field in dataclasses.fields(cls)}
-        assert [key for key in helps if "help" in own[key]] == [], f"{name}: the help of these is in the code, too"
-        assert all(text.endswith(".") and "\n" not in text for text in helps.values()), name
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_knobs_and_words(name):
     cls = METHODS[name]
-    assert dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen
     assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic
     assert cls.configure() == cls()
     convolutional = cls.configure(convolutions=True)
@@ -264,3 +257,46 @@ def test_knobs_and_words(name):
         assert getattr(cls.configure(convolutions=True, **{name: 2 * value}), name) == 2 * value
     with pytest.raises(UsageError):
         cls.configure(no_such_knob=1)
+
+
+# ------------------------------------------------------------------------------------------------ set-ups
+# Every method of every set-up from end to end: fewer steps and thinner networks, everything else as declared.
+
+MIXED, ONE = "resnet18:2,cnn:2", "vgg9:4"
+NARROW = {"fens": "resnet8:2", "fedet": MIXED, "coboosting": "cnn3:4", "fusefl": "resnet18:2", "fedlpa": "cnn:4"}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Noise in the form of CIFAR-10: 48 training, 20 test and 24 public images, four classes."""
+    path = tmp_path_factory.mktemp("data") / "tiny.npz"
+    stream = np.random.default_rng(0)
+
+    def noise(n):
+        return stream.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+
+    labels = {"y_train": np.arange(48) % 4, "y_test": np.arange(20) % 4}
+    np.savez(path, x_train=noise(48), x_test=noise(20), x_public=noise(24), **labels)
+    return str(path)
+
+
+@pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
+def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
+    monkeypatch.setattr(experiment, "_remembered", TrainedClients())
+    for model in (MIXED, ONE) if preset == "fedet" else (NARROW[preset],):
+        names = [n for n in SETUPS[preset].methods if model != ONE or "one architecture" in METHODS[n].info.needs]
+        if model == MIXED:
+            names = [n for n in names if "one architecture" not in METHODS[n].info.needs]
+        setting = {"dataset": images, "preset": preset, "clients": 2, "alpha": 1.0, "epochs": 1, "model": model}
+        knobs = {key: value for name in names for key, value in fewer(name).items()}
+        works = {work.name: work for work in plans_for(Settings.make(**setting), names)}
+        done = {}
+        for event in job(names, cache=False, **setting, **knobs):
+            assert event.error is None, (event.method, event.error)
+            if event.outcome is not None:
+                done[event.method] = event.outcome
+        assert list(done) == names
+        for name, outcome in done.items():
+            assert outcome.recipe == works[name].recipe and 0 <= outcome.accuracy <= 1
+            options = dataclasses.asdict(works[name].method)
+            assert outcome.options == {**options, **small(name)}, name

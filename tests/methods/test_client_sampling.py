@@ -73,26 +73,35 @@ def test_one_of_two_is_that_clients_model():
         assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
 
 
-@pytest.mark.parametrize("weights", ["samples", "uniform"])
-def test_scaffolds_control_variate_is_a_share_of_all_clients(weights):
-    """θ goes the whole way to the one client's model, c only w_k of its change: 1/2, or n_k/N; c = Σ_k w_k c_k."""
+@pytest.mark.parametrize(
+    ("m", "weights", "eta_s"), [(1, "samples", 1.0), (1, "uniform", 1.0), (2, "samples", 1.0), (2, "uniform", 0.5)]
+)
+def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
+    """Plain SGD, K η_l as printed; the correction as a linear term <c - c_k, θ> of the loss. θ goes to the models of
+    who takes part, c moves by w_k of each one's change: c = Σ_k w_k c_k."""
     ctx, rounds = context(PLAIN, **TWO), 4
     w = [n / sum(ctx.sizes) for n in ctx.sizes] if weights == "samples" else [0.5, 0.5]
     state = model_state(ctx.initial_model())
     c = {name: torch.zeros_like(value) for name, value in state.items()}
-    own = [c, c]
-    for t, (k,) in enumerate(drawn(ctx, 1, rounds)):
+    own = {0: c, 1: c}
+    for t, chosen in enumerate(drawn(ctx, m, rounds)):
+        ends, fresh = {}, {}
+        for k in chosen:
 
-        def loss(model, x, y, c=c, mine=own[k]):
-            return cross_entropy(model, x, y) + sum(((c[n] - mine[n]) * q).sum() for n, q in model.named_parameters())
+            def loss(model, x, y, c=c, mine=own[k]):
+                linear = sum(((c[n] - mine[n]) * q).sum() for n, q in model.named_parameters())
+                return cross_entropy(model, x, y) + linear
 
-        end = local_steps(ctx, k, t, state, loss)
-        steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
-        fresh = {n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c}
-        c = {n: c[n] + w[k] * (fresh[n] - own[k][n]) for n in c}
-        own[k], state = fresh, end
+            end = local_steps(ctx, k, t, state, loss)
+            steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
+            fresh[k] = {n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c}
+            ends[k] = end
+        share = {k: w[k] / sum(w[i] for i in chosen) for k in chosen}
+        state = {n: state[n] + eta_s * sum(share[k] * (ends[k][n] - state[n]) for k in chosen) for n in c}
+        c = {n: c[n] + sum(w[k] * (fresh[k][n] - own[k][n]) for k in chosen) for n in c}
+        own |= fresh
         torch.testing.assert_close(c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12)
-    method = Scaffold(rounds=rounds, local_epochs=2, per_round=1, weights=weights)
+    method = Scaffold(rounds=rounds, local_epochs=2, per_round=m, weights=weights, eta_s=eta_s)
     assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
 
 
@@ -120,12 +129,13 @@ def test_fednova_and_fedadam_take_the_shares_of_who_takes_part():
         assert distance(end, x) < 1e-10
 
 
-def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_in():
+@pytest.mark.parametrize("m", [2, 3])
+def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_in(m):
     """A client that sat out for a round still has its model; one that comes for the first time has no term."""
     rounds, asked = 5, {"clients": 3, "alpha": 0.5}
     ctx = context(PLAIN, **asked)
     state, last = model_state(ctx.initial_model()), {}
-    for t, chosen in enumerate(drawn(ctx, 2, rounds)):
+    for t, chosen in enumerate(drawn(ctx, m, rounds)):
         ends = []
         for k in chosen:
             glob, prev = ctx.new_model(state).eval(), ctx.new_model(last.get(k, state)).eval()
@@ -138,8 +148,9 @@ def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_
             last[k] = local_steps(ctx, k, t, state, loss)
             ends.append(last[k])
         state = weighted_mean(ends, [ctx.sizes[k] for k in chosen])
-    assert len({tuple(chosen) for chosen in drawn(ctx, 2, rounds)}) > 1 and len(last) == 3
-    method = Moon(rounds=rounds, local_epochs=2, per_round=2, mu=2.0, temperature=0.5)
+    assert m == 3 or len({tuple(chosen) for chosen in drawn(ctx, m, rounds)}) > 1
+    assert len(last) == 3
+    method = Moon(rounds=rounds, local_epochs=2, per_round=m, mu=2.0, temperature=0.5)
     assert distance(state, finish(method, context(PLAIN, **asked))) < 1e-10
 
 

@@ -6,7 +6,6 @@ from byte_formulas import beta_bytes, ensemble_selection_bytes
 from fens_runs import C, M, context, x_test
 
 from fedlab_nb.cli import line
-from fedlab_nb.course.all_together import lesson as comparison
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import BY, GRID, Ensemble, EnsembleReport, best_of_clusters, between, clusters
@@ -48,7 +47,6 @@ def test_comparisons_show_the_other_mean():
     first = outcomes[0]
     other = first.report.others()["mean of probabilities"]
     assert f"mean of probabilities {other:.1%}" in line(first) and "mean of" not in line(outcomes[1])
-    assert "by the mean of probabilities" in comparison.price_list(outcomes).text
     row = Row(1, "ensemble", quick, 2, outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"})
     own, beside = Runs((row,), 1).series(others=True)
     assert beside.name == "Ensemble (FedENS) (mean of probabilities)" and beside.accuracies[0] == other

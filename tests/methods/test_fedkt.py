@@ -166,10 +166,6 @@ def test_the_stack_and_the_loop_agree(federation):
 
 
 def test_refusals(federation):
-    without = context(federation)
-    without.public = without.public[:0]
-    with pytest.raises(UsageError, match="public"):
-        FedKT().validate(without)
     with pytest.raises(UsageError, match="students"):
         FedKT.configure(students=0)
     with pytest.raises(UsageError, match="10,000"):

@@ -17,15 +17,7 @@ from fedlab_nb import run
 from fedlab_nb.comm import serialise, size
 from fedlab_nb.data import federate
 from fedlab_nb.methods.gauss import Gauss
-from fedlab_nb.methods.parts.gaussian_heads import (
-    BY_CLASS,
-    HEADS,
-    MOMENTS,
-    class_sums,
-    message,
-    received,
-    scores,
-)
+from fedlab_nb.methods.parts.gaussian_heads import BY_CLASS, HEADS, MOMENTS, class_sums, message, received, scores
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 

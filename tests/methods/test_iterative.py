@@ -85,32 +85,6 @@ def test_fedprox_minimises_the_proximal_loss():
     assert distance(state, finish(FedProx(rounds=2, local_epochs=2, mu=mu), context())) < 1e-10
 
 
-@pytest.mark.parametrize("eta_s", [1.0, 0.5])
-def test_scaffold_by_the_papers_formulas(eta_s):
-    """Plain SGD, K η_l as printed; the correction as a linear term <c - c_k, θ> of the loss."""
-    ctx, rounds = context(PLAIN), 3
-    p = shares(ctx)
-    state = model_state(ctx.initial_model())
-    c = {name: torch.zeros_like(value) for name, value in state.items()}
-    own = [c] * 4
-    for t in range(rounds):
-        ends, fresh = [], []
-        for k in range(4):
-
-            def loss(model, x, y, c=c, mine=own[k]):
-                linear = sum(((c[name] - mine[name]) * q).sum() for name, q in model.named_parameters())
-                return F.cross_entropy(model(x), y) + linear
-
-            end = local_steps(ctx, k, t, state, loss)
-            steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
-            ends.append(end)
-            fresh.append({n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c})
-        state = {n: state[n] + eta_s * sum(w * (e[n] - state[n]) for w, e in zip(p, ends, strict=True)) for n in c}
-        c = {n: c[n] + sum(w * (f[n] - o[n]) for w, f, o in zip(p, fresh, own, strict=True)) for n in c}
-        own = fresh
-    assert distance(state, finish(Scaffold(rounds=rounds, local_epochs=2, eta_s=eta_s), context(PLAIN))) < 1e-10
-
-
 def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
     """Full batches, a tiny rate: the gradient hardly changes on the way, so c_k must be the gradient at θ_0."""
     recipe = Recipe(epochs=5, batch_size=10_000, lr=1e-6, momentum=0.9, weight_decay=0)
@@ -190,25 +164,6 @@ def test_moons_loss_by_hand():
     e2, four = torch.tensor(2.0, dtype=EXACT).exp(), torch.tensor(4.0, dtype=EXACT).log()
     expected = torch.stack([four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()])
     torch.testing.assert_close(contrastive(3.0, 0.5)(z, logits, labels, pairs), expected)
-
-
-def test_moons_second_round_from_frozen_models():
-    """Features of the received and of the client's previous model batch by batch, as the paper writes the loss."""
-    ctx = context(PLAIN)
-    end = finish(Moon(rounds=2, local_epochs=2, mu=2.0, temperature=0.5), ctx)
-    previous = ctx.messages[:4]
-    state = weighted_mean(previous, ctx.sizes)
-    ends = []
-    for k in range(4):
-        glob, prev = ctx.new_model(state).eval(), ctx.new_model(previous[k]).eval()
-
-        def loss(model, x, y, glob=glob, prev=prev):
-            z, zg, zp = model.features(x), glob.features(x).detach(), prev.features(x).detach()
-            near, far = (F.cosine_similarity(z, other) / 0.5 for other in (zg, zp))
-            return F.cross_entropy(model(x), y) - 2.0 * (near.exp() / (near.exp() + far.exp())).log().mean()
-
-        ends.append(local_steps(ctx, k, 1, state, loss))
-    assert distance(end, weighted_mean(ends, ctx.sizes)) < 1e-10
 
 
 # ------------------------------------------------------------------------------------------- batch norm, bytes, errors

@@ -54,12 +54,7 @@ def test_from_the_settings_and_through_the_store():
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [
-        ("cnm", "did you mean 'cnn'"),
-        ("cnn,mlp", "must be one model"),
-        ("cnn:0", "width"),
-        ("cnn:999", "width of cnn"),
-    ],
+    [("cnm", "did you mean 'cnn'"), ("cnn,mlp", "must be one model"), ("cnn:0", "width"), ("cnn:999", "width of cnn")],
 )
 def test_a_wrong_model_is_one_sentence(value, message):
     with pytest.raises(UsageError, match=message):

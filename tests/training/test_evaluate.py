@@ -19,9 +19,7 @@ from fedlab_nb.training.evaluate import CHUNK, Remembered, rows_at_once
     ("name", "shape", "rows"),
     [
         ("mlp", (64,), CHUNK),
-        ("mlp", (1, 8, 8), CHUNK),
-        ("cnn", (1, 8, 8), CHUNK),  # small images stay whole, and so to the last bit as they were
-        ("resnet8", (1, 8, 8), CHUNK),
+        ("resnet8", (1, 8, 8), CHUNK),  # small images stay whole, and so to the last bit as they were
         ("cnn", (1, 28, 28), 256),
         ("resnet8", (1, 28, 28), 128),
         ("resnet8", (3, 32, 32), 128),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.optim import Adam, Sgd, clip, optimizer_for
+from fedlab_nb.training.optim import Adam, Sgd, optimizer_for
 
 SHAPES = [(5, 3, 4), (5, 3), (5, 2, 3, 2, 2)]
 
@@ -69,13 +69,3 @@ def test_a_gradient_may_lie_otherwise_in_memory(made):
     one, other = made(draw(0)), made(draw(0))
     one.step(turned), other.step(gradients)
     assert close(one.parameters, other.parameters, 0) and not close(one.parameters, parameters)
-
-
-@pytest.mark.parametrize("largest", [0.5, 100.0])
-def test_clip_is_torchs(largest):
-    parameters, gradients = draw(0), draw(1)
-    for p, g in zip(parameters, gradients, strict=True):
-        p.grad = g.clone()
-    torch.nn.utils.clip_grad_norm_(parameters, largest)
-    clip(gradients, largest)
-    assert close(gradients, [p.grad for p in parameters])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from fedet_runs import soft_label
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss, variance_weights
+from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss
 
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 
@@ -31,12 +31,6 @@ def test_f1_variance_is_affine_in_the_collision_probability():
         assert ((one_hot**2).sum() - 1 / n).item() / n == pytest.approx(most) == one_hot.var(correction=0).item()
     q = torch.tensor([0.3, 0.7], dtype=torch.float64)
     assert q.var(correction=0).item() == pytest.approx((0.3 - 0.5) ** 2)
-
-
-def test_f1_sample_variance_gives_the_same_weights():
-    p = logits().softmax(-1)
-    v = p.var(-1, correction=1)
-    torch.testing.assert_close(variance_weights(p), v / v.sum(0))
 
 
 def test_f2_blind_to_labels_and_equivariant_in_clients():

@@ -41,14 +41,6 @@ def assert_states_close(one, other, atol):
         torch.testing.assert_close(one[name], other[name], rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("pi", ["one", "trace"])
-@pytest.mark.parametrize("solver", ["cg", "gd", "ea"])
-def test_one_client_gets_its_own_model_back(solver, pi):
-    remembered = []
-    out, _ = watched(FedLPA(solver=solver, pi=pi, iterations=5).run(context(clients=1, remembered=remembered)))
-    assert_states_close(model_state(out.module), remembered[0][0], 1e-8)
-
-
 @pytest.mark.parametrize("weights", ["samples", "uniform"])
 def test_large_damping_is_the_average(weights):
     remembered = []

@@ -1,7 +1,6 @@
 """FENS as a whole: the quantised ensemble, what each rule starts from, which samples it sees, its extensions."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -92,18 +91,6 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     if name in ("linear", "per_class"):
         np.testing.assert_allclose(frames[0], 1 / M, rtol=1e-6)
         assert np.array_equal(frames[-1], fens.report.weights)
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_client_by_client_gives_the_same_model_and_the_same_ledger(federation, name, monkeypatch):
-    fast = context(federation, dtype=torch.float64)
-    one, _ = run(fast, aggregator=name, rounds=12, batch=8)
-    monkeypatch.setattr(Fens, "train_aggregator", functools.partialmethod(Fens.train_aggregator, at_once=False))
-    slow = context(federation, dtype=torch.float64)
-    two, _ = run(slow, aggregator=name, rounds=12, batch=8)
-    for a, b in zip(one.rule.parameters(), two.rule.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
-    assert sorted(map(str, fast.link.ledger.rows())) == sorted(map(str, slow.link.ledger.rows()))
 
 
 # ------------------------------------------------------------------------------------------------ which samples

@@ -9,13 +9,7 @@ from fedlab_nb.comm import Link
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens import aggregators as rules
-from fedlab_nb.methods.fens.training import (
-    CLIENT_WEIGHTS,
-    Proxy,
-    client_weights,
-    draw_batches,
-    participants,
-)
+from fedlab_nb.methods.fens.training import CLIENT_WEIGHTS, Proxy, client_weights, draw_batches, participants
 from fedlab_nb.rng import generator
 
 M, C, IMAGE = 5, 4, (1, 8, 8)
@@ -133,20 +127,6 @@ def test_one_client_and_plain_averaging_is_local_sgd(name):
         cross_entropy(rule(parts[0].logits[chosen], parts[0].inputs[chosen]), parts[0].labels[chosen]).backward()
         sgd.step()
     torch.testing.assert_close(federated, torch.cat([p.detach().flatten() for p in rule.parameters()]), **TOLERANCE)
-
-
-@both_forms
-def test_the_order_of_the_clients_does_not_matter(at_once):
-    order = [3, 0, 4, 2, 1]
-    plan = Fens(rounds=10, batch=8)
-    parts = proxies()
-    turned = [Proxy(parts[i].logits[:, order], parts[i].labels, parts[i].inputs) for i in order]
-    rule, other = start("per_class"), start("per_class")
-    with torch.no_grad():
-        other.table.copy_(rule.table[order])
-    list(plan.train_aggregator(rule, dict(enumerate(parts)), stream, at_once=at_once))
-    list(plan.train_aggregator(other, dict(enumerate(turned)), lambda i: stream(order[i]), at_once=at_once))
-    torch.testing.assert_close(other.table, rule.table[order], **TOLERANCE)
 
 
 @both_forms

@@ -17,51 +17,19 @@ EXACT = torch.float64
 ORDERS = [rule for rule in RULES if rule != "pfnm"]
 
 
-def held(states):
-    """A recall of the clients' training that gives these states."""
-    return lambda: [dict(state) for state in states]
-
-
-def in_context(states, model="mlp", **options):
-    ctx = context(clients=len(states), model=model, **options)
-    ctx._recall = held(states)
-    return ctx
-
-
-def initial(seed=0, model="mlp"):
-    stream = torch.Generator().manual_seed(seed)
-    return model_state(build(model, (1, 8, 8), 10, generator=stream, dtype=EXACT))
-
-
-@pytest.mark.parametrize("rule", ORDERS)
-def test_permuted_copies_average_to_the_network_itself(rule):
-    state = initial()
-    wiring = wiring_of(build("mlp", (1, 8, 8), 10))
-    stream = torch.Generator().manual_seed(1)
-    copies = [permuted(state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units]) for _ in range(3)]
-    x = torch.rand(20, 1, 8, 8, dtype=EXACT, generator=stream)
-    model = finished(Matching(rule=rule).run(in_context(copies)))
-    one = model.clients.module(0)
-    assert (model.logits(x) - one(x)).abs().max() < 1e-10
-    assert (model.average.logits(x) - one(x)).abs().max() > 0.01
+def initial():
+    return model_state(build("mlp", (1, 8, 8), 10, dtype=EXACT))
 
 
 @pytest.mark.parametrize("rule", ORDERS)
 def test_equal_networks_stay_as_they_are(rule):
     """One start and no training: every order is 0, 1, 2, …"""
-    model = finished(Matching(rule=rule).run(in_context([initial()] * 3)))
+    model = finished(Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3])))
     report = model.report
     assert np.array_equal(report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1)))
     assert report.moved == [0.0] * 3 and report.distances == [[0.0, 0.0]] * 3
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(tensor, initial()[name])
-
-
-@pytest.mark.parametrize("rule", ORDERS)
-def test_one_client_is_left_alone(rule):
-    remembered = []
-    model = finished(Matching(rule=rule).run(context(clients=1, remembered=remembered)))
-    assert all(torch.equal(t, remembered[0][0][name]) for name, t in model_state(model.module).items())
 
 
 def test_one_client_of_pfnm_is_itself_but_for_the_prior():

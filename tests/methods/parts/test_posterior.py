@@ -52,17 +52,6 @@ def test_one_client_gets_its_own_weights_back(solver, damping, rule):
     assert residuals[-1] < 1e-9
 
 
-@pytest.mark.parametrize("solver", ["cg", "ea", "gd"])
-def test_equal_factors_give_the_weighted_average(solver):
-    matrices, factors, weights = clients()
-    posterior = Posterior.of(matrices, [damped(factors[0], 1e-3)] * K, weights)
-    matrix, _ = solve(posterior, solver, 20)
-    torch.testing.assert_close(
-        matrix, sum(w * m for w, m in zip(weights, matrices, strict=True)), rtol=1e-9, atol=1e-10
-    )
-    torch.testing.assert_close(posterior.average, sum(w * m for w, m in zip(weights, matrices, strict=True)))
-
-
 def test_adam_from_the_average_comes_to_the_direct_solution():
     """FedFisher's way: none of the way after no step, all of it after many, and nearer with more of them."""
     posterior = system(damping=0.3)
