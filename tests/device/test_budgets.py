@@ -108,7 +108,7 @@ CASES = [(step, way) for step in FEWER_MORE for way in (("loop", "stacked") if "
 @pytest.mark.parametrize(("step", "backend"), CASES)
 def test_more_steps_are_no_more_transfers(step, backend, device):
     method, knob, few, many = FEWER_MORE[step]
-    special = {"fedlpa.solver": "gd", "dense.batch": 32, "distilled.images": "kip"}
+    special = {"fedlpa.solver": "gd", "dense.batch": 8, "distilled.images": "kip"}
     more = {name: value for name, value in special.items() if name.startswith(f"{method}.")}
     name = knob if knob == "batch_size" else f"{method}.{knob}"
     assert name == knob or knob in {field.name for field in METHODS[method].fields()}

@@ -9,11 +9,11 @@ import pytest
 import torch
 from watched import watched
 
-from fedlab_nb.data import Dataset, Federation, federate
+from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.distilled import WAYS, Distilled
 from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
-from fedlab_nb.models import model_state
+from tests.methods.test_all_methods import rows_of_features
 
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
@@ -21,16 +21,6 @@ STATE = 6570  # numbers of the digits' perceptron
 
 
 context = functools.partial(method_runs.context, alpha=0.3, epochs=1)
-
-
-def small(n=90, clients=3, images=True):
-    """A federation of `n` random samples, of which client 0 holds one alone."""
-    stream = torch.Generator().manual_seed(0)
-    x = torch.rand(n, 1, 4, 4, generator=stream) if images else torch.randn(n, 7, generator=stream)
-    y = torch.arange(n) % 3
-    data = Dataset("small", x, y, x[:9], y[:9], None, ("a", "b", "c"), "small")
-    others = (torch.arange(1, n)).tensor_split(clients - 1)
-    return Federation(data, (torch.zeros(1, dtype=torch.long), *others), "dirichlet", 1.0, 0, 0, 1, "")
 
 
 # ------------------------------------------------------------------------------------------------ exact
@@ -95,17 +85,13 @@ def test_a_large_federation_shows_some_images_of_every_client(monkeypatch):
 @pytest.mark.parametrize("images", WAYS)
 @pytest.mark.parametrize("server", ["network", "kernel"])
 def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):
-    ctx = context(federation=small(), holdout=0, models=("mlp", "mlp:8"), init="different")
+    federation = federate("digits", indices=[[0], range(1, 50), range(50, 100)])
+    ctx = context(federation=federation, holdout=0, models=("mlp", "mlp:8"), init="different")
     out, _ = watched(Distilled(images=images, server=server, **QUICK).run(ctx))
-    assert (out.report.client == 0).sum() == 1 and out.logits(torch.rand(5, 1, 4, 4)).isfinite().all()
+    assert (out.report.client == 0).sum() == 1 and out.logits(torch.rand(5, 1, 8, 8)).isfinite().all()
     assert ctx.link.ledger.down == 0
 
 
 def test_crops_of_feature_rows_are_refused_in_one_sentence():
-    with pytest.raises(UsageError, match=r"^images=crops needs images, but .*; choose random, kmeans or kip\.$"):
-        Distilled(images="crops").validate(context(federation=small(images=False)))
-
-
-def test_the_servers_network_can_be_another_one():
-    out, _ = watched(Distilled(server="network", server_model="mlp:8", **QUICK).run(context()))
-    assert sum(t.numel() for t in model_state(out.module).values()) < STATE
+    with pytest.raises(UsageError, match="choose random, kmeans or kip"):
+        Distilled(images="crops").validate(context(federation=rows_of_features()))
