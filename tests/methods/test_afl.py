@@ -231,16 +231,6 @@ def test_absolute_aggregation_pair_by_pair_is_the_sum():
     torch.testing.assert_close(cleaned, head(added(sums), 3, 1.0, 0.01), rtol=1e-9, atol=1e-11)
 
 
-def test_local_ridges_leave_no_trace_unless_they_stay():
-    x, y = samples()
-    heads = [head(added(parts(x, y, [10, 50], gamma)), 2, gamma, 0.1) for gamma in (0.0, 1.0, 30.0)]
-    for other in heads[1:]:
-        torch.testing.assert_close(other, heads[0], rtol=1e-10, atol=1e-12)
-    ridged = head(added(parts(x, y, [10, 50], 30.0)), 2, 30.0, 0.1, clean=False)
-    torch.testing.assert_close(ridged, head(added(parts(x, y, [60])), 1, 0.0, 60.0), rtol=1e-10, atol=1e-12)
-    assert (ridged - heads[0]).abs().max() > 0.01
-
-
 def test_fewer_samples_than_features_and_features_that_are_always_0():
     x, y = samples(4)
     x[:, 2] = 0

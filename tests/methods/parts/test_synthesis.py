@@ -7,7 +7,7 @@ import torch
 from watched import watched
 
 from fedlab_nb.methods.base import Progress
-from fedlab_nb.methods.parts.images import Pool, intended_labels, random_crop, search
+from fedlab_nb.methods.parts.images import intended_labels, random_crop, search
 from fedlab_nb.methods.parts.synthesis import FRAMES, GeneratorKnobs, SynthesisReport, SynthesisTrace, shows
 from fedlab_nb.models import build
 
@@ -91,17 +91,6 @@ def test_random_crop_against_a_plain_loop(flip):
     assert torch.equal(made, torch.stack(expected))
     (gradient,) = torch.autograd.grad(made.sum(), x)
     assert set(gradient.unique().tolist()) == {0.0, 1.0}  # each pixel is seen once or has left the picture
-
-
-def test_pool_keeps_everything_in_order():
-    pool = Pool()
-    assert len(pool) == 0
-    x, logits = torch.rand(5, 1, 2, 2), torch.rand(3, 5, 4)
-    y = torch.arange(5)
-    pool.add(x[:2], y[:2], logits[:, :2])
-    assert len(pool) == 2 and torch.equal(pool.logits, logits[:, :2])
-    pool.add(x[2:], y[2:], logits[:, 2:])
-    assert torch.equal(pool.x, x) and torch.equal(pool.labels, y) and torch.equal(pool.logits, logits)
 
 
 def test_intended_labels_are_sorted_and_uniform():
