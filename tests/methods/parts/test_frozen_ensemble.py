@@ -1,22 +1,13 @@
 """The frozen ensemble against plain loops: logits, gradients to x, batch-norm loss; and that it changes no client."""
 
 import copy
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
 from fedlab_nb.methods.parts import frozen_ensemble
-from fedlab_nb.methods.parts.frozen_ensemble import (
-    FrozenEnsemble,
-    Loop,
-    Wide,
-    class_count_weights,
-    client_weights,
-    combine,
-)
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, Loop, Wide, client_weights, combine
 from fedlab_nb.models import Network, build, model_state, normalise_inputs
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
@@ -58,25 +49,6 @@ def test_combining():
     assert combine(logits, by_class).tolist() == [[1.0, -1.0]]
     assert client_weights("samples", [1, 3], logits).tolist() == [0.25, 0.75]
     assert client_weights("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
-
-
-def test_shares_of_each_classs_samples():
-    """Clients send C counts each; a class that nobody has is shared alike."""
-    labels = [torch.tensor([0, 0, 0, 2]), torch.tensor([0, 2])]
-    sent = []
-
-    class Link:
-        def up(self, k, payload, phase):
-            sent.append((k, payload.dtype, phase))
-            return payload
-
-    private = SimpleNamespace(train=lambda k: (None, labels[k]))
-    ctx = SimpleNamespace(
-        private=private, classes=3, clients_count=2, link=Link(), server=nullcontext, device="cpu", dtype=torch.float64
-    )
-    shares = class_count_weights(ctx)
-    assert shares.tolist() == [[0.75, 0.5, 0.5], [0.25, 0.5, 0.5]] and shares.dtype == torch.float64
-    assert sent == [(k, torch.int32, "class counts") for k in range(2)]
 
 
 def by_hand(models, x):
