@@ -232,8 +232,8 @@ def test_every_cut_keeps_every_layer_in_order(name):
         parts = cut(network, split)
         assert len(parts) == split and all(parts)
         assert [layer for block in parts for layer in block] == layers
-        if split < len(layers):
-            assert all(any(p.numel() for layer in block for p in layer.parameters()) for block in parts) or split == 8
+        if split < len(layers) and (name, split) != ("resnet18", 8):  # the paper's, whose last block has none
+            assert all(any(p.numel() for layer in block for p in layer.parameters()) for block in parts)
     with pytest.raises(UsageError, match="layers to cut between"):
         cut(network, len(layers) + 1)
 
