@@ -9,21 +9,7 @@ or folder, and nothing here is edited. Not methods themselves: the contract (`ba
 import importlib
 import pkgutil
 
-from .base import (
-    METHODS,
-    EnsembleModel,
-    GlobalModel,
-    Info,
-    Knob,
-    Method,
-    NetworkModel,
-    Progress,
-    Report,
-    grouped,
-    knob,
-    register,
-    table,
-)
+from .base import METHODS, EnsembleModel, GlobalModel, Method, NetworkModel, Progress, Report, grouped, knob, register
 
 # In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
 # upper bound.

@@ -39,16 +39,7 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
-from .parts.frozen import (
-    Frozen,
-    FrozenMethod,
-    HeadModel,
-    features_knob,
-    features_seed_knob,
-    frozen_features,
-    largest,
-    size_knob,
-)
+from .parts.frozen import Frozen, FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
 from .parts.kronecker import inverse
 from .parts.privacy import gaussian, secure_sum, sigma_for
 
@@ -256,8 +247,7 @@ class AFL(FrozenMethod):
         super().validate(ctx)
         demand(
             not self.private or self.features != "client",
-            f"{self.info.title} cannot promise privacy with features=client, because that network is trained "
-            "without noise; set features to pixels, relu or conv, or epsilon to 0.",
+            "The network of features=client has no noise; set features to pixels, relu or conv, or epsilon to 0.",
         )
 
     @property
@@ -290,7 +280,7 @@ class AFL(FrozenMethod):
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, self.rho, clean=self.clean, sigma=sigma)
-            backbone = largest(ctx) if self.features == "client" else None
+            backbone = ctx.largest if self.features == "client" else None
             report = AflReport.of(self, received, ctx.clients_count, sigma, backbone)
             return AflModel(features, weights, report)
 

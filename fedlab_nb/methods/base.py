@@ -23,17 +23,7 @@ from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..models import MODELS, one_specified
 from ..training import Recipe
 from .context import Context
-from .results import (  # noqa: F401
-    ClientsAlone,
-    EnsembleModel,
-    GlobalModel,
-    NetworkModel,
-    Progress,
-    Report,
-    Steps,
-    Tested,
-    reported,
-)
+from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters as people meet them: with a label, a range and a help, and checked when they are set.
@@ -154,18 +144,12 @@ class Method:
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
         ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses one that these samples do not fit
-        missing = [NEEDS[need] for need in sorted(self.info.needs) if not ctx.has(need)]
-        needs = " and ".join(missing)
-        demand(
-            NEEDS["public"] not in missing,
-            f"{self.info.title} needs {needs}, which this setting does not have; set public to a share of the "
-            "training set (public=0.1) or to another data set, or choose another method.",
+        missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
+        needs = " and ".join(NEEDS[need] for need in missing)
+        other = (
+            "set public=0.1 or another data set" if "public" in missing else "choose another data set, model or method"
         )
-        demand(
-            not missing,
-            f"{self.info.title} needs {needs}, which this setting does not have; choose another data set, model "
-            "or method.",
-        )
+        demand(not missing, f"{self.info.title} needs {needs}, which this setting does not have; {other}.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.
@@ -177,12 +161,9 @@ class Method:
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
-        useless = ctx.poison.of_models and not self.sends_models
         demand(
-            not useless,
-            f"Clients of {self.info.title} do not change a model that they received, so "
-            f"poison={ctx.poison.kind}:{ctx.poison.count} has nothing to change; set poison to "
-            f"labels:{ctx.poison.count}.",
+            self.sends_models or not ctx.poison.of_models,
+            f"Clients of {self.info.title} send no changed model to poison; set poison to labels:{ctx.poison.count}.",
         )
 
     @property
@@ -233,9 +214,8 @@ def register(name: str, **words: Any):
             raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
         info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
         group = info.get("group") or (ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS)
-        cls.info = Info(
-            name, **info | {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
-        )
+        info |= {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
+        cls.info = Info(name, **info)
         assert cls.info.needs <= set(NEEDS), cls.info.needs
         METHODS[name] = cls if "__dataclass_fields__" in vars(cls) else dataclass(frozen=True)(cls)
         return METHODS[name]
@@ -246,9 +226,8 @@ def register(name: str, **words: Any):
 def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
     """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
     wanted = set(methods)
-    groups = {
-        group: [name for name in METHODS if name in wanted and METHODS[name].info.group == group] for group in GROUPS
-    }
+    there = [name for name in METHODS if name in wanted]
+    groups = {group: [name for name in there if METHODS[name].info.group == group] for group in GROUPS}
     return {group: names for group, names in groups.items() if names}
 
 

@@ -124,6 +124,11 @@ class Context:
         """n_k: samples in each client's training part."""
         return self.private.sizes()
 
+    @property
+    def largest(self) -> int:
+        """The client with most samples, of equals the first."""
+        return self.sizes.index(max(self.sizes))
+
     def generator(self, *names: object) -> torch.Generator:
         """The random stream `names` of this run's seed."""
         return generator(self.seed, *names)
@@ -244,10 +249,9 @@ class Context:
 
         `members`: only theirs, in this order (None: everybody's).
         """
-        if members is not None:
-            sent = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
-            return ClientModels([clients.module(k) for k in sent]).with_states(list(sent.values()))
-        return clients.with_states([self.link.up(k, s, phase="local models") for k, s in enumerate(clients.states())])
+        members = range(len(clients)) if members is None else members
+        sent = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
+        return ClientModels([clients.module(k) for k in sent]).with_states(list(sent.values()))
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""

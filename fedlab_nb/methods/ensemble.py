@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UsageError, demand
+from ..errors import demand
 from ..training import ClientModels, in_chunks
 from ..training.evaluate import Remembered, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
@@ -254,20 +254,12 @@ class Ensemble(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
-        demand(
-            fits,
-            "ensemble.by='diversity' compares the clients' last layers, so it needs the same architecture at "
-            "every client; choose by=validation, size or random.",
-        )
-        if not (self.beta == CHOSEN or self.beta >= 0):
-            raise UsageError(
-                f"ensemble.beta is {self.beta:g}, but it must lie from 0 to 1, or be -1, so that held-out samples "
-                "choose it."
-            )
+        demand(fits, "by=diversity needs one architecture at all clients; choose by=validation, size or random.")
+        given = self.beta == CHOSEN or self.beta >= 0
+        demand(given, f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.")
         demand(
             not self.holds_out or any(ctx.private.sizes("held_out")),
-            "These settings of the ensemble need held-out samples, but no client has any; hold out a larger "
-            "part, give beta a value from 0 to 1, or use by=size or by=random.",
+            "No client has the held-out samples that this needs; hold out more, give beta a value, or use by=size.",
         )
 
     @property
@@ -285,18 +277,14 @@ class Ensemble(Method):
         members = chosen_clients(ctx, clients, self.keep, self.by, "ensemble")
         uploaded = ctx.upload(clients, members)
         shares = class_count_weights(ctx, members) if self.rule == "class_counts" else None
-        more = {} if len(members) == ctx.clients_count else {"members": members}
-        if self.rule == "beta":
-            more |= self._beta(ctx, uploaded)
+        more: dict[str, Any] = {} if len(members) == ctx.clients_count else {"members": members}
+        if self.rule == "beta" and self.beta != CHOSEN:
+            more["beta"] = self.beta
+        elif self.rule == "beta":
+            beta, nll = choose_beta(ctx, uploaded)
+            more |= {"beta": beta, "grid": list(GRID), "held_out_nll": nll}
         with ctx.server():
             if self.rule == "weighted":
                 sizes = [ctx.sizes[k] for k in members]
                 shares = client_weights("samples", sizes, next(uploaded.module(0).parameters()))
             return RuledEnsemble(uploaded, self.rule, shares, **more)
-
-    def _beta(self, ctx: Context, uploaded: ClientModels) -> dict[str, Any]:
-        """What the report says of β."""
-        if self.beta != CHOSEN:
-            return {"beta": self.beta}
-        beta, nll = choose_beta(ctx, uploaded)
-        return {"beta": beta, "grid": list(GRID), "held_out_nll": nll}

@@ -16,12 +16,10 @@ clients could decode.
   4. FENS says neither what is sparsified nor whether the rest is carried on; we take the change, and carry it on.
 """
 
-import torch
-
 from ..comm.codec import Sparsifier, restore
 from ..errors import demand
 from .base import Context, GlobalModel, Steps, knob, register
-from .parts.averages import assumed_knob, average_knob, averaged, check_average
+from .parts.averages import assumed_knob, average_knob, averaged, check_average, named, vector
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
 
 
@@ -39,8 +37,7 @@ class FedAvgMulti(Iterative):
         everyone = not self.per_round or self.per_round >= ctx.clients_count
         demand(
             self.compression == "none" or everyone,
-            "Compression needs every client in every round, because a client that is left out misses the "
-            f"server's changes, but per_round is {self.per_round}; set per_round=0 or compression=none.",
+            f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0 or compression=none.",
         )
         taking_part = ctx.clients_count if everyone else self.per_round
         check_average(self.average, self.assumed, taking_part, self.info.title)
@@ -79,17 +76,15 @@ Message = dict[str, dict]
 
 def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
-    whole = torch.cat([change[name].flatten() for name in names])
-    return {"sparse": sparsifier(whole), "whole": {name: t for name, t in change.items() if name not in names}}
+    return {
+        "sparse": sparsifier(vector(change, names)),
+        "whole": {name: t for name, t in change.items() if name not in names},
+    }
 
 
 def unpack(message: Message, like: State, names: list[str]) -> State:
     """The change that `pack` was given, as far as it was sent; `like` gives names, shapes and dtype."""
-    shapes = [like[name].shape for name in names]
-    values = restore(message["sparse"], like[names[0]].dtype)
-    flat = values.split([shape.numel() for shape in shapes])
-    parts = [part.view(shape) for part, shape in zip(flat, shapes, strict=True)]
-    sent = dict(zip(names, parts, strict=True)) | message["whole"]
+    sent = named(restore(message["sparse"], like[names[0]].dtype), like, names) | message["whole"]
     return {name: sent[name] for name in like}
 
 

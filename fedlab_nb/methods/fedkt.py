@@ -63,42 +63,6 @@ class FedKTReport(Report):
     changed: float | None = None
 
 
-def teachers_labels(logits: Tensor, gamma: float, stream: torch.Generator) -> Tensor:
-    """What teachers' logits `[t, T, C]` vote for, `[T]`, with noise Lap(1/γ) on the counts; γ = 0: without."""
-    votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
-    if gamma:
-        return (votes + laplace(tuple(votes.shape), gamma, stream).to(logits)).argmax(1)
-    return (votes + logits.softmax(-1).mean(0)).argmax(1)
-
-
-def students_labels(
-    logits: Tensor, consistent: bool, privacy: str, gamma: float, delta: float, stream: torch.Generator | None
-) -> tuple[Tensor, FedKTReport]:
-    """Labels `[T]` from the students' logits `[M, s, T, C]`, and what all votes cost; `stream`: of the server's noise.
-
-    consistent: a client counts only where all its students agree;   privacy, γ, δ: as in `FedKT`
-    """
-    named = logits.argmax(-1)
-    agree = (named == named[:, :1]).all(1)  # [M, T]
-    each = F.one_hot(named, logits.shape[-1])
-    votes = (each * agree[:, None, :, None] if consistent else each).sum((0, 1))  # [T, C]
-    report = FedKTReport(len(votes), float(agree.double().mean()))
-    plain = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
-    if privacy == "none":
-        return plain, report
-    students, queries, cost = logits.shape[1], len(votes), 2 * gamma
-    if privacy == "server":
-        assert stream is not None
-        noise = laplace(tuple(votes.shape), gamma, stream)
-        labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * students
-        own = measured_epsilon(votes, gamma, cost, delta)
-        report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
-    else:
-        labels, queries = plain, queries * students
-    epsilon, simple = moments_epsilon(cost, queries, delta), simple_epsilon(cost, queries)
-    return labels, replace(report, epsilon=epsilon, epsilon_simple=simple, delta=delta)
-
-
 @register(
     "fedkt",
     title="FedKT",
@@ -128,10 +92,8 @@ class FedKT(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(
-            self.students * ctx.clients_count <= 10_000,
-            f"fedkt.students is {self.students}, which makes over 10,000 students in all; take fewer.",
-        )
+        most = 10_000 // ctx.clients_count
+        demand(self.students <= most, f"fedkt.students is {self.students}, but 10,000 in all allow {most} here.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs * self.students)
@@ -149,16 +111,18 @@ class FedKT(Method):
         cuttings = [own for k in range(ctx.clients_count) for own in self._parts(ctx, k)]
         teachers = [self._drawn(ctx, "teacher", i, k, j) for k, i, parts in cuttings for j in range(len(parts))]
         starts = [copied(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
-        yield from self._training(ctx, "teachers", teachers, [part for *_, parts in cuttings for part in parts])
+        shards = [part for *_, parts in cuttings for part in parts]
+        yield from reported("teachers", self._ticks(ctx, "teachers", teachers, shards))
         waiting, labels = iter(teachers), []
         for k, i, parts in cuttings:
             logits = torch.stack([in_chunks(next(waiting), x) for _ in parts])
             labels.append(self.label(logits, ctx.generator("fedkt", "client", k, i)))
         students = teachers
-        if self._distils:
+        if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
             starts = [copied(student) for student in students] if ctx.poison.of_models else students
-            yield from self._training(ctx, "students", students, [(x, y) for y in labels], self.epochs)
+            shards = [(x, y) for y in labels]
+            yield from reported("students", self._ticks(ctx, "students", students, shards, self.epochs))
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
@@ -172,11 +136,6 @@ class FedKT(Method):
             ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
             yield from reported("distillation", ticks, lambda: NetworkModel(final, report))
             return NetworkModel(final, report)
-
-    @property
-    def _distils(self) -> bool:
-        """Whether a student is another network than its one teacher."""
-        return self.teachers > 1 or self.privacy == "client"
 
     # ------------------------------------------------------------------ client part
     def _asked(self, ctx: Context) -> Tensor:
@@ -199,22 +158,20 @@ class FedKT(Method):
         return cut
 
     def label(self, logits: Tensor, stream: torch.Generator) -> Tensor:
-        """What teachers' logits `[t, T, C]` vote for, `[T]`."""
-        return teachers_labels(logits, self.gamma if self.privacy == "client" else 0.0, stream)
+        """What teachers' logits `[t, T, C]` vote for, `[T]`; with privacy=client, noise Lap(1/γ) is on the counts."""
+        votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
+        if self.privacy == "client":
+            return (votes + laplace(tuple(votes.shape), self.gamma, stream).to(logits)).argmax(1)
+        return (votes + logits.softmax(-1).mean(0)).argmax(1)
 
     def _drawn(self, ctx: Context, what: str, *names: int) -> Network:
         """A network of the architecture of client `names[1]`, of its own draw."""
         return ctx.build(ctx.architectures[names[1]], ctx.generator("fedkt", what, *names))
 
-    def _training(
-        self, ctx: Context, what: str, models: list[Network], shards: list[Shard], epochs: int = 0
-    ) -> Steps[None]:
-        """All of them at once, as a stack where that is faster; `epochs`: on public samples, 0: as the recipe says."""
-        yield from reported(what, self._ticks(ctx, what, models, shards, epochs))
-
     def _ticks(
         self, ctx: Context, what: str, models: list[Network], shards: list[Shard], epochs: int = 0
     ) -> Iterator[Tick]:
+        """All of them at once, as a stack where that is faster; `epochs`: on public samples, 0: as the recipe says."""
         recipe = ctx.recipe
         if epochs:
             recipe = replace(recipe, epochs=epochs, augmentation="none")  # the votes are on the samples as they are
@@ -222,6 +179,22 @@ class FedKT(Method):
 
     # ------------------------------------------------------------------ server part
     def aggregate(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
-        """Labels `[T]` from the students' logits `[M, s, T, C]`, and what it cost."""
-        stream = ctx.generator("fedkt", "server noise") if self.privacy == "server" else None
-        return students_labels(logits, self.consistent, self.privacy, self.gamma, self.delta, stream)
+        """Labels `[T]` from the students' logits `[M, s, T, C]`, and what all votes cost."""
+        named = logits.argmax(-1)
+        agree = (named == named[:, :1]).all(1)  # [M, T]
+        each = F.one_hot(named, logits.shape[-1])
+        votes = (each * agree[:, None, :, None] if self.consistent else each).sum((0, 1))  # [T, C]
+        report = FedKTReport(len(votes), float(agree.double().mean()))
+        labels = plain = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
+        if self.privacy == "none":
+            return labels, report
+        students, queries, cost = logits.shape[1], len(votes), 2 * self.gamma
+        if self.privacy == "server":
+            noise = laplace(tuple(votes.shape), self.gamma, ctx.generator("fedkt", "server noise"))
+            labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * students
+            own = measured_epsilon(votes, self.gamma, cost, self.delta)
+            report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
+        else:
+            queries *= students
+        epsilon, simple = moments_epsilon(cost, queries, self.delta), simple_epsilon(cost, queries)
+        return labels, replace(report, epsilon=epsilon, epsilon_simple=simple, delta=self.delta)

@@ -227,28 +227,23 @@ class FedPFT(FrozenMethod):
                 count, stream = int(sent["counts"][c]), ctx.generator("fedpft", "features", k, c)
                 features.append(Mixture.received(parts, self.covariance).draw(count, stream).to(ctx.dtype))
                 labels.append(torch.full((count,), c))
-        demand(
-            features,
-            f"No client has a class of {self.smallest} samples or more, so nothing was sent; use a smaller smallest.",
-        )
+        demand(features, f"No client has a class of {self.smallest} samples; use a smaller smallest.")
         return torch.cat(features), torch.cat(labels).to(ctx.device)
 
 
 def report_of(arrived: Sequence[dict], kind: str, drawn: Tensor, labels: Tensor) -> FedPftReport:
     """What the server got, for pictures; of the drawn features at most DRAWN."""
-    rows = [
-        (k, c, Mixture.received(parts, kind)) for k, sent in enumerate(arrived) for c, parts in sent["mixtures"].items()
-    ]
+    sent = [(k, c, parts) for k, own in enumerate(arrived) for c, parts in own["mixtures"].items()]
+    rows = [(k, c, Mixture.received(parts, kind)) for k, c, parts in sent]
     step = -(-len(drawn) // DRAWN)
     made = {
-        "counts": torch.stack([sent["counts"] for sent in arrived]),
+        "counts": torch.stack([own["counts"] for own in arrived]),
         "means": torch.cat([mixture.means for *_, mixture in rows]).float(),
         "spreads": torch.cat([mixture.deviations() for *_, mixture in rows]).float(),
         "shares": torch.cat([mixture.weights for *_, mixture in rows]).float(),
         "drawn": drawn[::step].float(),
         "drawn_labels": labels[::step],
     }
-    sizes = [len(mixture.weights) for *_, mixture in rows]
-    for name, place in (("owners", 0), ("labels", 1)):
-        made[name] = torch.tensor([row[place] for row, size in zip(rows, sizes, strict=True) for _ in range(size)])
+    for place, name in enumerate(("owners", "labels")):
+        made[name] = torch.tensor([row[place] for row in rows for _ in row[2].weights])
     return FedPftReport(**{name: part.cpu().numpy() for name, part in made.items()})

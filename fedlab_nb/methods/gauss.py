@@ -30,14 +30,7 @@ import numpy as np
 import torch
 
 from .base import Context, GlobalModel, Progress, Report, Steps, knob, register
-from .parts.frozen import (
-    FrozenMethod,
-    HeadModel,
-    features_knob,
-    features_seed_knob,
-    frozen_features,
-    size_knob,
-)
+from .parts.frozen import FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
 from .parts.gaussian_heads import HEADS, ClassSums, class_sums, message, received, scores
 
 SHOWN = 2_000_000  # the report leaves out an array of more numbers

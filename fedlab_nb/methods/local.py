@@ -13,7 +13,8 @@ from torch import Tensor
 from ..training import ClientModels
 from ..training.calibration import calibration
 from ..training.evaluate import Remembered
-from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, Tested, register
+from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, register
+from .results import Tested
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,7 @@ class Poison:
         choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
         demand(
             len(rest) == 1 or (len(rest) == 2 and kind == "scaled"),
-            f"poison={text!r} is not understood; give none, labels:COUNT, sign:COUNT, scaled:COUNT or "
-            "scaled:COUNT:FACTOR.",
+            f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, scaled:COUNT or scaled:COUNT:FACTOR.",
         )
         count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
         given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR

@@ -48,11 +48,6 @@ class Report:
         """The fields that hold plain values: what `run --json` prints."""
         return {name: value for name, value in self.filled().items() if not isinstance(value, np.ndarray)}
 
-    @classmethod
-    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
-        """The report whose `numbers()` and `arrays()` these were."""
-        return cls(**numbers, **arrays)
-
     def filled(self) -> dict[str, Any]:
         """The fields that hold something."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -23,52 +23,34 @@ between clients.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..comm.codec import restore, sent, sparsify
 from ..errors import demand
 from ..models import model_state
-from .base import GlobalModel, Method, NetworkModel, Report, Steps, client_weights_knob, knob, register, weighted_mean
+from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
+from .parts.averages import MergedModel, MergeReport, named, vector
 
 RULES = ("ties", "task")
 
 
 @dataclass(frozen=True, eq=False)
-class TiesReport(Report):
+class TiesReport(MergeReport):
     """Shares of the parameters, 0–1, whose changes have both signs among the clients.
 
     conflicts: of the changes as they were trained;   conflicts_left: of what is merged, after dropping and trimming
-    kept: entries that are merged, of all;   average_accuracy: test accuracy, 0–1, of the plain average
+    kept: entries that are merged, of all;   average_accuracy: of the plain average
     With trimmed uploads the server knows neither the first nor the last.
     """
 
     conflicts: float | None = None
     conflicts_left: float | None = None
     kept: float | None = None
-    average_accuracy: float | None = None
-
-    def others(self) -> dict[str, float]:
-        return {} if self.average_accuracy is None else {"plain average": self.average_accuracy}
-
-
-class MergedModel(NetworkModel):
-    """The merged network; the plain `average` of the same clients, where the server has it, is measured beside it."""
-
-    def __init__(self, module: nn.Module, report: TiesReport, average: nn.Module | None) -> None:
-        super().__init__(module, report)
-        self.average = None if average is None else NetworkModel(average)
-
-    def measured(self, x: Tensor, y: Tensor) -> TiesReport:
-        assert isinstance(self.report, TiesReport)
-        return (
-            self.report if self.average is None else replace(self.report, average_accuracy=self.average.accuracy(x, y))
-        )
 
 
 @register(
@@ -93,21 +75,17 @@ class Ties(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(
-            ctx.init == "same",
-            "TIES merging needs changes from one common initial model; set init=same, or choose neuron matching.",
-        )
+        demand(ctx.init == "same", "TIES merging needs one common initial model; set init=same.")
         demand(
             self.upload == "whole" or self.rule == "ties",
-            "Only rule=ties can have a trimmed upload, because task arithmetic trims nothing; set ties.rule=ties "
-            "or ties.upload=whole.",
+            "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole.",
         )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
-        start = ctx.initial_model()
-        names = [name for name, _ in start.named_parameters()]
-        origin, received = vector(model_state(start), names), []
+        network = ctx.initial_model()
+        start, names = model_state(network), [name for name, _ in network.named_parameters()]
+        origin, received = vector(start, names), []
         for k in range(ctx.clients_count):
             # Client: the model, or of its change (after dropping) the largest entries.
             state: dict[str, Any] = clients.state(k)
@@ -128,13 +106,13 @@ class Ties(Method):
                 changes = trimmed(changes, self.keep) if self.rule == "ties" else changes
             merged = elected_mean(changes, shares) if self.rule == "ties" else plain_mean(changes, shares)
             rest = {name: t for name, t in weighted_mean(received, sizes).items() if name not in names}
-            merged_models: Any = (
-                None if of is None else ctx.new_model(rest | named(origin + of, start, names))
-                for of in (self.scale * merged, None if whole is None else plain_mean(whole, shares))
-            )
-            final, plain = merged_models
+            plain = None
+            if whole is not None:
+                plain = ctx.new_model(rest | named(origin + plain_mean(whole, shares), start, names))
+            final = ctx.new_model(rest | named(origin + self.scale * merged, start, names))
             kept = float((changes != 0).double().mean())
-            report = TiesReport(None if whole is None else conflicts(whole), conflicts(changes), kept)
+            before = None if whole is None else conflicts(whole)
+            report = TiesReport(conflicts=before, conflicts_left=conflicts(changes), kept=kept)
             return MergedModel(final, report, plain)
 
     def _dropped(self, change: Tensor, ctx: Context, k: int) -> Tensor:
@@ -143,18 +121,6 @@ class Ties(Method):
             return change
         stays = torch.rand(len(change), generator=ctx.generator("ties", "drop", k), dtype=torch.float64) >= self.drop
         return change * stays.to(change) / (1 - self.drop)
-
-
-def vector(state: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """`[d]`: the tensors `names` of a state one after the other."""
-    return torch.cat([state[name].flatten() for name in names])
-
-
-def named(values: Tensor, like: nn.Module, names: Sequence[str]) -> dict[str, Tensor]:
-    """What `vector` was given, from its answer; shapes are those of the network `like`."""
-    shapes = [like.get_parameter(name).shape for name in names]
-    parts = values.split([shape.numel() for shape in shapes])
-    return {name: part.view(shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
 
 
 def plain_mean(changes: Tensor, shares: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ left out.
 from .build import (
     MENU,
     MODELS,
-    ModelInfo,
     add_model,
     architecture_of,
     build,

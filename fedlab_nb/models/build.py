@@ -212,9 +212,7 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
 def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
-    demand(
-        len(shape) in (1, 3), f"input_shape is {shape}, but it must be (C, H, W) for images or (D,) for feature rows."
-    )
+    demand(len(shape) in (1, 3), f"input_shape is {shape}, but must be (C, H, W) for images, (D,) for feature rows.")
     if not MODELS[name].images_only:
         return shape
     demand(len(shape) == 3, f"Model {name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")

@@ -193,7 +193,7 @@ class Outcome:
         fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
         fields["calibration"] = Calibration.restored(values.get("calibration", {}))
         fields["ledger"] = Ledger.from_json(values["ledger"])
-        fields["report"] = plan.method.report.restored(values["report"], own)
+        fields["report"] = plan.method.report(**values["report"], **own)
         return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model, _again=model)
 
 

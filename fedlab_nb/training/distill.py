@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from ..errors import choose
 from .local import Tick, curve_epochs
@@ -78,10 +78,9 @@ class Learner:
         """The learning rate of `epoch` (from 0), by the recipe's schedule."""
         self.optimizer.lr = self.recipe.lr_at(epoch)
 
-    def step(self, x: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i w_i ℓ_i (`weights [B]`; None: all 1)."""
-        each = self.loss(target, self.student(x))
-        value = (each if weights is None else each * weights).mean()
+    def step(self, x: Tensor, target: Tensor) -> Tensor:
+        """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i ℓ_i."""
+        value = self.loss(target, self.student(x)).mean()
         gradients = torch.autograd.grad(value, self.optimizer.parameters)
         if self.clip is not None:
             clip_gradients(gradients, self.clip)
@@ -92,17 +91,16 @@ class Learner:
         self,
         x: Tensor,
         teacher: Teacher,
-        stream: torch.Generator,
+        stream: Generator,
         *,
         epoch: int,
         steps: int | None = None,
-        weights: Tensor | None = None,
         prepare: Callable[[Tensor], Tensor] | None = None,
     ) -> Iterator[Tensor]:
         """One shuffled pass over `x [N, ...]` (only its first `steps` batches); yields the loss of every step.
 
         `prepare` changes a batch before teacher and student see it (augmentation, perturbation; `teacher` must then
-        be a function). `weights [N]`: one a sample. `stream` (a CPU generator) draws the order.
+        be a function). `stream` (a CPU generator) draws the order.
         """
         self.set_epoch(epoch)
         self.student.train()
@@ -117,7 +115,7 @@ class Learner:
                 else:
                     with torch.no_grad():
                         target = teacher(images)
-                yield self.step(images, target, None if weights is None else weights[rows])
+                yield self.step(images, target)
         finally:
             self.student.eval()
 
@@ -128,9 +126,7 @@ def distil(
     teacher: Teacher,
     recipe: Recipe,
     loss: Loss,
-    stream: torch.Generator,
-    *,
-    weights: Tensor | None = None,
+    stream: Generator,
     clip: float | None = None,
 ) -> Iterator[Tick]:
     """Train `student` in place for `recipe.epochs` passes over `x [N, ...]`; a tick after every step.
@@ -140,6 +136,6 @@ def distil(
     learner = Learner(student, recipe, loss, clip=clip)
     show = curve_epochs(recipe.epochs) if recipe.epochs else []
     for epoch in range(recipe.epochs):
-        for _ in learner.one_pass(x, teacher, stream, epoch=epoch, weights=weights):
+        for _ in learner.one_pass(x, teacher, stream, epoch=epoch):
             yield Tick(epoch, recipe.epochs)
         yield Tick(epoch + 1, recipe.epochs, epoch + 1 in show)

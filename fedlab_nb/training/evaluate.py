@@ -92,10 +92,9 @@ def accuracy(predictions: Tensor, labels: Tensor) -> float:
 
 def class_accuracy(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    right = torch.zeros(classes, dtype=torch.float64).index_add_(
-        0, labels.cpu(), (predictions == labels).double().cpu()
-    )
-    return right / torch.bincount(labels.cpu(), minlength=classes)
+    right, labels = (predictions == labels).double().cpu(), labels.cpu()
+    sums = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels, right)
+    return sums / torch.bincount(labels, minlength=classes)
 
 
 def client_accuracy(per_class: Tensor, label_counts: Tensor) -> Tensor:

@@ -75,10 +75,8 @@ def train_clients(
                 last = wants_channels_last(device, first, input_shape)
                 training = train_loop(*work, streams, channels_last=last, **change)
             trainings.append(training)
-        if len(parts) == 1:
-            epochs = trainings[0]
-        else:
-            epochs = side_by_side(trainings, show or [recipe.epochs], cores())
+        alone = len(parts) == 1
+        epochs = trainings[0] if alone else side_by_side(trainings, show or [recipe.epochs], cores())
         shown = 0
         for done in epochs:
             fresh = done > shown and done in show

@@ -30,12 +30,7 @@ class Sgd:
     """v ← β v + g + decay p, p ← p - lr v (torch.optim.SGD: momentum β, coupled weight decay, no dampening)."""
 
     def __init__(
-        self,
-        parameters: Iterable[Tensor],
-        lr: float,
-        *,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        self, parameters: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         self.parameters = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay

@@ -95,7 +95,7 @@ class Augmentation:
         self.moves = torch.cat(drawn).to(self.device)
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
-        return moved(x, self.moves.index_select(0, rows), self.pads)
+        return moved(x, self.moves.index_select(0, rows), self.pads).contiguous()
 
 
 def moved(x: Tensor, moves: Tensor, pads: Sequence[int]) -> Tensor:
@@ -107,5 +107,4 @@ def moved(x: Tensor, moves: Tensor, pads: Sequence[int]) -> Tensor:
     columns = torch.where(mirrored.bool().unsqueeze(1), width - 1 - columns, columns) + left.unsqueeze(1)
     rows = top.unsqueeze(1) + torch.arange(height, device=x.device)
     image = torch.arange(n, device=x.device)[:, None, None]
-    cut = padded.movedim(1, -1)[image, rows[:, :, None], columns[:, None, :]]
-    return cut.movedim(-1, 1).contiguous()
+    return padded.movedim(1, -1)[image, rows[:, :, None], columns[:, None, :]].movedim(-1, 1)

@@ -132,15 +132,9 @@ class StackedConv2d(Twin):
         leaf = self.leaf
         m, n = x.shape[:2]
         alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
-        y = F.conv2d(
-            x[0] if alike else x.transpose(0, 1).flatten(1, 2),
-            self.weight.flatten(0, 1),
-            None if self.bias is None else self.bias.flatten(),
-            leaf.stride,
-            leaf.padding,
-            leaf.dilation,
-            groups=1 if alike else m,
-        )
+        images, groups = (x[0], 1) if alike else (x.transpose(0, 1).flatten(1, 2), m)
+        bias = None if self.bias is None else self.bias.flatten()
+        y = F.conv2d(images, self.weight.flatten(0, 1), bias, leaf.stride, leaf.padding, leaf.dilation, groups)
         return y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
 
 
@@ -159,16 +153,10 @@ class StackedBatchNorm2d(Twin):
         if self.training and self.share is not None:
             return self._padded(x)
         m, n = x.shape[:2]
-        y = F.batch_norm(
-            x.transpose(0, 1).flatten(1, 2),
-            self.running_mean.view(-1),
-            self.running_var.view(-1),
-            self.weight.flatten(),
-            self.bias.flatten(),
-            self.training,
-            self.momentum,
-            self.eps,
-        )
+        statistics = self.running_mean.view(-1), self.running_var.view(-1)
+        parameters = self.weight.flatten(), self.bias.flatten()
+        images = x.transpose(0, 1).flatten(1, 2)
+        y = F.batch_norm(images, *statistics, *parameters, self.training, self.momentum, self.eps)
         return y.unflatten(1, (m, -1)).transpose(0, 1)
 
     def _padded(self, x: Tensor) -> Tensor:

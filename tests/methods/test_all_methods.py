@@ -150,7 +150,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
     monkeypatch.setattr(Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1])
     monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
-    monkeypatch.setattr(fens, "count_round", rounds)
+    monkeypatch.setattr(fens.training, "count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
     finished(cheap(name).run(ctx))
     ledger = ctx.link.ledger
@@ -194,7 +194,7 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
     values = report.numbers()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values())
-    again = METHODS[name].report.restored(values, report.arrays())
+    again = METHODS[name].report(**values, **report.arrays())
     assert type(again) is METHODS[name].report and again.filled().keys() == report.filled().keys()
     for k, before in enumerate(remembered.get("states", [])):
         after = remembered["clients"].state(k)

@@ -107,19 +107,6 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     torch.testing.assert_close(torch.cat(seen), 2 * (x @ weights)[order])
 
 
-def test_weights_multiply_each_samples_loss(student):
-    """A weight of 2 counts as two copies in the sum; a weight of 0 removes a sample (the mean is over all N)."""
-    x, targets = draw(4, 5), draw(4, C, seed=2)
-    weights = torch.tensor([2.0, 0.0, 1.0, 1.0], dtype=torch.float64)
-    recipe, loss = Recipe(1, 4, lr=0.1), distillation_loss("kl")
-    twin = copy.deepcopy(student)
-    Learner(student, recipe, loss).step(x, targets, weights)
-    rows = torch.tensor([0, 0, 2, 3])
-    Learner(twin, recipe, loss).step(x[rows], targets[rows])
-    for one, other in zip(student.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-14)
-
-
 def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     student = build("resnet8", (1, 8, 8), C, width=2, generator=torch.Generator().manual_seed(1))
     x, targets = torch.rand(20, 1, 8, 8), torch.randn(20, C)

@@ -94,10 +94,7 @@ class WeightedEnsemble(EnsembleModel):
         reference = next(clients.module(0).parameters())
         w = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device).detach().clone()
         if w.shape != (len(clients),) or not bool((w >= 0).all()) or not 0 < float(w.sum()) < torch.inf:
-            raise UsageError(
-                f"The ensemble's weights are {w.tolist()}, but {len(clients)} clients need as many numbers, none "
-                "negative and not all of them 0."
-            )
+            raise UsageError(f"The ensemble's weights are {w.tolist()}; give {len(clients)}, none negative, not all 0.")
         self.weights, self.normalise = w, normalise
 
     def logits(self, x: Tensor) -> Tensor:

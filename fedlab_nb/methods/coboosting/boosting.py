@@ -23,6 +23,7 @@ from ...training.distill import kl_each
 from ..parts.frozen_ensemble import combine
 
 PERTURBATIONS = ("sign", "literal")
+Answers = Callable[[Tensor], Tensor]  # samples `[N, ...]` to logits `[N, C]`
 
 
 # ------------------------------------------------------------------------------------------------------------------ GHS
@@ -55,13 +56,7 @@ def random_directions(count: int, classes: int, stream: torch.Generator, like: T
 
 
 def perturb(
-    x: Tensor,
-    teacher: Callable[[Tensor], Tensor],
-    u: Tensor,
-    epsilon: float,
-    *,
-    kind: str = "sign",
-    temperature: float = 4.0,
+    x: Tensor, teacher: Answers, u: Tensor, epsilon: float, *, kind: str = "sign", temperature: float = 4.0
 ) -> Tensor:
     """x moved by one step along the gradient g of u's share of the teacher's output, `[N, ...]`; `x` itself stays.
 

@@ -44,7 +44,6 @@ from .consensus import (
     group_means,
     head_of,
     mean_head,
-    with_head,
 )
 from .model import FedETReport, LargeModel, PastRound, Student, with_room
 
@@ -212,7 +211,7 @@ class FedET(Method):
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
                 if up:
-                    load_state(server, with_head(model_state(server), mean_head(states)))
+                    load_state(server, model_state(server) | mean_head(states))
                     if self._shown(t):
                         yield self._progress(t, self.local_steps, Student(server, report), "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
@@ -231,7 +230,7 @@ class FedET(Method):
                 # Step 3: average by architecture, heads down.
                 means = group_means(table, states, [kinds[k] for k in chosen])
                 head = head_of(model_state(server)) if down else {}
-                table = {kind: with_head(state, head) for kind, state in means.items()}
+                table = {kind: state | head for kind, state in means.items()}
             if self._shown(t):
                 last = PastRound(t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table)))
                 past = with_room(past, last)
@@ -288,7 +287,9 @@ class FedET(Method):
 
     def _progress(self, t: int, step: int, model: Student | None = None, phase: str = "rounds") -> Progress:
         """Where the run stands after `step` of round t's J + J_s steps; in one shot, after those of the server."""
-        metrics = model.report.last_round if model is not None and phase == "rounds" else {}
+        metrics: dict[str, float] = {}
+        if model is not None and phase == "rounds":  # the last round in two numbers, for the live curve
+            metrics = {name: getattr(model.report, name) for name in ("dissent", "effective_clients")}
         if self.rounds == 1:
             return Progress("distillation", step - self.local_steps, self.one_shot_steps, metrics, model)
         each = self.local_steps + self.server_steps

@@ -162,11 +162,6 @@ def mean_head(states: Iterable[Mapping[str, Tensor]]) -> State:
     return weighted_mean(heads, [1] * len(heads))
 
 
-def with_head(state: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> State:
-    """`state` with its head overwritten by `head`, body and adapter as they were."""
-    return {**state, **head}
-
-
 def group_means(
     table: Mapping[tuple, State], states: Sequence[Mapping[str, Tensor]], kinds: Sequence[tuple]
 ) -> dict[tuple, State]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,19 +64,8 @@ class FedETReport(Report):
     test_logits: np.ndarray | None = None
     test_student: np.ndarray | None = None
 
-    @property
-    def last_round(self) -> dict[str, Any]:
-        """The last round in two numbers, for the live curve."""
-        return {"dissent": self.dissent, "effective_clients": self.effective_clients}
-
     def with_votes(
-        self,
-        chosen: Sequence[int],
-        clients: ClientModels,
-        votes: Consensus,
-        logits: Tensor,
-        x: Tensor,
-        ways: int = 2,
+        self, chosen: Sequence[int], clients: ClientModels, votes: Consensus, logits: Tensor, x: Tensor, ways: int = 2
     ) -> FedETReport:
         """After the `chosen` `clients` of one more round gave `logits [m, P, N]` to the public samples `x`, `votes` in
         all. `ways` their models travelled: 2, down and up; 1 where clients draw their own first weights."""

@@ -49,9 +49,6 @@ class FedLPAReport(Report):
     label_leak:      what the last B gives away of the classes (`label_leak.py`)
     b_diagonal:      `[M, L]`, mean diagonal of the undamped B
     b_damping:       `[M, L]`, what was added to it; where it is the larger, damping has taken over
-    input_column:    `[M, i]`, last column of the first A without the corner: the client's mean input (of a convolution
-                     its mean patch); None where the first layer has no bias
-    output_diagonal: `[M, C]`, diagonal of the last layer's B, as sent
     train_counts:    `[M, C]`, samples by class that the clients trained on
     """
 
@@ -62,8 +59,6 @@ class FedLPAReport(Report):
     label_leak: dict[str, float] | None = None
     b_diagonal: np.ndarray | None = None
     b_damping: np.ndarray | None = None
-    input_column: np.ndarray | None = None
-    output_diagonal: np.ndarray | None = None
     train_counts: np.ndarray | None = None
 
     @classmethod
@@ -80,17 +75,13 @@ class FedLPAReport(Report):
         self, systems: dict[str, Posterior], clients: list[LocalPosterior], counts: Tensor, damping: float, pi: str
     ) -> FedLPAReport:
         """Beside what the server got (`systems`) what it may not see: undamped factors and label `counts [M, C]`."""
-        first, last = (list(systems.values())[at] for at in (0, -1))
-        biased = f"{next(iter(systems))}.bias" in clients[0].state
-        diagonal = last.b.diagonal(dim1=1, dim2=2).cpu()
+        diagonal = list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()
         means = [factor.b.diagonal().mean() for own in clients for factor in own.factors.values()]
         return replace(
             self,
             label_leak=label_leak(diagonal, counts),
             b_diagonal=torch.stack(means).view(len(clients), -1).double().cpu().numpy(),
             b_damping=np.array([[damping**0.5 / ratio for ratio in own.ratios(pi)] for own in clients]),
-            input_column=first.a[:, :-1, -1].cpu().numpy() if biased else None,
-            output_diagonal=diagonal.numpy(),
             train_counts=counts.numpy(),
         )
 

@@ -159,14 +159,7 @@ def solve_layers(
                 residuals[name].append(made.residual)
         now = Iterate(iteration, matrices, residuals)
         if solver == "gd" and (now.doubled or iteration == iterations):
-            _check_bounded(now, step)
+            for name, curve in residuals.items():
+                if not torch.isfinite(curve[-1]):
+                    raise RunError(f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg.")
         yield now
-
-
-def _check_bounded(now: Iterate, step: str) -> None:
-    for name, curve in now.residuals.items():
-        if not torch.isfinite(curve[-1]):
-            raise RunError(
-                f"Gradient descent with step={step} diverged in layer {name!r} within {now.iteration} steps (the "
-                "authors' 2/N does where a layer's largest curvature exceeds its N numbers); use step=1/L or solver=cg."
-            )

@@ -55,24 +55,10 @@ from ...comm import Link
 from ...errors import demand
 from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
+from . import training
 from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
 from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts, send_ensemble
-from .training import (
-    CLIENT_WEIGHTS,
-    PROXIES,
-    Owner,
-    Proxy,
-    all_at_once,
-    cached_logits,
-    client_weights,
-    count_round,
-    draw_batches,
-    fixed_rule,
-    flat_parameters,
-    gradient,
-    participants,
-    watched,
-)
+from .training import Owner, Proxy
 
 
 @register(
@@ -100,11 +86,11 @@ class Fens(Method):
     beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
     tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
-    client_weights: str = knob("samples", "Client weights", symbol="w_k", options=CLIENT_WEIGHTS)
+    client_weights: str = knob("samples", "Client weights", symbol="w_k", options=training.CLIENT_WEIGHTS)
     start: str = knob("average", "Start", options=("average", "xavier"))
     bits: int = knob(8, "Bits", low=2, high=32)
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
-    proxy: str = knob("held-out", "Trained on", options=PROXIES)
+    proxy: str = knob("held-out", "Trained on", options=training.PROXIES)
     skip_own: bool = knob(False, "Leave out own model")
     without: int = knob(-1, "Forget client", low=-1)
     distil: bool = knob(False, "Distil")
@@ -119,22 +105,12 @@ class Fens(Method):
             bits = getattr(self, name)
             demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
         held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
-        demand(
-            held_out,
-            f"FENS needs held-out samples for its aggregator {self.aggregator!r}, but no client has any; hold out "
-            "a larger part, use fewer clients, or set proxy=reused.",
-        )
-        others = self.without < 0 or self.without < ctx.clients_count > 1
-        demand(
-            others,
-            f"fens.without is {self.without}, but it must be a client from 0 to {ctx.clients_count - 1} with "
-            "others left, or -1 to forget nobody.",
-        )
-        demand(
-            not self.distil or ctx.has("public"),
-            "FENS with distil=true needs unlabelled public images, but there are none; set public=0.1 or another "
-            "data set.",
-        )
+        demand(held_out, "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.")
+        last = ctx.clients_count - 1
+        others = self.without < 0 or (0 < last >= self.without)
+        demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")
+        taught = not self.distil or ctx.has("public")
+        demand(taught, "FENS with distil=true needs public images, but there are none; set public=0.1.")
 
     @property
     def uses_proxy(self) -> bool:
@@ -184,9 +160,9 @@ class Fens(Method):
             send_ensemble(ctx, members, packed, self.skip_own)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
-            fens = FensModel(experts, fixed_rule(ctx, self.aggregator, experts, self.proxy))
+            fens = FensModel(experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy))
         else:
-            proxies = cached_logits(ctx, experts, self.proxy, inputs=self.aggregator == "moe")
+            proxies = training.cached_logits(ctx, experts, self.proxy, inputs=self.aggregator == "moe")
             rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.federated else None
@@ -194,7 +170,7 @@ class Fens(Method):
                 rule, proxies, lambda i: ctx.generator("fens", "batches", i), link, ctx.server
             )
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
-            fens = yield from watched(experts, rule, proxies, rounds, self.rounds, rates)
+            fens = yield from training.watched(experts, rule, proxies, rounds, self.rounds, rates)
         terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
         if not self.distil:
@@ -213,12 +189,12 @@ class Fens(Method):
         `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
         sample takes part. With `per_round` the loss and the weights are those of S_t.
         """
-        w = client_weights(proxies, self.batch, self.client_weights)
-        lam, steps = flat_parameters(rule), self.local_steps
-        batches = {i: draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
-        taking_part = participants(list(w), self.per_round, self.rounds, stream)
+        w = training.client_weights(proxies, self.batch, self.client_weights)
+        lam, steps = training.flat_parameters(rule), self.local_steps
+        batches = {i: training.draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
+        taking_part = training.participants(list(w), self.per_round, self.rounds, stream)
         partial = 0 < self.per_round < len(w)
-        shortcut = all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
+        shortcut = training.all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
         state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         for t, chosen in enumerate(taking_part):
@@ -228,13 +204,13 @@ class Fens(Method):
                 loss, slope = shortcut(t)
                 delta = -self.eta_l * slope
                 if link:
-                    count_round(link.ledger, w, lam)
+                    training.count_round(link.ledger, w, lam)
             else:
                 for i in chosen:
                     # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
                     for j in range(steps):
-                        value, slope = gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
+                        value, slope = training.gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
                         lam -= self.eta_l * slope
                         loss = loss if j else loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())

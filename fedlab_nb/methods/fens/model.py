@@ -184,7 +184,8 @@ class FensModel(GlobalModel):
         self.experts, self.rule = experts, rule.eval()
         self.parameters = experts.parameters + rule.q
         more |= {"members": torch.tensor(experts.members), "weights": rule.weights(), "competency": rule.competency()}
-        arrays = {name: _array(value) for name, value in more.items() if isinstance(value, Tensor)}
+        tensors = {name: value.detach().cpu() for name, value in more.items() if isinstance(value, Tensor)}
+        arrays = {name: (t.float() if t.is_floating_point() else t).numpy().copy() for name, t in tensors.items()}
         self.report = FensReport(aggregator_parameters=rule.q, **{**more, **arrays})
 
     def logits(self, x: Tensor) -> Tensor:
@@ -232,11 +233,6 @@ def distilled(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
     yield from reported("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    tensor = tensor.detach().float() if tensor.is_floating_point() else tensor
-    return tensor.cpu().numpy().copy()
 
 
 # ----------------------------------------------------------------------------------------------------------------- cost

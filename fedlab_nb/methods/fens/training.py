@@ -92,9 +92,7 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
     used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    demand(
-        used, "No client has a proxy sample, so the aggregator cannot be trained; hold out a larger part of the data."
-    )
+    demand(used, "No client has a proxy sample to train the aggregator on; hold out a larger part of the data.")
     return {i: n / sum(used.values()) for i, n in used.items()}
 
 
@@ -197,9 +195,7 @@ def watched(
             continue
         well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
         if not well:
-            raise RunError(
-                f"Training the aggregator diverged with {rates}: its numbers are no longer finite; use smaller rates."
-            )
+            raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
     numbers = {"proxy_samples": sum(len(own.labels) for own in samples), "contribution": contribution(rule, samples)}
     return model(rule, total, losses=torch.stack(losses), **numbers)

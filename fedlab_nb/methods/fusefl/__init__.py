@@ -83,9 +83,7 @@ class FuseFL(Method):
             check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
         if len({shape[-1] for shape in shapes}) > 1:
             many = ", ".join(str(shape[-1][0]) for shape in shapes)
-            raise UsageError(
-                f"FuseFL adds up the clients' last features, so all need the same number of them, not {many}."
-            )
+            raise UsageError(f"FuseFL needs the same number of last features at all clients, not {many}.")
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)

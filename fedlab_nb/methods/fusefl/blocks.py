@@ -156,6 +156,5 @@ def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> 
     alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
     demand(
         alike,
-        f"After block {block} the clients' features are {shapes}, but the {kind} adaptor needs {wanted}; choose "
-        "models that agree there, another number of blocks or another adaptor.",
+        f"After block {block} the clients' features are {shapes}, but the {kind} adaptor needs {wanted}; try another.",
     )

@@ -107,35 +107,23 @@ def calibrate(
         scale = scale.clamp(min=0.1 * scale.mean())  # one that hardly ever fires must not get an enormous weight
         scale = torch.where(scale > 0, scale, 1)
     inner = copy.deepcopy(head)
-    with torch.no_grad():
-        inner.bias.add_(head.weight @ centre)
-        inner.weight.mul_(scale)
-    for epoch, after in _descent(inner, (features - centre) / scale, labels, recipe, generator):
-        outer = None
-        if after:
-            outer = copy.deepcopy(inner)
-            with torch.no_grad():
-                outer.weight.div_(scale)
-                outer.bias.sub_(outer.weight @ centre)
-        yield epoch, outer
-
-
-def _descent(
-    head: nn.Linear, features: Tensor, labels: Tensor, recipe: Recipe, generator: torch.Generator
-) -> Iterator[tuple[int, bool]]:
-    """SGD on the mean cross-entropy of `head`, with its slope in closed form: three times as quick as autograd.
-
-    Yields (finished epochs, whether one has just finished).
-    """
-    weight, bias = head.weight.detach(), head.bias.detach()  # they share its memory
+    weight, bias = inner.weight.detach(), inner.bias.detach()  # they share its memory
+    bias.add_(head.weight.detach() @ centre)
+    weight.mul_(scale)
+    features = (features - centre) / scale
     optimizer = optimizer_for([weight, bias], recipe)
     for epoch in range(recipe.epochs):
         optimizer.lr = recipe.lr_at(epoch)
         order = torch.randperm(len(features), generator=generator).to(features.device)
         for rows in order.split(recipe.batch_size):
+            # SGD on the mean cross-entropy, with its slope in closed form: three times as quick as autograd.
             x = features.index_select(0, rows)
             mean = weight.new_full((len(rows),), 1 / len(rows))
             slope = cross_entropy_slope(F.linear(x, weight, bias), labels.index_select(0, rows), mean)
             optimizer.step([slope.t() @ x, slope.sum(0)])
-            yield epoch, False
-        yield epoch + 1, True
+            yield epoch, None
+        outer = copy.deepcopy(inner)
+        with torch.no_grad():
+            outer.weight.div_(scale)
+            outer.bias.sub_(outer.weight @ centre)
+        yield epoch + 1, outer

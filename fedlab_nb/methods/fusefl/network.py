@@ -199,7 +199,6 @@ class FuseFLReport(Report):
 
     widths:    [M] of the clients' networks;   shapes: [K] of the output of client 0's blocks
     trainable: [K] numbers that client 0 trains in each round
-    block_numbers, adaptor_numbers: [K][M] parameters of each client's block and adaptor, which it sends in that round
     home, outside: [K, M] accuracy of each client's model after each round, on its own training samples and on test
                samples; kept of small networks alone
     heads:     {"own", "average" and perhaps "ccvr": accuracy of the same blocks under each classifier}
@@ -209,8 +208,6 @@ class FuseFLReport(Report):
     widths: list[int] | None = None
     trainable: list[int] | None = None
     shapes: list[list[int]] | None = None
-    block_numbers: list[list[int]] | None = None
-    adaptor_numbers: list[list[int]] | None = None
     heads: dict[str, float] | None = None
     outside: list[list[float]] | None = None
     home: np.ndarray | None = None
@@ -228,8 +225,6 @@ class FuseFLReport(Report):
             widths=[client.architecture[3] for client in clients],
             trainable=[size(first.adaptors[k]) + above[k] for k in rounds],
             shapes=[list(shape) for shape in shapes],
-            block_numbers=[[size(client.blocks[k]) for client in clients] for k in rounds],
-            adaptor_numbers=[[size(client.adaptors[k]) for client in clients] for k in rounds],
             home=np.array(home) if home else None,
             block=len(shapes) + 1,
             sent=sent,

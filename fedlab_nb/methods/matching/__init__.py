@@ -53,9 +53,9 @@ class Matcher:
     """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
 
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
-        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.sizes.index(max(ctx.sizes))
+        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest
         self.wiring = wiring_of(uploaded.module(0))
-        self.states = on_the_cpu(uploaded.states())
+        self.states = [{name: t.cpu().double() for name, t in state.items()} for state in uploaded.states()]
         self.orders = [self.wiring.identity() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
@@ -103,20 +103,10 @@ class Matcher:
             both = (self.wiring.identity(), own)
             distances.append([distance(self.states[self.reference], permuted(state, self.wiring, o)) for o in both])
         return MatchingReport(
-            self.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
+            None, self.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
             [float((own != standing).mean()) for own in orders], distances,
             self.traces if self.rule == "rebasin" else None, sum(self.wiring.units),
         )  # fmt: skip
-
-
-def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
-    """The states in float64 on the CPU, in one transfer."""
-    together = torch.stack([torch.cat([t.flatten() for t in state.values()]) for state in states]).cpu().double()
-    counts = [t.numel() for t in states[0].values()]
-    return [
-        {name: part.view_as(states[0][name]) for name, part in zip(states[0], row.split(counts), strict=True)}
-        for row in together
-    ]
 
 
 @torch.no_grad()
@@ -172,8 +162,7 @@ class Matching(Method):
         )
         demand(
             self.rule != "activations" or self.on != "public" or ctx.has("public"),
-            "Activations need public samples, but this data set has none; set public=0.1 or another data set, or "
-            "matching.on=noise.",
+            "Activations need public samples, but there are none; set public=0.1 or another data set.",
         )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -8,7 +8,7 @@ scores. It is solved exactly on the CPU. The order as it stands is kept unless a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ...models import Network, parameter_count
 from ...models.state import copied
 from ...training import ClientModels
-from ..base import NetworkModel, Report
+from ..parts.averages import MergedModel, MergeReport
 from .wiring import State, Wiring, reordered, rows, wiring_of
 
 BETTER = 1e-9  # of the size of the scores: less is rounding
@@ -63,22 +63,17 @@ def greedy(reference: State, state: State, wiring: Wiring) -> Orders:
 
 
 def rebasin(
-    reference: State,
-    state: State,
-    wiring: Wiring,
-    stream: torch.Generator,
-    start: Orders | None = None,
-    heard: Callable[[float], None] = lambda value: None,
+    reference: State, state: State, wiring: Wiring, stream: torch.Generator, start: Orders, note: Callable[[float], Any]
 ) -> Orders:
     """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start`.
 
     For one group at a time, S = Σ over its tensors of the inner products of our units' numbers with theirs, those of
     all other groups in the orders so far, and P = argmax tr(PᵀS). Groups come in random order until none can gain.
-    `heard` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
+    `note` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
-    orders = list(start or wiring.identity())
+    orders = list(start)
     value = agreement(reference, state, wiring, orders)
-    heard(value)
+    note(value)
     gained = True
     while gained:
         gained = False
@@ -90,7 +85,7 @@ def rebasin(
             now = agreement(reference, state, wiring, tried)
             if now > value + BETTER * (1 + abs(value)):
                 orders, value, gained = tried, now, True
-                heard(value)
+                note(value)
     return orders
 
 
@@ -220,7 +215,7 @@ LIMIT = 12_000_000  # numbers of all clients' networks that a model holds; beyon
 
 
 @dataclass(frozen=True, eq=False)
-class MatchingReport(Report):
+class MatchingReport(MergeReport):
     """`rule`: by which units were matched;   layers, units: the groups of units, and how many there are.
 
     orders:     `[M, U]`, U = Σ units: for each client and each place of the reference, which unit of the client's comes
@@ -230,7 +225,6 @@ class MatchingReport(Report):
     distances:  for each client ‖θ_ref - θ_k‖ before and after (none with pfnm)
     objective:  for each client the values of the objective, step by step (rebasin)
     neurons:    hidden units of the result
-    average_accuracy: test accuracy, 0–1, of the plain average of the same networks
     """
 
     rule: str | None = None
@@ -242,23 +236,14 @@ class MatchingReport(Report):
     distances: list[list[float]] | None = None
     objective: list[list[float]] | None = None
     neurons: int | None = None
-    average_accuracy: float | None = None
-
-    def others(self) -> dict[str, float]:
-        return {} if self.average_accuracy is None else {"plain average": self.average_accuracy}
 
 
-class MatchedModel(NetworkModel):
+class MatchedModel(MergedModel):
     """The matched network; `clients`: the networks as the server received them, None where they are too large."""
 
     def __init__(self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels) -> None:
-        super().__init__(module, report)
-        self.average = NetworkModel(average)
+        super().__init__(module, report, average)
         self.clients = clients if sum(map(parameter_count, clients.modules)) <= LIMIT else None
-
-    def measured(self, x: Tensor, y: Tensor) -> MatchingReport:
-        assert isinstance(self.report, MatchingReport)
-        return replace(self.report, average_accuracy=self.average.accuracy(x, y))
 
 
 # -------------------------------------------------------------------------------------------------------------- neurons
@@ -279,7 +264,7 @@ def grown(
     name, count = wiring_of(module).layers[0], len(result.neurons)
     members = np.stack([own.numpy() for own in result.members])
     moved = [float((own != np.arange(len(own))).mean()) for own in members]
-    report = MatchingReport("pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count)
+    report = MatchingReport(None, "pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count)
     return module, report
 
 

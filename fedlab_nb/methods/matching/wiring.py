@@ -121,10 +121,9 @@ class _Walk:
         elif isinstance(module, POINTWISE):
             self.reads.append((group, name))
         elif not isinstance(module, PASSING):
+            kind = type(module).__name__
             raise UsageError(
-                f"Neuron matching cannot follow the units through layer {name!r} ({type(module).__name__}); "
-                "choose a network of linear layers, plain convolutions and residual blocks, such as mlp, cnn or "
-                "resnet8."
+                f"Neuron matching cannot follow the units through layer {name!r} ({kind}); try mlp, cnn or resnet8."
             )
         return group
 

@@ -13,13 +13,14 @@ Below them: servers that take the clients' mean change for a gradient.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...errors import choose, demand
-from ..base import knob, weighted_mean
+from ..base import NetworkModel, Report, knob, weighted_mean
 
 RULES = ("mean", "median", "trimmed", "krum")
 State = Mapping[str, Tensor]
@@ -40,8 +41,7 @@ def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
     least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
     demand(
         clients >= least,
-        f"{title} assumes {assumed} poisoned clients, so {rule} needs {least} clients or more, but there are "
-        f"{clients}; set assumed to a smaller number, or choose another average.",
+        f"{title}: {rule} with assumed={assumed} needs {least} clients or more, but there are {clients}.",
     )
 
 
@@ -60,12 +60,46 @@ def trimmed(values: Tensor, cut: int) -> Tensor:
     return values.sort(0).values[cut : len(values) - cut].mean(0)
 
 
+def vector(state: State, names: Sequence[str]) -> Tensor:
+    """`[d]`: the tensors `names` of a state one after the other."""
+    return torch.cat([state[name].flatten() for name in names])
+
+
+def named(values: Tensor, like: State, names: Sequence[str]) -> dict[str, Tensor]:
+    """What `vector` was given, from its answer; shapes are those of the state `like`."""
+    parts = values.split([like[name].numel() for name in names])
+    return {name: part.view(like[name].shape) for name, part in zip(names, parts, strict=True)}
+
+
 def krum(states: Sequence[State], assumed: int) -> int:
     """The place of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
     flat = torch.stack([torch.cat([part.flatten().double() for part in state.values()]) for state in states])
     squares = torch.stack([(flat - row).square().sum(1) for row in flat])
     nearest = squares.sort(1).values[:, 1 : len(states) - assumed - 1]  # the first is the model itself
     return int(nearest.sum(1).argmin())
+
+
+# --------------------------------------------------------------------------------------------------------------- merged
+@dataclass(frozen=True, eq=False)
+class MergeReport(Report):
+    """average_accuracy: test accuracy, 0–1, of the plain average of the same networks, where the server has it."""
+
+    average_accuracy: float | None = None
+
+    def others(self) -> dict[str, float]:
+        return {} if self.average_accuracy is None else {"plain average": self.average_accuracy}
+
+
+class MergedModel(NetworkModel):
+    """The merged network; the plain `average` of the same clients, where the server has it, is measured beside it."""
+
+    def __init__(self, module: nn.Module, report: MergeReport, average: nn.Module | None) -> None:
+        super().__init__(module, report)
+        self.average = None if average is None else NetworkModel(average)
+
+    def measured(self, x: Tensor, y: Tensor) -> Any:
+        given: Any = self.report
+        return given if self.average is None else replace(given, average_accuracy=self.average.accuracy(x, y))
 
 
 # ---------------------------------------------------------------------------------------------------- server optimizers
@@ -106,11 +140,11 @@ def initial_state(parameters: Values) -> Moments:
 
 def mean_change(weights: Tensor | list[float], received: list[Values], parameters: Values) -> Values:
     """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
-    return _each(
-        lambda now, *theirs: sum(float(w) * (their - now) for w, their in zip(weights, theirs, strict=True)),
-        parameters,
-        *received,
-    )
+
+    def change(now: Tensor, *theirs: Tensor) -> Any:
+        return sum(float(w) * (their - now) for w, their in zip(weights, theirs, strict=True))
+
+    return _each(change, parameters, *received)
 
 
 def step(

@@ -80,8 +80,7 @@ class FrozenMethod(Method):
         super().validate(ctx)
         demand(
             self.features != "conv" or ctx.has("images"),
-            f"{self.info.title} has convolutions only for images, but the samples are feature rows; set features "
-            "to pixels, relu or client.",
+            f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.",
         )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
@@ -159,14 +158,9 @@ def _filled(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.
     return layer
 
 
-def largest(ctx: Context) -> int:
-    """The client with most samples, of equals the first."""
-    return max(range(ctx.clients_count), key=lambda client: ctx.sizes[client])
-
-
 def _of_largest_client(ctx: Context) -> Steps[Frozen]:
     """The largest client trains as it does in every method; its body goes to all."""
-    k = largest(ctx)
+    k = ctx.largest
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...data import DATASETS, load
 from ...errors import demand
@@ -19,6 +19,7 @@ from ...models.state import copied
 from ...training import Recipe
 from ...training.optim import Adam
 from ...training.optim import clip as clip_gradients
+from ...training.recipe import moved
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
@@ -33,7 +34,6 @@ def search(
     steps: int,
     lr: float,
     progress: Progress,
-    betas: tuple[float, float] = BETAS,
     clip: float | None = CLIP,
     clipped: int | None = None,
     after: Callable[[], object] = lambda: None,
@@ -47,7 +47,7 @@ def search(
     pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
-    optimizer = Adam(parameters, lr, betas=betas)
+    optimizer = Adam(parameters, lr, betas=BETAS)
     best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
@@ -82,17 +82,9 @@ def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool 
 
     Differentiable with respect to x.
     """
-    n, _, height, breadth = x.shape
-    padded = nn.functional.pad(x, (padding,) * 4)
-    top, left = torch.randint(2 * padding + 1, (2, n, 1), generator=stream).to(x.device)
-    rows = top + torch.arange(height, device=x.device)  # [N, H]
-    columns = torch.arange(breadth, device=x.device).expand(n, -1)
-    if flip:
-        mirrored = torch.rand(n, 1, generator=stream).to(x.device) < 0.5
-        columns = torch.where(mirrored, breadth - 1 - columns, columns)
-    columns = left + columns
-    image = torch.arange(n, device=x.device)[:, None, None]
-    return padded.movedim(1, -1)[image, rows[:, :, None], columns[:, None, :]].movedim(-1, 1)
+    top, left = torch.randint(2 * padding + 1, (2, len(x)), generator=stream)
+    mirrored = torch.rand(len(x), generator=stream) < 0.5 if flip else torch.zeros_like(top)
+    return moved(x, torch.stack([top, left, mirrored.long()], 1).to(x.device), (padding, padding))
 
 
 class Pool:
@@ -130,15 +122,12 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
     others = "glyphs or noise" if images else "noise"
     demand(
         source not in OWN or ctx.has("public"),
-        f"{title} needs unlabelled public samples, which this data set does not have; choose another source "
-        f"(fedet.public={others}), or give public a share of the training set (public=0.1) or another data set's "
-        "name.",
+        f"{title} needs unlabelled public samples; set fedet.public={others}, or public=0.1 or another data set.",
     )
     wanted = "images of another data set" if source in DATASETS else "transformed images"
     demand(
         images or not (source in DATASETS or transform),
-        f"{title} cannot use {wanted} here, since this data set has feature rows; choose fedet.public=held-out or "
-        "noise, without transforms.",
+        f"{title} cannot use {wanted} with feature rows; set fedet.public=held-out or noise, and transform=false.",
     )
 
 

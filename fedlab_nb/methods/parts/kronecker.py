@@ -166,9 +166,7 @@ def inputs_and_gradients(
     """
     count = len(x) if y is None else len(y)
     if len(x) == 0 or len(x) != count:
-        raise UsageError(
-            f"The factor pass got {len(x)} samples and {count} labels; it needs one label for each sample."
-        )
+        raise UsageError(f"There are {len(x)} samples and {count} labels; give one label for each sample.")
     probe = copied(module).eval().requires_grad_(False)
     seen: dict[str, tuple[Tensor, Tensor]] = {}
 

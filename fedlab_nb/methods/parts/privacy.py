@@ -182,10 +182,7 @@ def masked(link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.
 
 def opened(received: Sequence[Tensor]) -> Tensor:
     """The sum of the masked vectors, masks cancelled, as float64."""
-    total = torch.zeros_like(received[0])
-    for upload in received:
-        total += upload
-    return total.double() / 2.0**FRACTION
+    return torch.stack(list(received)).sum(0).double() / 2.0**FRACTION
 
 
 def mask(shared: int, like: Tensor) -> Tensor:

@@ -75,11 +75,7 @@ class Iterative(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
-        demand(
-            fits,
-            f"{self.info.title} counts SGD steps, but the clients train with {ctx.recipe.optimizer}; set "
-            "optimizer=sgd.",
-        )
+        demand(fits, f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         taking_part = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
@@ -213,9 +209,7 @@ class Rounds:
 def check_finite(state: State, t: int, lr: float) -> None:
     """RunError if the global model after round t (from 0) has numbers that are not finite."""
     if not finite(state.values()):
-        raise RunError(
-            f"Round {t + 1} diverged with lr={lr:g}: the model's weights are no longer finite; use a smaller rate."
-        )
+        raise RunError(f"Round {t + 1} diverged with lr={lr:g}; use a smaller learning rate.")
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:

@@ -11,7 +11,7 @@ import torch
 from fedlab_nb.course.fedet.bound import label_distance, theorem_1
 from fedlab_nb.data import federate
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
-from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head, with_head
+from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head
 from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
 from fedlab_nb.models import build, load_state, model_state, parameter_count
 from fedlab_nb.training import Recipe, trained
@@ -79,7 +79,7 @@ def test_group_means_and_heads():
     assert all(torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"])  # nobody brought one
     server = head_of(model_state(represented("mlp", seed=99)))
     for kind, state in means.items():
-        put = with_head(state, server)
+        put = state | server
         load_state(represented(kind), put)
         assert all(torch.equal(put[n], server[n] if n in server else state[n]) for n in put)
 

@@ -130,10 +130,10 @@ def test_what_cannot_be_followed_is_refused_in_one_sentence(name):
 SOME = [("mlp", (1, 8, 8), None), ("cnn", (1, 8, 8), 3), ("resnet8", (1, 8, 8), 4), ("cnn2", (1, 12, 12), 4)]
 
 
-def orders_by(rule, reference, state, wiring, start=None, heard=lambda value: None):
+def orders_by(rule, reference, state, wiring, start=None):
     if rule == "greedy":
         return greedy(reference, state, wiring)
-    return rebasin(reference, state, wiring, seeded(5), start, heard)
+    return rebasin(reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None)
 
 
 @pytest.mark.parametrize(("name", "shape", "width"), SOME)
@@ -169,7 +169,7 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
     wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
     values = []
-    orders = rebasin(reference, state, wiring, seeded(5), heard=values.append)
+    orders = rebasin(reference, state, wiring, seeded(5), wiring.identity(), values.append)
     assert len(values) > 1 and all(b > a for a, b in itertools.pairwise(values))
     matched = permuted(state, wiring, orders)
     names = [n for n in wiring.axes if n in wiring.learnt]
