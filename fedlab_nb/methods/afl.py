@@ -245,10 +245,8 @@ class AFL(FrozenMethod):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(
-            not self.private or self.features != "client",
-            "The network of features=client has no noise; set features to pixels, relu or conv, or epsilon to 0.",
-        )
+        noisy = not self.private or self.features != "client"
+        demand(noisy, "features=client sends a network without noise; set features to pixels, relu or conv.")
 
     @property
     def private(self) -> bool:

@@ -146,9 +146,7 @@ class Method:
         ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses one that these samples do not fit
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
         needs = " and ".join(NEEDS[need] for need in missing)
-        other = (
-            "set public=0.1 or another data set" if "public" in missing else "choose another data set, model or method"
-        )
+        other = "set public=0.1 or another data set" if "public" in missing else "choose another method or data set"
         demand(not missing, f"{self.info.title} needs {needs}, which this setting does not have; {other}.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
@@ -161,10 +159,8 @@ class Method:
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
-        demand(
-            self.sends_models or not ctx.poison.of_models,
-            f"Clients of {self.info.title} send no changed model to poison; set poison to labels:{ctx.poison.count}.",
-        )
+        useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
+        demand(useful, f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.")
 
     @property
     def leaks(self) -> str:

@@ -227,11 +227,8 @@ class Context:
         """The clients' models as they are sent: trained from `starts`, a poisoned one is changed."""
         if not starts:
             return clients
-        states = [
-            self.sent(k, starts[k], model) if k in starts else model_state(model)
-            for k, model in enumerate(clients.modules)
-        ]
-        return clients.with_states(states)
+        sent = {k: self.sent(k, start, clients.module(k)) for k, start in starts.items()}
+        return clients.with_states([sent[k] if k in sent else clients.state(k) for k in range(len(clients))])
 
     def sent(self, k: int, start: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
         """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""

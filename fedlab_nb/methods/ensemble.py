@@ -257,10 +257,8 @@ class Ensemble(Method):
         demand(fits, "by=diversity needs one architecture at all clients; choose by=validation, size or random.")
         given = self.beta == CHOSEN or self.beta >= 0
         demand(given, f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.")
-        demand(
-            not self.holds_out or any(ctx.private.sizes("held_out")),
-            "No client has the held-out samples that this needs; hold out more, give beta a value, or use by=size.",
-        )
+        measurable = not self.holds_out or any(ctx.private.sizes("held_out"))
+        demand(measurable, "No client has held-out samples; hold out more, give beta a value, or use by=size.")
 
     @property
     def leaks(self) -> str:

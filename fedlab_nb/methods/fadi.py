@@ -114,6 +114,7 @@ class FAdi(ServerKnobs):
             lambda u: self.loss(u, rolled(u), y, server.ensemble, server.student, server.weights),
             steps=self.steps,
             lr=self.image_lr,
+            betas=BETAS,
             clip=None,
             after=lambda: u.clamp_(-1, 1),
             progress=Progress("synthesis", t, self.epochs),

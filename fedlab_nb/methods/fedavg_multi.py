@@ -35,10 +35,8 @@ class FedAvgMulti(Iterative):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         everyone = not self.per_round or self.per_round >= ctx.clients_count
-        demand(
-            self.compression == "none" or everyone,
-            f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0 or compression=none.",
-        )
+        fits = self.compression == "none" or everyone
+        demand(fits, f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0.")
         taking_part = ctx.clients_count if everyone else self.per_round
         check_average(self.average, self.assumed, taking_part, self.info.title)
 
@@ -76,10 +74,8 @@ Message = dict[str, dict]
 
 def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
-    return {
-        "sparse": sparsifier(vector(change, names)),
-        "whole": {name: t for name, t in change.items() if name not in names},
-    }
+    whole = {name: t for name, t in change.items() if name not in names}
+    return {"sparse": sparsifier(vector(change, names)), "whole": whole}
 
 
 def unpack(message: Message, like: State, names: list[str]) -> State:

@@ -25,9 +25,8 @@ class FedProx(Iterative):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         # Clients: E epochs from θ_t, held at θ_t. Server: the weighted average.
-        yield from rounds.averaging(
-            rounds.start, lambda anchor: {"adjust": proximal(self.mu, rounds.parameters(anchor))}
-        )
+        start, mu = rounds.start, self.mu
+        yield from rounds.averaging(start, lambda anchor: {"adjust": proximal(mu, rounds.parameters(anchor))})
         return rounds.result
 
 

@@ -47,10 +47,8 @@ class Poison:
             return cls()
         kind, *rest = (part.strip() for part in str(text).split(":"))
         choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
-        demand(
-            len(rest) == 1 or (len(rest) == 2 and kind == "scaled"),
-            f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, scaled:COUNT or scaled:COUNT:FACTOR.",
-        )
+        known = len(rest) == 1 or (len(rest) == 2 and kind == "scaled")
+        demand(known, f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT or scaled:COUNT:FACTOR.")
         count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
         given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
         return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "sign": -1.0}.get(kind, given))

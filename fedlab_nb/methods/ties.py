@@ -76,10 +76,8 @@ class Ties(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         demand(ctx.init == "same", "TIES merging needs one common initial model; set init=same.")
-        demand(
-            self.upload == "whole" or self.rule == "ties",
-            "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole.",
-        )
+        trims = self.upload == "whole" or self.rule == "ties"
+        demand(trims, "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole.")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()

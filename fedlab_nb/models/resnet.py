@@ -18,9 +18,8 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        self.main = nn.Sequential(
-            *_conv_norm(inputs, outputs, 3, stride), nn.ReLU(), *_conv_norm(outputs, outputs, 3, 1)
-        )
+        first, second = _conv_norm(inputs, outputs, 3, stride), _conv_norm(outputs, outputs, 3, 1)
+        self.main = nn.Sequential(*first, nn.ReLU(), *second)
         same = inputs == outputs and stride == 1
         self.shortcut = nn.Identity() if same else nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
         self.relu = nn.ReLU()
@@ -77,9 +76,8 @@ class PreActivated(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
-        self.main = nn.Sequential(
-            _conv(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs), nn.ReLU(), _conv(outputs, outputs, 3, 1)
-        )
+        first, second = _conv_norm(inputs, outputs, 3, stride), _conv(outputs, outputs, 3, 1)
+        self.main = nn.Sequential(*first, nn.ReLU(), second)
         self.same = inputs == outputs and stride == 1
         self.shortcut = nn.Identity() if self.same else _conv(inputs, outputs, 1, stride)
 

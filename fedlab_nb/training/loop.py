@@ -48,10 +48,8 @@ def train_loop(
     places = range(len(models)) if places is None else places
     layout = torch.channels_last if channels_last else torch.preserve_format
     optimizers = [optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models]
-    augment = [
-        Augmentation(recipe.augmentation, shard[0], [len(shard[0])], [stream])
-        for shard, stream in zip(shards, moves, strict=False)
-    ]
+    pairs = [(x, stream) for (x, *_), stream in zip(shards, moves, strict=False)]
+    augment = [Augmentation(recipe.augmentation, x, [len(x)], [stream]) for x, stream in pairs]
     norms = [[layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)] for model in models]
 
     def one_epoch(k: int, epoch: int) -> Iterator[None]:

@@ -63,9 +63,8 @@ class Stack:
     def leaves(self, active: int) -> dict[str, Tensor]:
         """Parameters of the first `active` models, name -> `[a, ...]`, each a leaf that shares the stack's storage."""
         if active not in self._leaves:
-            self._leaves[active] = {
-                name: tensor[:active].detach().requires_grad_() for name, tensor in self.parameters.items()
-            }
+            parts = {name: tensor[:active].detach() for name, tensor in self.parameters.items()}
+            self._leaves[active] = {name: part.requires_grad_() for name, part in parts.items()}
         return self._leaves[active]
 
     def use(self, active: int) -> dict[str, Tensor]:

@@ -128,10 +128,8 @@ class Distilled(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(
-            self.images != "crops" or ctx.has("images"),
-            "images=crops needs images, but the samples are feature rows; choose random, kmeans or kip.",
-        )
+        fits = self.images != "crops" or ctx.has("images")
+        demand(fits, "images=crops needs images, but the samples are rows; choose random, kmeans or kip.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples

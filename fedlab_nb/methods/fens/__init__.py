@@ -47,6 +47,7 @@ repair it (89 ± 2 %).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -166,9 +167,8 @@ class Fens(Method):
             rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.federated else None
-            rounds = self.train_aggregator(
-                rule, proxies, lambda i: ctx.generator("fens", "batches", i), link, ctx.server
-            )
+            stream = partial(ctx.generator, "fens", "batches")
+            rounds = self.train_aggregator(rule, proxies, stream, link, ctx.server)
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
             fens = yield from training.watched(experts, rule, proxies, rounds, self.rounds, rates)
         terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)

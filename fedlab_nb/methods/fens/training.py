@@ -67,10 +67,8 @@ def cached_logits(ctx: Context, experts: Experts, source: str, inputs: bool = Fa
         sent = [ctx.link.up(k, own, phase="labelled set") for k, own in sets.items()]
         sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
     empty = 0, len(members), ctx.classes
-    return {
-        owner: Proxy(experts.fresh(x) if len(y) else x.new_zeros(empty), y, x if inputs else None)
-        for owner, (x, y) in sets.items()
-    }
+    logits = {owner: experts.fresh(x) if len(y) else x.new_zeros(empty) for owner, (x, y) in sets.items()}
+    return {owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()}
 
 
 def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generator) -> Tensor:

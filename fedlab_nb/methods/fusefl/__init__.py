@@ -173,9 +173,8 @@ class FuseFL(Method):
             features, labels = ccvr.virtual_features(ccvr.pool(received), self.virtual, draws)
             rate = ctx.recipe.lr if self.client_rate else self.rate
             recipe = Recipe(epochs=self.passes, batch_size=128, lr=rate, momentum=0, weight_decay=0)
-            for epoch, head in ccvr.calibrate(
-                fused.heads["average"][0], features, labels, recipe, batches, self.rescale
-            ):
+            start = fused.heads["average"][0]
+            for epoch, head in ccvr.calibrate(start, features, labels, recipe, batches, self.rescale):
                 shown = head is not None and epoch & (epoch - 1) == 0  # after 1, 2, 4, 8, ... passes
                 if head is not None:
                     fused = fused.calibrated(head, _sent(ctx))

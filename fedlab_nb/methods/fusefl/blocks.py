@@ -154,7 +154,4 @@ def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> 
     shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
     wanted = "one shape" if kind == "average" else "maps of one size"
     alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
-    demand(
-        alike,
-        f"After block {block} the clients' features are {shapes}, but the {kind} adaptor needs {wanted}; try another.",
-    )
+    demand(alike, f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {wanted}; try another.")

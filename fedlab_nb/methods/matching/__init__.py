@@ -156,14 +156,10 @@ class Matching(Method):
         super().validate(ctx)
         network = ctx.initial_model()
         wiring_of(network)  # refuses layers that it cannot follow
-        demand(
-            self.rule != "pfnm" or one_hidden_layer(network),
-            "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.",
-        )
-        demand(
-            self.rule != "activations" or self.on != "public" or ctx.has("public"),
-            "Activations need public samples, but there are none; set public=0.1 or another data set.",
-        )
+        shallow = self.rule != "pfnm" or one_hidden_layer(network)
+        demand(shallow, "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.")
+        there = self.rule != "activations" or self.on != "public" or ctx.has("public")
+        demand(there, "Activations need public samples, but there are none; set public=0.1 or on=noise.")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).

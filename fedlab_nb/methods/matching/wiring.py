@@ -62,10 +62,8 @@ def wiring_of(network: Network) -> Wiring:
     walk.columns(network.classifier, "classifier", last)
     roots = sorted({walk.root(g) for g in range(1, len(walk.parents))} - {FIXED})
     number = {root: at for at, root in enumerate(roots)}
-    axes = {
-        name: tuple((dim, number[walk.root(g)]) for dim, g in pairs if walk.root(g) != FIXED)
-        for name, pairs in walk.axes.items()
-    }
+    roots_of = {name: [(dim, walk.root(g)) for dim, g in pairs] for name, pairs in walk.axes.items()}
+    axes = {name: tuple((d, number[g]) for d, g in pairs if g != FIXED) for name, pairs in roots_of.items()}
     reads = {walk.root(g): name for g, name in walk.reads}  # the last one counts
     return Wiring(
         layers=tuple(walk.names[root] for root in roots),
@@ -122,9 +120,7 @@ class _Walk:
             self.reads.append((group, name))
         elif not isinstance(module, PASSING):
             kind = type(module).__name__
-            raise UsageError(
-                f"Neuron matching cannot follow the units through layer {name!r} ({kind}); try mlp, cnn or resnet8."
-            )
+            raise UsageError(f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8.")
         return group
 
     def columns(self, layer: Any, name: str, group: int) -> None:

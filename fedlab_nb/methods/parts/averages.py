@@ -39,10 +39,8 @@ def assumed_knob() -> Any:
 def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
-    demand(
-        clients >= least,
-        f"{title}: {rule} with assumed={assumed} needs {least} clients or more, but there are {clients}.",
-    )
+    enough = clients >= least
+    demand(enough, f"{title}: {rule}, assumed={assumed} needs {least} clients or more, but there are {clients}.")
 
 
 def averaged(states: Sequence[State], weights: Sequence[float], rule: str, assumed: int) -> dict[str, Tensor]:

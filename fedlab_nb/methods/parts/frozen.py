@@ -78,10 +78,8 @@ class FrozenMethod(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        demand(
-            self.features != "conv" or ctx.has("images"),
-            f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.",
-        )
+        fits = self.features != "conv" or ctx.has("images")
+        demand(fits, f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""

@@ -162,9 +162,8 @@ class Scores:
     @property
     def parameters(self) -> int:
         """Numbers that predict."""
-        return sum(
-            part.numel() for part in (self.constants, self.slopes, self.means, self.whitening) if part is not None
-        )
+        parts = (self.constants, self.slopes, self.means, self.whitening)
+        return sum(part.numel() for part in parts if part is not None)
 
 
 def scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:

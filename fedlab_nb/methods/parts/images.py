@@ -34,6 +34,7 @@ def search(
     steps: int,
     lr: float,
     progress: Progress,
+    betas: tuple[float, float] = BETAS,
     clip: float | None = CLIP,
     clipped: int | None = None,
     after: Callable[[], object] = lambda: None,
@@ -47,7 +48,7 @@ def search(
     pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
-    optimizer = Adam(parameters, lr, betas=BETAS)
+    optimizer = Adam(parameters, lr, betas=betas)
     best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
@@ -120,15 +121,11 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
     """UsageError, in one sentence, if `source` cannot be had for this run's inputs."""
     images = ctx.has("images")
     others = "glyphs or noise" if images else "noise"
-    demand(
-        source not in OWN or ctx.has("public"),
-        f"{title} needs unlabelled public samples; set fedet.public={others}, or public=0.1 or another data set.",
-    )
+    there = source not in OWN or ctx.has("public")
+    demand(there, f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}.")
     wanted = "images of another data set" if source in DATASETS else "transformed images"
-    demand(
-        images or not (source in DATASETS or transform),
-        f"{title} cannot use {wanted} with feature rows; set fedet.public=held-out or noise, and transform=false.",
-    )
+    fits = images or not (source in DATASETS or transform)
+    demand(fits, f"{title} cannot use {wanted} with feature rows; set fedet.public=held-out, transform=false.")
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:
