@@ -138,22 +138,6 @@ class AflReport(Report):
     backbone: int | None = None
     own_fits: float | None = None
 
-    @classmethod
-    def of(
-        cls, method: Any, received: Sequence[Sums], clients: int, sigma: float, backbone: int | None = None
-    ) -> AflReport:
-        """The report of a run of `method` whose server has these sums: one a client, or the total alone."""
-        moments = classes = None
-        if not method.secure:
-            numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
-            if numbers <= MOST_NUMBERS:
-                moments = torch.stack([upper_triangle(s.moments) for s in received]).cpu().numpy()
-                classes = torch.stack([s.classes for s in received]).cpu().numpy()
-        return cls(
-            moments=moments, classes=classes, clients=clients, gamma=method.gamma, rho=method.rho, clean=method.clean,
-            sigma=sigma, backbone=backbone,
-        )  # fmt: skip
-
     def others(self) -> dict[str, float]:
         return {} if self.own_fits is None else {OWN_FITS: self.own_fits}
 
@@ -279,7 +263,12 @@ class AFL(FrozenMethod):
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, self.rho, clean=self.clean, sigma=sigma)
             backbone = ctx.largest if self.features == "client" else None
-            report = AflReport.of(self, received, ctx.clients_count, sigma, backbone)
+            numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
+            shown: dict[str, Any] = {"gamma": self.gamma, "rho": self.rho, "clean": self.clean, "backbone": backbone}
+            if not self.secure and numbers <= MOST_NUMBERS:
+                shown["moments"] = torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
+                shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()
+            report = AflReport(clients=ctx.clients_count, sigma=sigma, **shown)
             return AflModel(features, weights, report)
 
     def _plain(self, ctx: Context, own: Sequence[Sums]) -> list[Sums]:

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from ..declared import declared
 from ..errors import UsageError, choose, demand, number, parsed, whole
-from ..models import MODELS, one_specified
+from ..models import MODELS
+from ..models.build import one_specified
 from ..training import Recipe
 from .context import Context
 from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401

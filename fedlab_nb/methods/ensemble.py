@@ -22,8 +22,6 @@ Talwalkar, Smith (2019) and DeDES (`ensemble.py`). Neither paper has the choice 
 Whatever the rule, a run reports the accuracy of the two plain means, from the same outputs: comparisons show both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -23,8 +23,6 @@ the clients' recipe; students and the final network make `epochs` passes. The pa
 any voter would do; here every classifier is a network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -21,8 +21,6 @@ What to expect: no safe order. At alpha = 0.1 (digits, mlp, ten clients) TIES is
 between clients.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,16 +9,6 @@
 left out.
 """
 
-from .build import (
-    MENU,
-    MODELS,
-    add_model,
-    architecture_of,
-    build,
-    build_specified,
-    default_model,
-    one_specified,
-    specified,
-)
+from .build import MENU, MODELS, add_model, architecture_of, build, build_specified, default_model, specified
 from .network import Network, Normalise, normalise_inputs
 from .state import load_state, model_state, parameter_count

@@ -36,6 +36,7 @@ At α = 10 equal weights have 90, the server 85. EE helps where equal weights ar
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,15 +83,10 @@ class WeightedEnsemble(EnsembleModel):
     report: CoBoostingReport
 
     def __init__(
-        self,
-        clients: ClientModels,
-        weights: Tensor | Sequence[float],
-        *,
-        normalise: bool = True,
-        report: CoBoostingReport | None = None,
+        self, clients: ClientModels, weights: Tensor | Sequence[float], *, normalise: bool = True, **report: Any
     ) -> None:
         super().__init__(clients)
-        self.report = report or CoBoostingReport()
+        self.report = CoBoostingReport(**report)
         reference = next(clients.module(0).parameters())
         w = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device).detach().clone()
         if w.shape != (len(clients),) or not bool((w >= 0).all()) or not 0 < float(w.sum()) < torch.inf:
@@ -228,6 +224,6 @@ class CoBoosting(GeneratorKnobs):
 
     def model(self, server: Server) -> GlobalModel:
         w = server.weights
-        report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
-        ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", report=report)
+        report = server.trace.arrays() | {"ensemble_weights": (w / w.sum()).tolist()}
+        ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", **report)
         return ensemble if self.answer == "ensemble" else BoostedModel(copied(server.student), ensemble)

@@ -5,8 +5,6 @@ scores. It is solved exactly on the CPU. The order as it stands is kept unless a
 (units that never answer) move nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

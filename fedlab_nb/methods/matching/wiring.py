@@ -8,8 +8,6 @@ residual network the branches that are added share one group. Inputs and classes
 channel of a convolution that a linear layer reads after flattening has H·W columns there, which move together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
