@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedlab_nb.methods import METHODS, table
+from fedlab_nb.methods import METHODS
+from fedlab_nb.methods.base import table
 from fedlab_nb.studies import tuning
 from fedlab_nb.studies.stored import load, sets
 
