@@ -131,12 +131,10 @@ def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator)
 
 @dataclass(frozen=True, eq=False)
 class FedCvaeReport(Report):
-    """`synthetic [S, ...]`: some dreamt samples, with their `synthetic_labels [S]`; `vae_loss [T]`: of each VAE step,
-    the clients' mean."""
+    """`synthetic [S, ...]`: some dreamt samples, with their `synthetic_labels [S]`."""
 
     synthetic: np.ndarray | None = None
     synthetic_labels: np.ndarray | None = None
-    vae_loss: np.ndarray | None = None
 
 
 @register(
@@ -173,10 +171,8 @@ class FedCVAE(Method):
         shards = [ctx.private.train(k) for k in everyone]
         cvaes = [self._cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
         streams = [ctx.generator("fedcvae", "training", k) for k in everyone]
-        losses = []
         steps = train_cvaes(cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr)
-        for done, loss in enumerate(steps, 1):
-            losses.append(loss.mean())
+        for done, _ in enumerate(steps, 1):
             yield Progress("VAE training", done, self.steps)
         # Link: decoders and class counts.
         received = []
@@ -194,7 +190,7 @@ class FedCVAE(Method):
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
             yield from reported("server training", ticks, lambda: NetworkModel(student))
             shown = (samples[:: max(1, len(x) // 50)][:50] for samples in (x, y))
-            return NetworkModel(student, FedCvaeReport(*(t.cpu().numpy() for t in (*shown, torch.stack(losses)))))
+            return NetworkModel(student, FedCvaeReport(*(t.cpu().numpy() for t in shown)))
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

@@ -83,10 +83,10 @@ class WeightedEnsemble(EnsembleModel):
     report: CoBoostingReport
 
     def __init__(
-        self, clients: ClientModels, weights: Tensor | Sequence[float], *, normalise: bool = True, **report: Any
+        self, clients: ClientModels, weights: Tensor | Sequence[float], *, normalise: bool = True, report: Any = None
     ) -> None:
         super().__init__(clients)
-        self.report = CoBoostingReport(**report)
+        self.report = report or CoBoostingReport()
         reference = next(clients.module(0).parameters())
         w = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device).detach().clone()
         if w.shape != (len(clients),) or not bool((w >= 0).all()) or not 0 < float(w.sum()) < torch.inf:
@@ -224,6 +224,6 @@ class CoBoosting(GeneratorKnobs):
 
     def model(self, server: Server) -> GlobalModel:
         w = server.weights
-        report = server.trace.arrays() | {"ensemble_weights": (w / w.sum()).tolist()}
-        ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", **report)
+        report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
+        ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", report=report)
         return ensemble if self.answer == "ensemble" else BoostedModel(copied(server.student), ensemble)

@@ -33,19 +33,7 @@ from ...training import ClientModels, Recipe, in_chunks, train_clients
 from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported, server_model_knob
 from ..context import Context, check_finite
 from ..results import Report
-from .images import (
-    amplitude_mix,
-    best_crops,
-    centred,
-    centres,
-    coefficients,
-    feature_matched,
-    kernel_inducing,
-    least_lossy,
-    random_rows,
-    rows_by_class,
-    tangent_kernel,
-)
+from . import images as making
 
 # ---------------------------------------------------------------------------------------------------------------- model
 # What a run of `distilled` returns and leaves behind: kernel regression as a global model, and the images sent.
@@ -75,7 +63,7 @@ class KernelModel(GlobalModel):
 
     def __init__(self, x: Tensor, y: Tensor, classes: int, depth: int, ridge: float, report: Report) -> None:
         self.x, self.depth, self.report = x, depth, report
-        self.coefficients = coefficients(x, centred(y, classes), depth, ridge)
+        self.coefficients = making.coefficients(x, making.centred(y, classes), depth, ridge)
         self.parameters = x.numel() + self.coefficients.numel()
 
     def logits(self, x: Tensor) -> Tensor:
@@ -85,7 +73,7 @@ class KernelModel(GlobalModel):
         return in_chunks(lambda part: self._kernel(part).to(x), x)
 
     def _kernel(self, x: Tensor) -> Tensor:
-        return tangent_kernel(x, self.x, self.depth)
+        return making.tangent_kernel(x, self.x, self.depth)
 
 
 WAYS = ("random", "kmeans", "kip", "crops")
@@ -162,23 +150,23 @@ class Distilled(Method):
     ) -> Steps[tuple[Tensor, Tensor]]:
         """What client k sends, `[S, ...]` and `[S]`; `losses` gets one value for each step that makes them."""
         x, y = ctx.private.train(k)
-        groups, stream = rows_by_class(y, ctx.classes), ctx.generator("distilled", self.images, k)
+        groups, stream = making.rows_by_class(y, ctx.classes), ctx.generator("distilled", self.images, k)
         steps: Iterable[tuple[Tensor, Tensor]] = ()
         if networks is not None:
             network = networks.module(k)
-            crops, each = best_crops(network, x, y, stream)
-            rows = least_lossy(groups, each, self.per_class).to(x.device)
+            crops, each = making.best_crops(network, x, y, stream)
+            rows = making.least_lossy(groups, each, self.per_class).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
-            images = amplitude_mix(crops[rows], others, self.mix)
-            steps = feature_matched(network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr)
+            images = making.amplitude_mix(crops[rows], others, self.mix)
+            steps = making.feature_matched(network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr)
         elif self.images == "kmeans":
-            images = torch.cat([centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups])
+            images = torch.cat([making.centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups])
             rows = torch.cat([rows[: self.per_class] for rows in groups]).to(x.device)  # as many of each class
         else:
-            rows = random_rows(groups, self.per_class, stream).to(x.device)
+            rows = making.random_rows(groups, self.per_class, stream).to(x.device)
             images = x[rows]
         if self.images == "kip":
-            steps = kernel_inducing(
+            steps = making.kernel_inducing(
                 images, y[rows], x, y, classes=ctx.classes, depth=self.depth, ridge=self.ridge, steps=self.steps,
                 lr=self.image_lr, clip=ctx.has("images"), stream=stream,
             )  # fmt: skip
