@@ -132,7 +132,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
     ctx = context()
     weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
-    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, fens.count_round
+    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, fens.training.count_round
 
     def count(direction, times, payload):
         assert size(payload) == len(serialise(payload))
