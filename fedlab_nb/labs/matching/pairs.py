@@ -113,7 +113,8 @@ def pair(
     if rule == "greedy":
         orders = rules.greedy(one, other, wiring)
     elif rule == "rebasin":
-        orders = rules.rebasin(one, other, wiring, generator(0, "matching", *numbers))
+        stream = generator(0, "matching", *numbers)
+        orders = rules.rebasin(one, other, wiring, stream, wiring.identity(), lambda value: None)
     else:
         draw = torch.rand if x.dim() == 4 else torch.randn
         noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)

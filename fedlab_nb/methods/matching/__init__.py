@@ -55,7 +55,7 @@ class Matcher:
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
         self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest
         self.wiring = wiring_of(uploaded.module(0))
-        self.states = [{name: t.cpu().double() for name, t in state.items()} for state in uploaded.states()]
+        self.states = on_the_cpu(uploaded.states())
         self.orders = [self.wiring.identity() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
@@ -107,6 +107,11 @@ class Matcher:
             [float((own != standing).mean()) for own in orders], distances,
             self.traces if self.rule == "rebasin" else None, sum(self.wiring.units),
         )  # fmt: skip
+
+
+def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
+    """The states in float64 on the CPU."""
+    return [{name: tensor.cpu().double() for name, tensor in state.items()} for state in states]
 
 
 @torch.no_grad()
