@@ -40,6 +40,8 @@ METHODS = {
     "02": "DENSE", "03": "FENS", "04": "Fed-ET", "05": "Co-Boosting", "06": "FuseFL", "07": "FedLPA", "10": "AFL",
     "11": "Neuron matching", "12": "Distilled data",
 }  # fmt: skip
+# cells that only show a form or a saved picture: their input is folded, so that a reader sees what they make
+SHOWS = re.compile(r"\w+ = predict\(|\w+\.reveal\(|Snapshot\(|score\(|lesson\.q\d\.form\(")
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # what is no place for a link: headings, rows of tables, references; links, code, comments; a paper's own letter
 NO_PLACE = re.compile(
@@ -101,6 +103,8 @@ def cells(source: str) -> list[nbformat.NotebookNode]:
     parsed = jupytext.reads(source, fmt="md").cells
     for number, cell in enumerate(parsed):
         cell["id"] = f"cell-{number:02d}"
+        if cell.cell_type == "code" and SHOWS.match(cell.source):
+            cell.metadata["jupyter"] = {"source_hidden": True}
     return parsed
 
 
@@ -152,7 +156,7 @@ def in_step(name: str) -> bool:
         return False
 
     def plain(cell: nbformat.NotebookNode) -> tuple:
-        return cell.cell_type, cell.source, cell.metadata.get("tags", [])
+        return cell.cell_type, cell.source, cell.metadata.get("tags", []), cell.metadata.get("jupyter")
 
     return [plain(c) for c in nbformat.read(path, 4).cells] == [plain(c) for c in cells(text_of(name))]
 
