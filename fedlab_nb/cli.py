@@ -198,11 +198,14 @@ def voila_command(options: Namespace) -> int:
 
 def line(outcome: Any) -> str:
     """One outcome for people."""
+    from .methods import label_of, short
+
     o = outcome
     share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
     more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
+    name = short(label_of(o.method, o.options, o.method))
     return (
-        f"{o.method:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
+        f"{name:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
         f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
     )
 

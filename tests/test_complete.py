@@ -37,7 +37,7 @@ def missing(name: str) -> list[str]:
     whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
     if f"## {title} (`{name}`)\n" not in text and not whole:
         lacking.append(f"one full row in FIDELITY.md that begins with | {title} `{name}` |")
-    if f"| {title} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
+    if f"| {METHODS[name].info.listed} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
         lacking.append("its row in the guide (python tests/test_complete.py)")
     return [f"{name}: {what}" for what in lacking]
 

@@ -9,7 +9,20 @@ or folder, and nothing here is edited. Not methods themselves: the contract (`ba
 import importlib
 import pkgutil
 
-from .base import METHODS, EnsembleModel, GlobalModel, Method, NetworkModel, Progress, Report, grouped, knob, register
+from .base import (
+    METHODS,
+    EnsembleModel,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Report,
+    grouped,
+    knob,
+    label_of,
+    register,
+    short,
+)
 
 # In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
 # upper bound.

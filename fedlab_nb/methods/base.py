@@ -10,6 +10,7 @@ of both can be taken from here.
 from __future__ import annotations
 
 import math
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -110,7 +111,7 @@ GROUPS = (
 @dataclass(frozen=True)
 class Info:
     """What the tables say of a method. `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up. `group`: one
-    of GROUPS."""
+    of GROUPS. `titles`: {"knob=value": what it is called then, instead of `title`}; see `label_of`."""
 
     name: str
     title: str
@@ -122,6 +123,13 @@ class Info:
     extra: str = "nothing"
     leaks: str = ""
     help: str = ""
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def listed(self) -> str:
+        """The title with those that values of knobs give."""
+        more = "; ".join(f"{words} (`{at}`)" for at, words in self.titles.items())
+        return f"{self.title}: {more}" if more else self.title
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,27 @@ class Method:
 METHODS: dict[str, type[Method]] = {}
 
 
+def label_of(method: str, settings: Mapping[str, Any] | None = None, usual: str = "") -> str:
+    """What runs of a method are called in pictures and tables: its title, or the one that the value of a knob gives it.
+
+    settings: what was set, knobs with or without "METHOD." before them;   usual: in place of the title
+    """
+    if method not in METHODS:
+        return usual or method
+    cls, given = METHODS[method], settings or {}
+    for at, words in cls.info.titles.items():
+        name, _, value = at.partition("=")
+        if str(given.get(f"{method}.{name}", given.get(name, getattr(cls, name)))) == value:
+            return words
+    return usual or cls.info.title
+
+
+def short(title: str) -> str:
+    """'FedAvg, one round' -> 'FedAvg', 'FedENS: mean of logits' -> 'FedENS', 'fens (rounds = 10)' -> 'fens', 'mean of
+    probabilities' -> 'mean of prob.'."""
+    return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
+
+
 def register(name: str, **words: Any):
     """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS under `name`.
 
@@ -210,6 +239,7 @@ def register(name: str, **words: Any):
         if name in METHODS and METHODS[name].__module__.startswith(own) and not cls.__module__.startswith(own):
             raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
         info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
+        info["help"] += "".join(f" {at}: {title}." for at, title in info.get("titles", {}).items())
         group = info.get("group") or (ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS)
         info |= {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
         cls.info = Info(name, **info)
@@ -232,7 +262,7 @@ def table() -> str:
     """All methods as a table in Markdown, in the order of METHODS."""
     columns = ("method", "name", "paper", "rounds", "bytes of one client, down + up", "extra data", "what leaks")
     infos = [cls.info for cls in METHODS.values()]
-    rows = [(i.title, f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
+    rows = [(i.listed, f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
     head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
     return head + len(columns) * "|---" + "|\n" + "".join(lines)
 

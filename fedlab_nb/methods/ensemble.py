@@ -168,6 +168,7 @@ def best_of_clusters(member: Tensor, ranked: Sequence[int], keep: int) -> list[i
 
 
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
+TITLES = dict(zip(PLAIN, ("FedENS: mean of logits", "mean of probabilities"), strict=True))
 CHOSEN = -1.0  # β that is chosen on held-out samples
 
 
@@ -187,7 +188,7 @@ class EnsembleReport(Report):
     members: list[int] | None = None
 
     def others(self) -> dict[str, float]:
-        return {f"mean of {r}": share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule}
+        return {TITLES[r]: share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule}
 
 
 class RuledEnsemble(EnsembleModel):
@@ -229,7 +230,8 @@ class RuledEnsemble(EnsembleModel):
 
 @register(
     "ensemble",
-    title="Ensemble (FedENS)",
+    title="Ensemble",
+    titles={f"rule={rule}": title for rule, title in TITLES.items()},
     group="Keep an ensemble",
     paper="Allouah et al., NeurIPS 2024",
     leaks="each client's model",

@@ -63,7 +63,7 @@ def of_set(table: Stored) -> dict[str, Any]:
             for name, colour in zip(class_names(table.dataset), class_colours(10), strict=True)
         ],
         "groups": grouped(table.methods),
-        "methods": [vars(i) | drawn_as(i.name) | {"short": short(i.title), "needs": ""} for i in infos],
+        "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
         "results": {i.name: [[result(table, i.name, a, m) for a in grid.alphas] for m in grid.clients] for i in infos},
         "federations": [[partition(table, a, m) for a in grid.alphas] for m in grid.clients],
@@ -84,10 +84,16 @@ def words(table: Stored) -> str:
     )
 
 
-def drawn_as(method: str) -> dict[str, str]:
-    """A method's look, as SVG has it."""
-    colour, marker, line = look(method)
-    return {"colour": colour, "outline": outline(marker, MARK), "dash": DASHES[line]}
+def called(title: str) -> dict[str, str]:
+    """A method's title, the short one, and its look as SVG has it."""
+    colour, marker, line = look(title)
+    return {
+        "title": title,
+        "short": short(title),
+        "colour": colour,
+        "outline": outline(marker, MARK),
+        "dash": DASHES[line],
+    }
 
 
 def class_names(dataset: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from statistics import mean
 from typing import Any
 
 from ..errors import FedlabError
-from ..methods import METHODS
+from ..methods import label_of
 from ..plots import Series
 from ..plots.words import name_of, setting_of
 
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        return METHODS[self.method].info.title if self.method in METHODS else self.method
+        return label_of(self.method, self.settings)
 
     @property
     def setting(self) -> str:
@@ -170,11 +170,8 @@ def other_series(row: Row, detail: str = "") -> list[Series]:
     for seed, outcome in row.outcomes.items():
         for words, share in outcome.report.others().items():
             by_rule.setdefault(words, {})[seed] = share
-    same: dict[str, Any] = {"setting": row.setting, "method": row.method, "pinned": bool(detail)}
-    return [
-        Series(row.title, detail=f"{words}, {detail}" if detail else words, accuracies=shares, **same)
-        for words, shares in by_rule.items()
-    ]
+    same: dict[str, Any] = {"setting": row.setting, "detail": detail, "pinned": bool(detail)}
+    return [Series(words, accuracies=shares, **same) for words, shares in by_rule.items()]
 
 
 def series(row: Row, detail: str = "") -> Series:
@@ -199,7 +196,7 @@ def series(row: Row, detail: str = "") -> Series:
         calibration={seed: o.calibration for seed, o in row.outcomes.items()},
         features=done[0].test_features if done else None,
         labels=done[0].test_labels if done else None,
-        method=row.method,
+        method=label_of(row.method, row.settings, row.method),
         pinned=bool(detail),
         bound=row.method in BOUNDS,
     )

@@ -38,7 +38,7 @@ class StoredResults:
         if table is None:
             return None
         clients = table.nearest_clients(settings.get("clients", 10))
-        titles = {m: METHODS[m].info.title for m in known(table, methods)}
+        titles = {m: table.title(m) for m in known(table, methods)}
         return self._picture.show(
             results_of(table, tuple(titles), clients), alpha=float(settings.get("alpha", 0.1)), clients=clients,
             source=table.label, dataset=table.dataset, wanted=int(settings.get("clients", 10)),
@@ -83,7 +83,7 @@ def table_for(methods: Sequence[str], settings: Mapping[str, Any]) -> Table | No
 @lru_cache(maxsize=8)
 def results_of(table: Table, methods: tuple[str, ...], clients: int) -> dict[str, dict]:
     """{title: {stored α: {seed: accuracy}}}"""
-    return {METHODS[m].info.title: table.against_alpha(m, clients) for m in methods}
+    return {table.title(m): table.against_alpha(m, clients) for m in methods}
 
 
 @lru_cache(maxsize=64)

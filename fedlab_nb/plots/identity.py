@@ -5,13 +5,12 @@ look("mine")                               any other: it follows from the name, 
 looks(["fens (rounds = 1)", "fens"])       of all lines of one picture: variants keep the colour, and no two are alike
 """
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
 
 from ..declared import declared
-from ..methods import METHODS
+from ..methods import METHODS, label_of, short
 
 LINES, SHAPES, COLOURS = ("-", "--", "-.", ":"), "*hd8H", ("#00808C", "#8A6D00", "#B5487A")
 
@@ -27,20 +26,16 @@ class Look(NamedTuple):
 POOL = [Look(colour, marker, line) for line in LINES for marker in SHAPES for colour in COLOURS]
 
 
-def short(title: str) -> str:
-    """'FedAvg, one round' -> 'FedAvg', 'Ensemble (FedENS)' -> 'Ensemble', 'fens (rounds = 10)' -> 'fens'."""
-    return re.sub(r" \(.*|, (one|run) .*", "", title)
-
-
 def look(name: str) -> Look:
     """The look of a method by its name, title or short name; of a variant such as 'fens (rounds = 10)', its method's.
 
     A name that the package does not know gets the place that its letters give, or a later one where a method that was
     registered before has that place or its colour. So a method that comes later changes no other.
     """
-    titles = {words: m for m in reversed(METHODS) for words in (METHODS[m].info.title, short(METHODS[m].info.title), m)}
-    name = titles.get(name) or titles.get(short(name)) or name
+    titles = {words: m for m in reversed(METHODS) for title in (label_of(m), METHODS[m].info.title)
+              for words in (title, short(title), m)}  # fmt: skip
     taken = {method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()}
+    name = titles.get(name) or titles.get(short(name)) or (short(name) if short(name) in taken else name)
     for own in (*METHODS, name):
         if own not in taken:
             start, used = crc32(own.encode()) % len(POOL), {p for one in taken.values() for p in (one, one.colour)}

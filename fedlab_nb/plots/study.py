@@ -133,7 +133,7 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
         choose("axis of this study", axis, results.shared_axes)
     cells = tidy(results)
     names = cells["method"].unique().tolist()
-    name = choose("method of this study", method or names[0], names)
+    name = choose("method of this study", shown_as(results, method or names[0]), names)
     means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
     means = means.rename(columns=written)
     with drawing(size=(7.2, 3.9)) as (figure, ax):
@@ -154,7 +154,7 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     """Every method minus `reference` (the first, unless named) as a row: means over all points, paired by seed, with
     their band; a row whose band leaves out zero is clear."""
     means = by_seed(results)
-    name = choose("method of this study", reference or next(iter(means)), means)
+    name = choose("method of this study", shown_as(results, reference or next(iter(means))), means)
     others = {other: of for other, of in means.items() if other != name and set(of) & set(means[name])}
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
     demand(gaps, f"The study has no method other than {name}, so there is no difference to draw; add a method.")
@@ -180,7 +180,12 @@ def tidy(results: Results) -> DataFrame:
     """The finished rows, one a cell; `method` with its own fields."""
     from pandas import DataFrame
 
-    return DataFrame([{**row, "method": results.name_of(row)} for row in results.rows if not row.get("error")])
+    return DataFrame([{**row, "method": results.label(row)} for row in results.rows if not row.get("error")])
+
+
+def shown_as(results: Results, name: str) -> str:
+    """What pictures call a method that is named as in `results.differences`."""
+    return next((results.label(row) for row in results.rows if results.name_of(row) == name), name)
 
 
 def by_seed(results: Results) -> dict[str, dict[int, float]]:

@@ -165,7 +165,7 @@ class Run:
         tested = model.tested(x, y)
         scores = tested.scores
         if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            title = self.plan.method.info.title
+            title = self.plan.label
             raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)

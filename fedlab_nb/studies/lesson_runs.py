@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..methods import METHODS
+from ..methods import label_of
 from .experiment import compare
 from .outcome import Outcome
 from .results import Outcomes
@@ -27,9 +27,7 @@ def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) ->
     return compare(methods, alpha=alpha, **{"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS, **settings})
 
 
-def title(method: str) -> str:
-    """A registered method's name in words: 'fens' -> 'FENS'."""
-    return METHODS[method].info.title
+title = label_of  # a method's name in words: 'fens' -> 'FENS'
 
 
 def by_seed(outcomes: Iterable[Outcome], method: str) -> dict[int, Outcome]:

@@ -147,7 +147,7 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
     name, knobs = work.name, [k.name for k in work.method.fields()]
     stands = there.block.sources.get(name)
     here = work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
-    lines = {"": Line(work.method.info.title, stands or here)}
+    lines = {"": Line(work.label, stands or here)}
     own = there.lines([name for name in RECIPE_FIELDS if name not in knobs], name)  # what the set-up gives it alone
     for field, line in own.items():
         lines[field] = Line(getattr(work.recipe, field), GIVEN if field in given else line.source)

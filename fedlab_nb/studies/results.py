@@ -12,12 +12,14 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ..errors import FedlabError, RunError, UsageError, choose
+from ..methods import METHODS, label_of
 from .statistics import Band, band, difference, mean_ranks
 
 # What every row begins with; then come the study's axes and the whole setting.
@@ -54,14 +56,19 @@ class Results:
         return Results([row for row in self.rows if all(row.get(k) == v for k, v in values.items())], self.axes)
 
     # ------------------------------------------------------------------------------------------------ in numbers
-    def points(self, value: str = "accuracy") -> dict[tuple[Any, ...], dict[str, dict[int, float]]]:
-        """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out."""
-        shared = self.shared_axes
+    def points(
+        self, value: str = "accuracy", called: Callable[[Mapping[str, Any]], str] | None = None
+    ) -> dict[tuple[Any, ...], dict[str, dict[int, float]]]:
+        """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out.
+
+        called: gives a row's name, `name_of` unless it is given
+        """
+        shared, called = self.shared_axes, called or self.name_of
         table: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
         for row in self.rows:
             if not row.get("error") and row.get(value) is not None:
                 at = table.setdefault(tuple(row.get(name) for name in shared), {})
-                at.setdefault(self.name_of(row), {})[int(row["seed"])] = float(row[value])
+                at.setdefault(called(row), {})[int(row["seed"])] = float(row[value])
         return table
 
     @property
@@ -71,8 +78,19 @@ class Results:
     def name_of(self, row: Mapping[str, Any]) -> str:
         """The method, with the values of its own axes: `fens (rounds = 10)`."""
         own = [name for name in self.axes if name.startswith(f"{row['method']}.")]
-        words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in own)
-        return f"{row['method']} ({words})" if words else str(row["method"])
+        return self._named(row, row["method"], own)
+
+    def label(self, row: Mapping[str, Any], title: str = "") -> str:
+        """What tables and pictures call it: as `name_of`, or by `title`, or by the title that its settings give it."""
+        method = row["method"]
+        title = title or label_of(method, {**json.loads(row.get("options") or "{}"), **row}, method)
+        said = [at.partition("=")[0] for at in METHODS[method].info.titles] if title != method else []
+        own = [name for name in self.axes if name.startswith(f"{method}.") and name.partition(".")[2] not in said]
+        return self._named(row, title, own)
+
+    def _named(self, row: Mapping[str, Any], title: str, axes: Sequence[str]) -> str:
+        words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in axes)
+        return f"{title} ({words})" if words else title
 
     def summary(self) -> list[dict[str, Any]]:
         """Mean test accuracy with its 95 % band over seeds, mean bytes, NLL and ECE, of each method at each point."""
@@ -142,10 +160,11 @@ class Results:
 
     def _cells(self) -> list[list[str]]:
         """The table's rows, the first one its head."""
-        points = self.points()
+        points = self.points(called=self.label)
         for column in sorted({key for row in self.rows for key in row if key.startswith(OTHER)}):
-            for point, methods in self.points(column).items():
-                points[point] |= {f"{name}, {column.removeprefix(OTHER)}": of for name, of in methods.items()}
+            called = partial(self.label, title=column.removeprefix(OTHER))
+            for point, methods in self.points(column, called).items():
+                points[point] |= methods
         heads = [", ".join(map("{} = {}".format, self.shared_axes, point)) or "accuracy" for point in points]
         names = list(dict.fromkeys(name for methods in points.values() for name in methods))
         body = [
@@ -305,7 +324,10 @@ class Table(list):
         numbers = [name for name in NUMBERS if any(name in row for row in self)]
         head = [*words, *(NUMBERS[name][0] for name in numbers)]
         lines = [
-            [*(text(row.get(name)) for name in words), *(text(row.get(n), NUMBERS[n][1]) for n in numbers)]
+            [
+                *(text(row.get(name), partial(called, row, name)) for name in words),
+                *(text(row.get(n), NUMBERS[n][1]) for n in numbers),
+            ]
             for row in self
         ]
         return ", ".join(f"{name} {text(self[0][name])}" for name in same), [head, *lines], len(words)
@@ -344,6 +366,11 @@ class Outcomes(list):
         if not values:
             raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
         return sum(values) / len(values)
+
+
+def called(row: Mapping[str, Any], name: str, value: Any) -> str:
+    """A word of a row as it is shown."""
+    return label_of(value, row.get("extras"), value) if name == "method" else str(value)
 
 
 def text(value: Any, form: Callable[[Any], str] = str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from .. import data
 from ..data import Dataset, Description, Federation
 from ..errors import UsageError, choose, demand, number, parsed, whole
-from ..methods import METHODS, Method
+from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
@@ -222,6 +222,11 @@ class Plan:
     @property
     def name(self) -> str:
         return self.method.info.name
+
+    @property
+    def label(self) -> str:
+        """What its runs are called in pictures and tables."""
+        return label_of(self.name, vars(self.method))
 
     @property
     def model(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..declared import declared
+from ..methods import label_of
 from ..training.recipe import OFF
 from .rows import read
 
@@ -71,6 +72,10 @@ class Stored:
     def methods(self) -> list[str]:
         """The methods that are in the table, in its order."""
         return list(dict.fromkeys(key[0] for key in self.rows))
+
+    def title(self, method: str) -> str:
+        """What a method's runs in the table are called."""
+        return label_of(method, self.about["methods"][method]["options"])
 
     @property
     def label(self) -> str:

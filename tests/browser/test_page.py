@@ -5,7 +5,7 @@ from accessible import barriers
 from lab_steps import PATIENCE, TWO_FRAMES
 
 from fedlab_nb import page as static
-from fedlab_nb.methods import METHODS
+from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.identity import short
@@ -66,7 +66,7 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
     for key, alpha in (("ArrowLeft", 0.05), ("Home", 0.01), ("End", 10.0)):
         page.locator("#alpha").press(key)
         assert page.locator("#alpha").get_attribute("aria-valuetext") == f"α = {alpha:g}"
-        rows = [Series(short(METHODS[m].info.title), accuracies=stored(m, alpha)) for m in FIRST]
+        rows = [Series(short(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
             assert text(page, f"#bars [data-m={method}] .number") == number(band(stored(method, alpha)))
@@ -102,7 +102,7 @@ def test_pictures_by_keyboard(opened):
     page.keyboard.press("ArrowDown")
     second = sorted(METHODS, key=lambda m: -band(stored(m, 0.1)).mean)[1]
     assert page.evaluate("document.activeElement.dataset.m") == second
-    assert METHODS[second].info.title in text(page, "#tip")
+    assert label_of(second) in text(page, "#tip")
     page.keyboard.press("Enter")
     assert page.locator(f"#bars [data-m={second}]").get_attribute("aria-pressed") == "true"
     page.locator("#held-by [tabindex='0']").focus()

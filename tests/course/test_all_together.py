@@ -77,7 +77,7 @@ TWO = outcomes(0.1, ensemble=(0.5, 100), fens=(0.9, 400))
         (TWO + longer(outcomes(0.1, fedlpa=(0.8, 200))), "wrong", "fewer than three"),
         (outcomes(0.1, **THREE), "right", "FedLPA (200 B, 80 %)"),
         ([o for o in outcomes(0.1, **THREE) if o.settings.seed < 2], "wrong", "no method with 3 seeds"),
-        (TWO + noisy("fedlpa", (0.45, 0.58, 0.53), 200), "wrong", "FedLPA − Ensemble (FedENS) +2 ± 16 points"),
+        (TWO + noisy("fedlpa", (0.45, 0.58, 0.53), 200), "wrong", "FedLPA − mean of probabilities +2 ± 16 points"),
         (NOISY_PAIR + noisy("fens", (0.55, 0.75, 0.95), 400), "right", "FedLPA (200 B, 60 %), FENS (400 B, 75 %)"),
         (outcomes(0.1, **THREE, coboosting=(0.95, 100)), "wrong", "FENS − Co-Boosting -5 ± 0 points"),
     ],

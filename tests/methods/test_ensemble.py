@@ -8,6 +8,7 @@ from fens_runs import C, M, context, x_test
 from fedlab_nb.cli import line
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
+from fedlab_nb.methods import label_of
 from fedlab_nb.methods.ensemble import BY, GRID, Ensemble, EnsembleReport, best_of_clusters, between, clusters
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
@@ -36,7 +37,9 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     assert shares == {name: float((scores.argmax(1) == y).double().mean()) for name, scores in by_hand.items()}
     assert shares.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
-    assert model.measured(x, y).others() == {f"mean of {name}": shares[name] for name in by_hand if name != rule}
+    assert model.measured(x, y).others() == {
+        label_of("ensemble", {"rule": name}): shares[name] for name in by_hand if name != rule
+    }
     x.mul_(0)  # written to since: asked anew
     assert model.logits(x).shape == (len(x), C) and len(passes) == 2
 
@@ -49,11 +52,15 @@ def test_comparisons_show_the_other_mean():
     assert f"mean of probabilities {other:.1%}" in line(first) and "mean of" not in line(outcomes[1])
     row = Row(1, "ensemble", quick, 2, outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"})
     own, beside = Runs((row,), 1).series(others=True)
-    assert beside.name == "Ensemble (FedENS) (mean of probabilities)" and beside.accuracies[0] == other
-    assert own.accuracies[0] == first.accuracy and len(Runs((row,), 1).series()) == 1
+    assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
+    assert (
+        own.name == "FedENS: mean of logits"
+        and own.accuracies[0] == first.accuracy
+        and len(Runs((row,), 1).series()) == 1
+    )
     table = study(["ensemble", "fedavg"], **quick).table("markdown")
     assert [text.split(" | ")[0] for text in table.splitlines()[2:]] == [
-        "| ensemble", "| fedavg", "| ensemble, mean of probabilities",
+        "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",
     ]  # fmt: skip
     assert EnsembleReport().others() == {}
 

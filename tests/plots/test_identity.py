@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from fedlab_nb import plots
 from fedlab_nb.declared import declared
-from fedlab_nb.methods import METHODS
+from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.identity import look, looks, short
 from fedlab_nb.plots.race import Race
@@ -24,7 +24,7 @@ MARKS = {colour.lower() for colour in (ACCENT, SECOND, INK)}  # also of marks, a
 def series(method, level=0.8):
     curve = [{"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1}]
     curve += [{"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p} for p in (0.6, 1.0)]
-    title = METHODS[method].info.title
+    title = label_of(method)
     return Series(title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)})
 
 
@@ -36,7 +36,7 @@ def contrast_on_white(colour):
 def test_every_method_has_a_look_of_its_own_that_can_be_read_on_white():
     every = {name: look(name) for name in METHODS}
     package = {name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
-    assert set(declared("methods/looks.toml")) <= package
+    assert set(declared("methods/looks.toml")) - {"FedENS"} <= package
     assert len(set(every.values())) == len(every) >= 26
     assert all(contrast_on_white(one.colour) >= 3 for one in every.values())
     assert len({every[name].colour for name in OWN}) == len(OWN)
@@ -50,6 +50,20 @@ def test_a_method_is_found_by_name_title_and_short_name():
     assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look("fedavg_multi")
     styles = looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])  # variants keep the colour and differ
     assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {look("fens").colour}
+
+
+def test_the_two_ensembles_are_never_drawn_alike():
+    """By label, short label, series and study: two colours and two markers."""
+    labels = [label_of("ensemble", {"ensemble.rule": rule}) for rule in ("logits", "probabilities")]
+    assert labels == ["FedENS: mean of logits", "mean of probabilities"] and labels[1] == label_of("ensemble")
+    row = {"method": "ensemble", "seed": 0, "accuracy": 0.5}
+    rows = [{**row, "ensemble.rule": rule} for rule in ("logits", "probabilities")]
+    assert [Results(rows, ("ensemble.rule",)).label(row) for row in rows] == labels
+    pairs = [[look(name) for name in labels], [look(short(name)) for name in labels], list(looks(labels).values())]
+    pairs.append([Series(name).look for name in labels])
+    for one, other in pairs:
+        assert one.colour != other.colour and one.marker != other.marker
+        assert contrast_on_white(one.colour) >= 3 and other == look("ensemble") and [one, other] == pairs[0]
 
 
 def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):

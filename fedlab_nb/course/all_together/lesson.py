@@ -58,7 +58,7 @@ def price_list(outcomes: Sequence[Outcome]) -> Card:
     beaten = listed([title(m) for m in points if m not in best])
     seeds = seeds_of(by_seed(outcomes, outcomes[0].method))
     head = f"Not beaten, cheapest first (bytes of all clients, both ways; means of {seeds}):"
-    others = [f"{title(m)} by the {words}: {100 * share:.0f} %." for (m, words), share in other_rules(outcomes).items()]
+    others = [f"The same runs as {words}: {100 * share:.0f} %." for (m, words), share in other_rules(outcomes).items()]
     return worked(head, *lines, f"Beaten: {beaten}.", *others)
 
 

@@ -48,7 +48,7 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
 
 def sweep(alphas: Sequence[float] = (0.05, 0.1, 0.3, 1, 10)) -> Picture:
     """Ensemble and the student on real images over the range of α."""
-    return over_alpha({method: title(method) for method in ("ensemble", "feddf", "fedavg")}, alphas, **LOGITS)
+    return over_alpha({method: title(method, LOGITS) for method in ("ensemble", "feddf", "fedavg")}, alphas, **LOGITS)
 
 
 # ---------------------------------------------------------------------------------- exercises

@@ -23,7 +23,7 @@ import mistune
 
 from ...data.dataset import digest_of
 from ...errors import RunError, UsageError, demand
-from ...methods import METHODS
+from ...methods import label_of
 from ...plots.words import listed, number, plural, points, seeds_of
 from ...studies.results import FORM, markdown, write
 from ...studies.statistics import Band, band, difference
@@ -83,7 +83,7 @@ class Try:
 
     @property
     def title(self) -> str:
-        return METHODS[self.method].info.title if self.method in METHODS else self.method
+        return label_of(self.method, self.knobs)
 
     @property
     def settings(self) -> str:

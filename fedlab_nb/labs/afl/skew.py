@@ -1,6 +1,6 @@
 """Accuracy against α: AFL and Gaussian heads beside the ensemble and FedAvg."""
 
-from ...methods import METHODS
+from ...methods import label_of
 from ...panels import LabView, PanelState, words
 from ...plots import Picture, blank
 from ...plots.study import against_alpha
@@ -20,7 +20,7 @@ class Skew(LabView):
             choices = {f"{name}, α = {alpha:g}": {"alpha": alpha, "partition": "dirichlet"} for alpha in ALPHAS}
             runs = yield from tries(name, state.settings, choices)
             accuracies = [{s: o.accuracy for s, o in of.items()} for of in runs.values()]
-            by_method[METHODS[name].info.title] = dict(zip(ALPHAS, accuracies, strict=True))
+            by_method[label_of(name, state.settings)] = dict(zip(ALPHAS, accuracies, strict=True))
         return by_method, dict(state.settings)
 
     def draw(self, state: PanelState) -> Picture:

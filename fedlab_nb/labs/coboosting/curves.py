@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from ...methods import METHODS
+from ...methods import label_of
 from ...panels import LabView, PanelState
 from ...plots import Picture, drawing, dress, mean_percent, seeds_of, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis, seed_lines
@@ -12,7 +12,7 @@ from ...plots.words import apart, seed_words
 from .votes import NAMES, server_points
 
 TEACHER, STUDENT = "ensemble (teacher)", "server model (student)"
-METHOD = {words: method for method, words in NAMES.items()}
+METHOD = {words: method for method, words in NAMES.items()} | {NAMES["ensemble"]: "FedENS"}
 
 
 class TeacherAndStudent(LabView):
@@ -27,7 +27,7 @@ class TeacherAndStudent(LabView):
         besides = {}
         for method, outcomes in state.others.items():
             if shared := {seed: o.accuracy for seed, o in outcomes.items() if seed in teacher}:
-                besides[NAMES.get(method, METHODS[method].info.title)] = shared
+                besides[NAMES.get(method, label_of(method, state.settings))] = shared
         return curves(teacher, student, besides, setting=state.setting, chance=1 / len(state.class_names))
 
 

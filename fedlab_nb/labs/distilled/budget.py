@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...methods import METHODS
+from ...methods import label_of
 from ...panels import LabView, PanelState, made, words
 from ...plots import Picture, blank, data_size, mean_percent
 from ...plots.study import against
@@ -35,7 +35,7 @@ class Bytes(LabView):
             text = f"Press “{self.work_label}”. The method then runs with several numbers of images per class."
             return blank(text, setting=state.setting)
         points, then, way = state.worked
-        others = {METHODS[name].info.title: budget(runs) for name, runs in state.others.items() if runs}
+        others = {label_of(name, state.settings): budget(runs) for name, runs in state.others.items() if runs}
         return budgets(points, self.per_class.value, setting=f"{words(then)}, {WAYS[way]}", others=others)
 
 

@@ -33,7 +33,7 @@ TRIES = {
     "clients": ("Clients", "clients", (2, 5, 10, 20, 40), True),
 }
 FENS, AVERAGE, ALONE = "FENS", "plain average", "mean client alone"
-LINES = {FENS: look("fens"), AVERAGE: look("ensemble"), ALONE: look("local")}
+LINES = {FENS: look("fens"), AVERAGE: look("FedENS"), ALONE: look("local")}
 NOTHING = "FENS learnt from all held-out samples: there are no validation images to compare values on."
 
 
