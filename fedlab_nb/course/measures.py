@@ -1,7 +1,7 @@
 """What the declared studies of the texts measure beyond a run's own numbers.
 
 A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A function of plain
-numbers is a constant of a figure: `bits = "= shared_bits(3.3)"`.
+numbers is a constant of a figure: `tables = "= tables_where_large_gaps_agree_more('tables')"`.
 """
 
 from functools import cache
@@ -135,21 +135,3 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
         large, small = (fmean(half) for half in halves)
         tried, more = tried + 1, more + (large > small)
     return {"tables": tried, "more": more}[among]
-
-
-def shared_cue_bits(seed: int, spurious: str = "0,1") -> float:
-    """Bits that the cue of lesson 06 tells about the label over all five clients of one federation."""
-    return _cue_over_clients(seed, spurious)[0]
-
-
-def label_bits(seed: int) -> float:
-    """Entropy of the label in the same federation."""
-    return _cue_over_clients(seed, "0,1")[1]
-
-
-def _cue_over_clients(seed: int, spurious: str) -> tuple[float, float]:
-    from ..data import federate
-    from ..labs.fusefl.two_cues import cue_over_clients
-
-    counts = federate("digits", alpha=0.5, clients=5, seed=seed).label_counts
-    return cue_over_clients(counts, [int(k) for k in spurious.split(",")])

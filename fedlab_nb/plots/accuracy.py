@@ -28,6 +28,13 @@ def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str
     )
 
 
+def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+    """The bars alone, of series that are finished."""
+    with drawing() as (figure, ax):
+        Bars(ax, series, chance).update(series)
+    return told(figure, "Bars of test accuracy", settings_of(series), verdict(series), table(series))
+
+
 def mark_guess(figure: Figure | None, share: float) -> None:
     """A dashed line at a guess across all bars of accuracy in a figure."""
     for ax in figure.axes if figure else ():

@@ -63,7 +63,6 @@ def test_per_cent_asked():
         ("fedet", "q1", "16/17", "94"),
         ("fedet", "q2", "3/13", "30 %"),
         ("coboosting", "q2", "8 ×", "8 %"),
-        ("fusefl", "q1", "16,040 numbers", "16 %"),
         ("fedlpa", "q2", "496 numbers", "500"),
         ("all_together", "q2", "2 1/4 rounds", "6"),
         ("your_own", "q1", "0.4 kB", "400 bits"),

@@ -1,82 +1,36 @@
-"""Lesson 06, FuseFL: its worked numbers. Its exercises (`lesson.q1` …) are in `exercises`.
+"""Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a picture."""
 
-Every number that the lesson quotes is computed when the reader runs the cell, from real runs (digits, five clients,
-three seeds, the classroom preset) or from the paper's formulas; nothing is written into the text by hand.
-"""
-
-import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
-from ...labs.fusefl.storage import PAPER, bill
 from ...plots import Picture
-from ...plots.words import plural, points
-from ...studies import Outcome, Outcomes, lesson_runs
-from ...studies.lesson_runs import ALPHA, MANY, accuracies, alike
-from ...studies.statistics import difference
-from ..kit import CLEAR, SHORT, Build, Gap, Verdict, exercises, still
-
-CLIENTS = 5
+from ...plots.series import Series
+from ...studies import Outcome, Outcomes
+from ...studies.lesson_runs import MANY, alike, percent, runs  # noqa: F401 percent for the notebook
+from ..kit import CLEAR, SHORT, Build, Gap, Verdict, exercises, still, stored_bars
 
 
-def runs(methods: str | Sequence[str] = "fusefl", alpha: float = ALPHA, **settings: Any) -> Outcomes:
-    """The lesson's runs; FuseFL's knobs are given as `blocks=1`, `head="average"`."""
-    return lesson_runs.runs(methods, alpha, clients=CLIENTS, **settings)
-
-
-def change(a: Mapping[int, float], b: Mapping[int, float]) -> str:
-    """'+3 ± 1 points' or '−1 ± 2 points, within the noise': mean of a − b over the seeds."""
-    of = difference(a, b)
-    size = f"{100 * of.mean:+.0f}".replace("-", "−")
-    noise = ", within the noise" if of.is_noise else ""
-    return f"{'0' if size in ('+0', '−0') else size} ± {100 * of.half_width:.0f} points{noise}"
-
-
-# ---------------------------------------------------------------------------------- the shortcut
 def lost(picture: Picture) -> int:
     """Whole percent, off the view's table: mean accuracy of the cue clients on test images without a cue."""
     rows = [row for row in picture.table if row["cue"] == "yes"]
     return round(mean(int(row["test, without a cue"].split()[0]) for row in rows))
 
 
-# ---------------------------------------------------------------------------------- the sums
-def networks(clients: int, blocks: int) -> float:
-    """Size of the fused ResNet-18 (conv adaptor) in ordinary networks, to one decimal."""
-    made = bill(PAPER, clients, blocks)
-    return round(made.storage / made.single, 1)
+def halves() -> Picture:
+    """Each half taken away in turn, and the ensemble beside them, on ten seeds."""
+    kinds = {
+        "unfused_averaged": ("averaged", "not fused"), "averaged": ("averaged", "fused"),
+        "unfused": ("calibrated", "not fused"), "fusefl": ("calibrated", "fused"),
+    }  # fmt: skip
+    rows = {f: Series(*kind, method="fusefl", pinned="not" in kind[1]) for f, kind in kinds.items()}
+    rows["ensemble"] = Series("Ensemble", "full width", method="ensemble")
+    return stored_bars(__name__, rows, "digits, α = 0.1, 5 clients, seeds 0–9")
 
 
-# ---------------------------------------------------------------------------------- the two halves
-EFFECTS = ("it falls by more than 10 points", "it changes by less than 5 points", "it rises by more than 10 points")
-
-
-def without_fusion() -> str:
-    """Which of EFFECTS (or what else) taking the fusion away, but not the calibration, has at α = 0.1."""
-    change = difference(accuracies(runs(blocks=1), "fusefl"), accuracies(runs(), "fusefl")).mean
-    if abs(change) < 0.05:
-        return EFFECTS[1]
-    return EFFECTS[0] if change < -0.1 else EFFECTS[2] if change > 0.1 else "by 5 to 10 points"
-
-
-# ---------------------------------------------------------------------------------- reality check
-
-
-# ---------------------------------------------------------------------------------- 2: two halves
-class Measured(Gap):
-    """A gap as a statement: `name` says what a − b is."""
-
-    def words(self, both: str = "") -> str:
-        """'calibration at K = 2 adds +56 ± 6 points', or that there are too few seeds."""
-        if self.kind == SHORT:
-            return f"{self.name} cannot be told from {plural(len(self.points), 'seed')}"
-        return f"{self.name} {change(self.a, self.b)}"
-
-
-NOTHING = "nothing that can be compared"
-MILD = 0.3  # exercise 2 is about larger α than the 0.1 that the lesson prints
+# ---------------------------------------------------------------------------------- 1: two halves
+MILD = 0.3  # exercise 1 is about larger α than the 0.1 that the lesson prints
 
 
 def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
@@ -91,65 +45,30 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
 
     seen: list[str] = []
     for variants in alike(outcomes, place).values():
+        calibrated = {k: of for (k, head), of in variants.items() if head == "ccvr"}
         calibration = [
-            Measured(f"calibration at K = {k} adds", variants[k, "ccvr"], other)
+            Gap(f"calibrated − not, K = {k}", calibrated[k], other)
             for (k, head), other in variants.items()
-            if head != "ccvr" and (k, "ccvr") in variants
+            if head != "ccvr" and k in calibrated
         ]
         fusion = [
-            Measured(f"fusing (K = {k} against 1) changes", fused, variants[1, "ccvr"])
-            for (k, head), fused in variants.items()
-            if head == "ccvr" and k > 1 and (1, "ccvr") in variants
+            Gap(f"fused (K = {k}) − not fused, both calibrated", fused, calibrated[1])
+            for k, fused in calibrated.items()
+            if k > 1 and 1 in calibrated
         ]
-        good = [gap.words().replace("+", "") for gap in calibration if gap.kind == CLEAR]
+        good = [gap.words() for gap in calibration if gap.kind == CLEAR]
         beside = [gap.words() for gap in fusion if gap.kind != SHORT]
         if good and beside:
             return Verdict("right", f"Measured: {good[0]}; {beside[0]}.")
-        seen += [gap.words() for gap in (*calibration, *fusion)]
+        seen += [gap.words("both") for gap in (*calibration, *fusion)]
     wanted = "calibration that is clearly better than none, with Blocks = 1 and Blocks = 2 under the same setting"
-    return still([wanted], seen, f"{NOTHING} at α = {MILD:g} or more")
+    return still([wanted], seen, f"nothing that can be compared at α = {MILD:g} or more")
 
 
 def halves_runs() -> Outcomes:
-    """Runs that answer exercise 2."""
-    return Outcomes(o for knobs in ({}, {"head": "average"}, {"blocks": 1}) for o in runs(alpha=1, seeds=MANY, **knobs))
-
-
-# ---------------------------------------------------------------------------------- 3: cue clients
-def hurt_by_cues(outcomes: Sequence[Outcome]) -> Verdict:
-    """Right where the ensemble is clearly worse with cue clients than without, all else equal; FuseFL is told."""
-
-    def place(outcome: Outcome) -> tuple[Hashable, Hashable] | None:
-        settings, recipe = outcome.conditions
-        return (dataclasses.replace(settings, spurious=""), recipe), (outcome.method, settings.spurious)
-
-    losses, others = [], []
-    for variants in alike(outcomes, place).values():
-        for cues in [cues for method, cues in variants if method == "ensemble" and cues]:
-            pairs = [(variants.get((method, ""), {}), variants[method, cues]) for method in ("ensemble", "fusefl")]
-            ensemble, fusefl = (Measured(f"with the cue at clients {cues} the ensemble loses", *pair) for pair in pairs)
-            if ensemble.kind == CLEAR:
-                losses.append(ensemble.words().replace("+", "") + _fusefl(fusefl))
-            elif ensemble.a:
-                others.append(ensemble.words())
-    if losses:
-        return Verdict("right", f"Supported by your runs: {losses[0]}.")
-    wanted = "runs of the ensemble with and without cue clients, all else equal, with a clear difference"
-    return still([wanted], others, NOTHING)
-
-
-def _fusefl(loss: Gap) -> str:
-    """What FuseFL loses under the same two settings, where there are enough seeds."""
-    if loss.kind == SHORT:
-        return ""
-    of = difference(loss.a, loss.b)
-    return f", FuseFL {points(of, '')}" + (", within the noise" if of.is_noise else "")
-
-
-def cue_runs() -> Outcomes:
-    """Runs that answer exercise 3."""
-    both = ["fusefl", "ensemble"]
-    return Outcomes(o for cues in ("", "0,1") for o in runs(both, 0.5, seeds=MANY, spurious=cues))
+    """Runs that answer exercise 1."""
+    knobs = ({}, {"head": "average"}, {"blocks": 1})
+    return Outcomes(o for own in knobs for o in runs("fusefl", 1, clients=5, seeds=MANY, **own))
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -216,4 +135,4 @@ def hidden_inputs() -> list[tuple[np.ndarray, ...]]:
 FUSED = Build(fused_block, hidden_inputs, (average, alone, rows_cut, relu_after_adaptor, no_relu))
 
 
-q1, q2, q3, q4 = exercises(__name__, q2=(calibration_and_fusion, halves_runs), q3=(hurt_by_cues, cue_runs), q4=FUSED)
+q1, q2 = exercises(__name__, q1=(calibration_and_fusion, halves_runs), q2=FUSED)

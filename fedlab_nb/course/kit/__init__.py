@@ -1,6 +1,19 @@
 """What every lesson's code is made of: claims on a record, exercises, cards and sheets."""
 
-from .claims import BELOW, CLEAR, ENOUGH, NOISE, SHORT, Gap, chosen_gaps, over_alpha, still, two_kinds, versus
+from .claims import (
+    BELOW,
+    CLEAR,
+    ENOUGH,
+    NOISE,
+    SHORT,
+    Gap,
+    chosen_gaps,
+    over_alpha,
+    still,
+    stored_bars,
+    two_kinds,
+    versus,
+)
 from .exercises import exercises, lesson_words
 from .problem import Build, Verdict, numbers
 from .view import Card, Form, Sheet, worked

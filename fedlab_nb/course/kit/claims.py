@@ -8,13 +8,17 @@ Beside them what lessons make of their runs beyond `study.lesson_runs`: versus(o
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ...declared import ROOT
 from ...plots import Picture
+from ...plots.accuracy import bars
+from ...plots.series import Series
 from ...plots.study import against_alpha
 from ...plots.words import apart, plural
 from ...studies import Outcome
+from ...studies.declared.engine import load
 from ...studies.lesson_runs import CLIENTS, DATASET, SEEDS, accuracies, alike, runs
 from ...studies.statistics import Band, band
 from .problem import Verdict
@@ -125,3 +129,10 @@ def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: An
     lines = {name: {a: accuracies(of, method) for a, of in outcomes.items()} for method, name in names.items()}
     setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
     return against_alpha(lines, setting=setting, chance=0.1, methods={name: m for m, name in names.items()})
+
+
+def stored_bars(module: str, rows: Mapping[str, Series], setting: str) -> Picture:
+    """Bars of a lesson's declared figures, from their stored results. rows: {figure: its row without accuracies}"""
+    study = load(ROOT.joinpath(*module.split(".")[1:-1], "figures.toml"))
+    stored = study.rows()
+    return bars([replace(r, setting=setting, accuracies=study.value(f, stored)) for f, r in rows.items()], chance=0.1)

@@ -1,14 +1,10 @@
-"""FuseFL's lab: its run step by step, clients with a spurious cue, fusion against calibration, storage, probes, and
-the shortcut in bits.
-"""
+"""FuseFL's lab: its run step by step, clients with a spurious cue, fusion against calibration, and probes."""
 
 from ...panels import Extra, LabSpec
 from .cue import SpuriousCue
 from .halves import Halves
 from .probes import Probes
 from .steps import Steps
-from .storage import Storage
-from .two_cues import TwoCues
 
 MARKED = "The training images of these clients get a cue that shows the label. The test images stay as they are"
 KIND = "A background whose grey or colour shows the label, or the paper's trigger: a small figure at a random place"
@@ -26,5 +22,5 @@ LAB = LabSpec(
         Extra("cue", "Its kind", (("background", "tint"), ("small shape", "shape")), KIND),
         Extra("model", "Network", NETWORKS, MODEL),
     ),
-    views=(Steps, SpuriousCue, Halves, Storage, Probes, TwoCues),
+    views=(Steps, SpuriousCue, Halves, Probes),
 )

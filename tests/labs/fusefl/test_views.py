@@ -9,14 +9,12 @@ from fedlab_nb.labs.fusefl.cue import Cue, cue, with_and_without_cue
 from fedlab_nb.labs.fusefl.halves import halves
 from fedlab_nb.labs.fusefl.probes import Probed, probes
 from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
-from fedlab_nb.labs.fusefl.storage import PAPER, storage
-from fedlab_nb.labs.fusefl.two_cues import shortcut, two_cues
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import data_size
 
 SYSTEM, RAN = "fusefl", {"spurious": "0", "seeds": 2}
 SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
-OWN = ["steps", "cue", "halves", "sums", "probes", "cues"]
+OWN = ["steps", "cue", "halves", "probes"]
 MADE = "digits, α = 0.1, 3 clients"
 
 
@@ -59,17 +57,6 @@ def test_cue_on_every_kind_of_test_images(ran):
     sets = with_and_without_cue(data, 0.8, 0)
     assert list(sets) == ["clean", "tied", "untied"] and all(x.shape == data.x_test.shape for x in sets.values())
     assert not (sets["tied"] == sets["clean"]).all() and not (sets["untied"] == sets["tied"]).all()
-
-
-def test_sums_at_both_ends_of_every_control(make):
-    panel = make()
-    for options in ({"clients": 2, "blocks": 2, "adaptor": "average"}, {"clients": 50, "blocks": 8, "adaptor": "conv"}):
-        assert f"The fused model of {options['clients']} clients" in panel.set("sums", **options).sentence
-    panel.set("sums", network="own", clients=2)
-    view = panel.lab_views["sums"]
-    assert tuple(view.blocks.options) == (1, 2) and panel.sentence.startswith("The fused model of 2 clients")
-    panel.controls.extras["model"].value = "cnn:12"
-    assert "five-layer CNN" in panel.show("sums").alt and tuple(view.blocks.options) == (1, 2, 3, 4)
 
 
 # ---------------------------------------------------------------------------------------------------------- live, work
@@ -215,13 +202,6 @@ def test_halves_tell_noise_from_more():
     assert "Press the button" in made(halves({2: {"own": {0: 0.5}}}, **about)).sentence
 
 
-def test_sums_name_the_papers_own_size():
-    picture = sound(storage(PAPER, 5, 4, "conv", True), "5 clients of width 32, K = 4, adaptor conv")
-    assert "takes 55.4 MiB (the paper prints 55.38 MiB)" in picture.sentence
-    assert {row["what"]: row["in all"] for row in picture.table}["FuseFL, stored"] == "55.4 MiB"
-    assert "prints" not in storage(PAPER, 5, 4, "average", False).sentence
-
-
 ISOLATED = [([0.99, 0.97], 0.99), ([0.7, 0.6], 0.92)]
 
 
@@ -237,10 +217,3 @@ def test_probes_compare_like_with_like():
     for clients, layers in ((1, 1), (50, 13)):
         point = [0.5] * clients, 0.0
         made(probes(Probed([point] * layers, [point], [layers], SETTING, 60)))
-
-
-def test_shortcut_tabulates_the_bits():
-    picture = sound(shortcut(4, 0.6, 0.9), "4 classes, real cue 60%, shortcut 90%")
-    cue, short = two_cues(4, 0.6, 0.9)
-    assert [row["I(H;Y)"] for row in picture.table[:2]] == [round(cue.label, 3), round(short.label, 3)]
-    assert f"broken by {short.nuisance - short.bound:.2f} bits" in picture.sentence
