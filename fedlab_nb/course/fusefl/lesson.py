@@ -19,13 +19,13 @@ def lost(picture: Picture) -> int:
 
 
 def halves() -> Picture:
-    """Each half taken away in turn, and the ensemble beside them, on ten seeds."""
+    """Each half taken away in turn, and the mean of probabilities beside them, on ten seeds."""
     kinds = {
         "unfused_averaged": ("averaged", "not fused"), "averaged": ("averaged", "fused"),
         "unfused": ("calibrated", "not fused"), "fusefl": ("calibrated", "fused"),
     }  # fmt: skip
     rows = {f: Series(*kind, method="fusefl", pinned="not" in kind[1]) for f, kind in kinds.items()}
-    rows["ensemble"] = Series("Ensemble", "full width", method="ensemble")
+    rows["ensemble"] = Series("Mean of probabilities", "full width", method="ensemble")
     return stored_bars(__name__, rows, "digits, α = 0.1, 5 clients, seeds 0–9")
 
 
