@@ -64,7 +64,7 @@ def test_per_cent_asked():
         ("fedet", "q2", "3/13", "30 %"),
         ("coboosting", "q2", "8 ×", "8 %"),
         ("fedlpa", "q2", "496 numbers", "500"),
-        ("all_together", "q2", "2 1/4 rounds", "6"),
+        ("all_together", "q1", "4 times", "2 fold"),
         ("your_own", "q1", "0.4 kB", "400 bits"),
         ("afl", "q1", "6 050 numbers", "6050 bytes"),
         ("matching", "q1", "144 orders", "5,040"),
