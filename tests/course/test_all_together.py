@@ -53,7 +53,7 @@ AHEAD, BEHIND = pair("digits", 0.1, 30), pair("glyphs:16g", 1, -28)
         (AHEAD, "wrong", "in which FedLPA is clearly worse"),
         (AHEAD + BEHIND, "right", "FedLPA − ensemble at digits, α = 0.1: +30, +30, +30 points"),
         (AHEAD[:4] + BEHIND, "wrong", "digits, α = 0.1 has 2 seeds"),
-        ([run for run in AHEAD if run.method == "fedlpa"], "wrong", "no pair"),
+        ([run for run in AHEAD if run.method == "fedlpa"], "wrong", "has 0 seeds"),
     ],
 )
 def test_exercise_2(record, state, words):

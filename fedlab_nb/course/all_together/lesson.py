@@ -26,8 +26,8 @@ from ..kit import BELOW, Build, Verdict, chosen_gaps, exercises, two_kinds
 LEFT, RIGHT = ("right", "center", -7, 0), ("left", "center", 7, 0)
 UP, DOWN = ("center", "bottom", 0, 5), ("center", "top", 0, -6)
 NAMED = {  # in a picture, beaten or not, and where the name stands
-    "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("left", "top", -6, -6), "afl": DOWN, "fedpft": DOWN, "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT,
-    "fens": UP, "gauss": ("left", "bottom", -8, 6), "fedadam": ("right", "top", 6, -6),
+    "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("center", "top", 2, -6), "afl": DOWN, "fedpft": DOWN,
+    "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6), "fedadam": ("right", "top", 6, -6),
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def prices(*datasets: str) -> Picture:
                 ax.plot(of.total, of.mean, "o", color=hue, ms=8)
                 style = {"ha": across, "va": up, "color": hue, "textcoords": "offset points", "fontsize": 9}
                 ax.annotate(short(of.name), (of.total, of.mean), (right, higher), **style)
-            bytes_axis(ax, [s.total for s in rows.values()], pad=2.5)
+            bytes_axis(ax, [s.total for s in rows.values()], pad=4)
             percent_axis(ax, "y", 1.06, low=0.1)
             cells += [(name, s.name, f"{number(s.band)} %", data_size(s.total), "no" if s.name in best else "yes")
                       for s in sorted(rows.values(), key=lambda s: s.total)]  # fmt: skip
