@@ -27,7 +27,8 @@ LEFT, RIGHT = ("right", "center", -7, 0), ("left", "center", 7, 0)
 UP, DOWN = ("center", "bottom", 0, 5), ("center", "top", 0, -6)
 NAMED = {  # in a picture, beaten or not, and where the name stands
     "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("center", "top", 2, -6), "afl": DOWN, "fedpft": DOWN,
-    "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6), "fedadam": ("right", "top", 6, -6),
+    "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6),
+    "fedadam": ("right", "top", 6, -6),
 }  # fmt: skip
 
 

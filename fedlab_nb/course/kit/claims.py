@@ -113,7 +113,7 @@ def versus(outcomes: Sequence[Outcome], method: str, other: str, **words: str) -
 
 
 def chosen_gaps(
-    outcomes: Sequence[Outcome], place: Callable[[Outcome], tuple[Any, Hashable] | None] | None, a: str, b: str, name: Callable
+    outcomes: Sequence[Outcome], place: Callable[[Outcome], Any] | None, a: str, b: str, name: Callable
 ) -> list[Gap]:
     """Variant a − b on validation images, a gap for each group of `alike`, with that on the test images as `tested`.
 
