@@ -7,7 +7,7 @@ Beside them what lessons make of their runs beyond `study.lesson_runs`: versus(o
 '+12 ± 3 points, clear'.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
