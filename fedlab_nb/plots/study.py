@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import choose, demand
-from ..studies.papers.published import TRIED, counts
+from ..studies.papers.published import TRIED, tally
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
@@ -227,7 +227,6 @@ def plot_orderings(result: Any) -> Picture:
         for o in tried
     )
     table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
-    n = counts(tried)
-    sentence = f"{n['agrees']} orderings agree, {n['disagrees']} disagree, {n['within the noise']} are in the noise."
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    return told(figure, title, f"{result.table.paper}, Table {result.table.table}", sentence, table)
+    about = f"{result.table.paper}, Table {result.table.table}"
+    return told(figure, title, about, f"Orderings: {tally(tried)}.", table)

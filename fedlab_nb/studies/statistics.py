@@ -49,9 +49,12 @@ class Band:
 
     @property
     def verdict(self) -> str:
-        """Of a difference: "clear", "within the noise", or "one seed"."""
+        """Of a difference: "clear", "within the noise", or "one seed". Two equal differences say nothing of how
+        they vary, so they are not clear."""
         if math.isnan(self.half_width):
             return "one seed"
+        if self.n == 2 and self.half_width < 1e-9:
+            return "within the noise"
         return "clear" if abs(self.mean) > self.half_width else "within the noise"
 
 

@@ -44,7 +44,8 @@ def test_worked_by_hand():
     assert band([0.5, 0.6, 0.7]).half_width == pytest.approx(4.30265 * 0.1 / math.sqrt(3), rel=1e-5)
     same = difference({0: 0.9, 1: 0.8}, {0: 0.5, 1: 0.4})
     assert same.mean == pytest.approx(0.4) and same.half_width == pytest.approx(0, abs=1e-12)
-    assert same.verdict == "clear"
+    assert same.verdict == "within the noise"  # two equal differences do not tell how they vary
+    assert difference({0: 0.9, 1: 0.8, 2: 0.7}, {0: 0.5, 1: 0.4, 2: 0.3}).verdict == "clear"
 
 
 def test_one_seed_is_no_band():

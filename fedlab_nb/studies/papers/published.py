@@ -16,7 +16,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,7 @@ class PaperTable:
 
     number: what the numbers are;   runs: how many seeds are behind each mean, where the printed spread is a standard
     deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
+    differs: "ROW.KNOB" of the rules that are not the paper's at classroom scale
     """
 
     name: str
@@ -101,6 +102,7 @@ class PaperTable:
     measure: str = "accuracy"
     settings: Mapping[str, Any] = field(default_factory=dict)
     classroom: Mapping[str, Any] = field(default_factory=dict)
+    differs: Sequence[str] = ()
     note: str = ""
 
     @property
@@ -132,7 +134,8 @@ def paper_table(name: str) -> PaperTable:
 # -------------------------------------------------------------------------------------------------- orderings
 @dataclass(frozen=True)
 class Ordering:
-    """One pair of methods in one column. `better`, `worse`: as published (of a tie: in the table's order)."""
+    """One pair of methods in one column. `better`, `worse`: as published (of a tie: in the table's order). `runs`: the
+    runs that both are compared by here, which may stand for other columns, too."""
 
     table: PaperTable
     column: Column
@@ -140,6 +143,7 @@ class Ordering:
     worse: str
     ours: Band | None = None
     why: str = ""  # it was not run
+    runs: frozenset[Any] = frozenset()
 
     @property
     def gap(self) -> float:
@@ -170,8 +174,11 @@ class Ordering:
         return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
 
 
-def orderings(table: PaperTable, values: Values, why: Mapping[Place, str] | None = None) -> Iterator[Ordering]:
-    """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not."""
+def orderings(
+    table: PaperTable, values: Values, why: Mapping[Place, str], runs: Mapping[Place, Any]
+) -> Iterator[Ordering]:
+    """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not; `runs`: what
+    tells the runs of a place from others (none: the place does)."""
     for place, column in enumerate(table.columns):
         for one, other in itertools.combinations(column.numbers, 2):
             gap = column.numbers[one].mean - column.numbers[other].mean
@@ -179,9 +186,10 @@ def orderings(table: PaperTable, values: Values, why: Mapping[Place, str] | None
             mine, theirs = values.get((better, place)), values.get((worse, place))
             if mine and theirs:
                 ours = difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
-                yield Ordering(table, column, better, worse, ours, "one seed" if ours.n < 2 else "")
+                both = frozenset(runs.get((name, place), (name, place)) for name in (better, worse))
+                yield Ordering(table, column, better, worse, ours, "one seed" if ours.n < 2 else "", both)
             else:
-                reasons = dict.fromkeys((why or {}).get((name, place), "") for name in (better, worse))
+                reasons = dict.fromkeys(why.get((name, place), "") for name in (better, worse))
                 yield Ordering(table, column, better, worse, None, "; ".join(filter(None, reasons)) or "not run")
 
 
@@ -189,3 +197,25 @@ def counts(of: Iterable[Ordering]) -> dict[str, int]:
     """How many there are of each verdict, all of VERDICTS in order."""
     seen = Counter(ordering.verdict for ordering in of)
     return {verdict: seen[verdict] for verdict in VERDICTS}
+
+
+def pairs(of: Iterable[Ordering]) -> dict[str, int]:
+    """How many pairs of runs are behind those that were tried, and how many of them agree with "every" published column
+    that they stand for, with "some" and with "none"."""
+    agreeing: dict[frozenset[Any], set[bool]] = {}
+    for one in of:
+        if one.verdict in TRIED:
+            agreeing.setdefault(one.runs, set()).add(one.verdict == "agrees")
+    kinds = {"every": {True}, "some": {True, False}, "none": {False}}
+    return {"pairs": len(agreeing), **{kind: [*agreeing.values()].count(of) for kind, of in kinds.items()}}
+
+
+def tally(of: Iterable[Ordering]) -> str:
+    """'5 agree, 1 disagrees and 2 are within the noise', and on how many pairs of runs that rests."""
+    tried = [one for one in of if one.verdict in TRIED]
+    n, apart = counts(tried), pairs(tried)
+    agree, against, noise = (n[verdict] for verdict in TRIED)
+    words = f"{agree} agree{'s' * (agree == 1)}, {against} disagree{'s' * (against == 1)} and {noise} "
+    words += f"{'is' if noise == 1 else 'are'} within the noise. They rest on {{pairs}} pairs of runs, since a run may "
+    words += "stand for several columns: {every} agree with every published column, {some} with some, {none} with none"
+    return words.format(**apart)

@@ -19,12 +19,26 @@ from ..grid import Cell, seeds_of
 from ..outcome import Outcome
 from ..results import Results, accuracy_words, aligned, html_table, write
 from ..rows import Row, computed, key_of, read
-from ..statistics import Band, band
-from .cells import SEEDS, STANDARD, Wanted, checked, points_of, scale_of, stored_runs, wanted
-from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, Place, Values, counts, orderings, paper_table
+from ..statistics import LEVEL, Band, band
+from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
+from .published import (
+    TABLES,
+    TRIED,
+    VERDICTS,
+    Ordering,
+    PaperTable,
+    Place,
+    Values,
+    counts,
+    orderings,
+    pairs,
+    paper_table,
+    tally,
+)  # fmt: skip
 
 FILE = Path(__file__).parents[1] / "declared" / "tables.json"
 Grid = list[list[str]]  # a table's cells, the head first
+MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
 
@@ -34,8 +48,8 @@ class Reproduction:
 
     scale: "classroom", "paper" or a share of the paper's samples;   dataset: what every run was on, "" where each
     column was run on its own;   values: `{(row, column's place): {seed: value}}`, a share for an accuracy, else a count
-    why: `{(row, column's place): why it was not run}`;   rows: the runs as a study's rows (of stored results: none)
-    label: where the runs are from
+    why: `{(row, column's place): why it was not run}`;   wanted: the runs;   rows: they as a study's rows (of stored
+    results: none);   label: where they are from
     """
 
     table: PaperTable
@@ -44,13 +58,15 @@ class Reproduction:
     seeds: tuple[int, ...]
     values: Values
     why: Mapping[Place, str]
+    wanted: Sequence[Wanted] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
 
     @cached_property
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
-        return tuple(orderings(self.table, self.values, self.why))
+        runs = {(run.row, run.place): (run.point.key, run.label) for run in self.wanted}
+        return tuple(orderings(self.table, self.values, self.why, runs))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -173,21 +189,21 @@ def beside(
             values |= {at: of} if of else {}
         if at not in values or "failed" in row:
             reasons[at] = row.get("failed", "the stored results lack it")
-    return Reproduction(table, values=values, why=reasons, **about)
+    return Reproduction(table, values=values, why=reasons, wanted=runs, **about)
 
 
 # ------------------------------------------------------------------------------------------------ in words
 def text(r: Reproduction) -> str:
     """All of it but the list of orderings."""
     parts = [f"{setting}\n{aligned(grid)}" for setting, grid in blocks(r)]
-    return "\n\n".join([heading(r), *parts, "\n".join([*not_run(r), *sentences(r)])])
+    return "\n\n".join([heading(r), *parts, "\n".join(notes(r))])
 
 
 def html(r: Reproduction) -> str:
     """The same, and the list of orderings folded under it."""
     parts = [f"<p>{escape(heading(r))}</p>"]
     parts += [f"<p><b>{escape(setting)}</b></p>{html_table(grid)}" for setting, grid in blocks(r)]
-    parts += [f"<p>{escape(line)}</p>" for line in [*not_run(r), *sentences(r)]]
+    parts += [f"<p>{escape(line)}</p>" for line in notes(r)]
     parts.append(f"<details><summary>All {len(r.orderings)} orderings</summary>{html_table(listing(r))}</details>")
     return "".join(parts)
 
@@ -233,6 +249,22 @@ def value_words(r: Reproduction, of: Band | None) -> str:
     return f"{of.mean / 1e6:.2f}{wide} million"
 
 
+def notes(r: Reproduction) -> list[str]:
+    """What stands under the numbers."""
+    return [*not_run(r), *differing(r), *sentences(r)]
+
+
+def differing(r: Reproduction) -> list[str]:
+    """One line on the rows that run another method than the paper's."""
+    if not r.wanted:
+        return []
+    rows: dict[str, list[str]] = {}  # by what they have in common
+    for row, words in departures(r.table, r.wanted).items():
+        rows.setdefault(", ".join(words.values()), []).append(row)
+    here = "; ".join(f"{', '.join(of)}: {words}" for words, of in rows.items()) or "none"
+    return [f"Rows that differ from the paper's method here: {here}. Sizes, rates and steps are those of the scale."]
+
+
 def not_run(r: Reproduction) -> list[str]:
     """Each reason once, with the rows and columns that it holds for."""
     lines = []
@@ -263,16 +295,14 @@ def sentences(r: Reproduction) -> list[str]:
         lines.append(f"{len(clear)} of those tried are clear by the paper's own spread: {tally(clear)}.")
     elif tried:
         lines.append("The paper prints no spread, so nobody can say which of its orderings are clear.")
+    lines += by_chance(len(tried))
     return lines + by_pair(tried)
 
 
-def tally(of: Sequence[Ordering]) -> str:
-    """'5 agree, 1 disagrees and 2 are within the noise'."""
-    n = Counter(o.verdict for o in of)
-    agree = f"{n['agrees']} agree{'s' * (n['agrees'] == 1)}"
-    against = f"{n['disagrees']} disagree{'s' * (n['disagrees'] == 1)}"
-    noise = n["within the noise"]
-    return f"{agree}, {against} and {noise} {'is' if noise == 1 else 'are'} within the noise"
+def by_chance(verdicts: int) -> list[str]:
+    """What to keep in mind of many verdicts."""
+    chance = f"{100 * (1 - LEVEL):.0f} % of the {verdicts} verdicts, about {(1 - LEVEL) * verdicts:.0f}"
+    return [f"If all methods were equally good, {chance}, would be clear by chance."] if verdicts >= MANY else []
 
 
 def by_pair(tried: Sequence[Ordering]) -> list[str]:
@@ -325,15 +355,24 @@ class PaperTables:
 
     @property
     def grid(self) -> Grid:
-        """A row a table: how many orderings it has, and how many of each verdict; of the clear ones the same."""
-        rows = [["table", "paper", "orderings", *VERDICTS, "clear in the paper", "of these agree", "disagree"]]
+        """A row a table: how many orderings it has, and how many of each verdict; how many pairs of runs are behind
+        them, and with how many published columns these agree; of the clear orderings how many agree."""
+        head = ["table", "paper", "orderings", *VERDICTS, "pairs of runs", "agree with every column", "some", "none"]
+        rows = [[*head, "clear in the paper", "of these agree", "disagree"]]
         for r in self.tables:
             clear = [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
             own = ["not known", "", ""]
             if any(o.clear_there is not None for o in r.orderings):
                 own = [str(len(clear)), str(clear.count("agrees")), str(clear.count("disagrees"))]
             title = f"{r.table.paper}, Table {r.table.table}"
-            rows.append([r.table.name, title, *map(str, [len(r.orderings), *r.counts.values()]), *own])
+            rows.append(
+                [
+                    r.table.name,
+                    title,
+                    *map(str, [len(r.orderings), *r.counts.values(), *pairs(r.orderings).values()]),
+                    *own,
+                ]
+            )
         return rows
 
     @property
@@ -341,10 +380,10 @@ class PaperTables:
         tried = [o for r in self.tables for o in r.orderings if o.verdict in TRIED]
         clear = [o for o in tried if o.clear_there]
         every = sum(len(r.orderings) for r in self.tables)
-        return (
-            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {tally(tried)}. "
-            f"{len(clear)} of these are clear by the paper's own spread: {tally(clear)}."
-        )
+        return " ".join([
+            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {tally(tried)}.",
+            f"{len(clear)} of these are clear by the paper's own spread: {tally(clear)}.", *by_chance(len(tried)),
+        ])  # fmt: skip
 
     def __repr__(self) -> str:
         return f"{aligned(self.grid)}\n\n{self.sentence}"

@@ -7,8 +7,9 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
-from fedlab_nb.studies.papers.cells import points_of, stored_points, wanted
-from fedlab_nb.studies.papers.reproduction import FILE, beside
+from fedlab_nb.studies.papers.cells import NUMBERS, departures, points_of, stored_points, stored_runs, wanted
+from fedlab_nb.studies.papers.published import pairs
+from fedlab_nb.studies.papers.reproduction import FILE, beside, notes
 from fedlab_nb.studies.rows import computed, key_of, read
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
@@ -101,6 +102,33 @@ def test_stored_results_show_without_a_run():
     for r in summary.tables:
         assert sum(r.counts.values()) == len(r.orderings) and "stored results" in repr(r)
     assert "orderings" in repr(summary) and "<table>" in summary._repr_html_()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(name):
+    """Rules are what chooses among ways of doing something; the line under the table is made from the difference."""
+    table = paper_table(name)
+    there = departures(table, stored_runs(table, [0])[0])
+    rules = {f"{row}.{knob}" for row, of in there.items() for knob in of.keys() - NUMBERS.keys()}
+    assert rules == set(table.differs)
+    line = next(line for line in notes(reproduce(name, stored=True)) if line.startswith("Rows that differ"))
+    assert all(words in line for of in there.values() for words in of.values())
+
+
+def test_a_rule_of_ones_own_is_seen_and_the_papers_own_are_none():
+    table = paper_table("coboosting:2")
+    assert set(departures(table, wanted(table, "classroom", "", (0,), {"ensemble.rule": "votes"})[0])) > {"FedENS"}
+    assert departures(table, wanted(table, "paper", "", (0,), {})[0]) == {}
+
+
+def test_totals_count_pairs_of_runs():
+    """FedENS - Co-Boosting was run at three α, and each of them stands for two data sets."""
+    boosting = reproduce("coboosting:2", stored=True)
+    assert (
+        pairs(boosting.orderings) == {"pairs": 3, "every": 3, "some": 0, "none": 0} and boosting.counts["agrees"] == 6
+    )
+    fens = pairs(reproduce("fens:1", stored=True).orderings)
+    assert fens["pairs"] == 63 == fens["every"] + fens["some"] + fens["none"] and fens["some"] == 22
 
 
 def test_the_picture_has_a_dot_for_each_ordering(coarse):
