@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from lessons import LESSONS
-from toy_outcomes import toy
 
 from fedlab_nb.course.afl import lesson
 from fedlab_nb.methods.afl import Sums, head
@@ -22,37 +21,9 @@ def by_pairs(moments, class_sums, gamma, rho):
     return np.linalg.inv(cleaned) @ total @ weights
 
 
-def pair(dataset, alpha, gap, seeds=3, **options):
-    """Runs of both methods; `gap`: AFL's lead in points."""
-    plain = {"features": "pixels", "epsilon": 0.0} | options
-    outcomes = []
-    for seed in range(seeds):
-        settings = {"seed": seed, "dataset": dataset, "alpha": alpha}
-        outcomes.append(toy("ensemble", 0.5 + 0.01 * seed, settings=settings))
-        outcomes.append(toy("afl", 0.5 + 0.01 * seed + gap / 100, settings=settings, options=plain))
-    return outcomes
-
-
 def by_the_method(moments, class_sums, gamma, rho):
     parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
     return head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
-
-
-AHEAD, BEHIND = pair("digits", 0.1, 40), pair("glyphs:16g", 100, -25)
-
-
-@pytest.mark.parametrize(
-    ("record", "state", "words"),
-    [
-        (AHEAD, "wrong", "in which the ensemble is clearly better"),
-        (AHEAD + BEHIND, "right", "AFL − ensemble at digits, α = 0.1: +40, +40, +40 points"),
-        (AHEAD[:4] + BEHIND, "wrong", "digits, α = 0.1 has 2 seeds"),
-        (pair("digits", 0.1, 40, epsilon=5.0) + BEHIND, "wrong", "AFL is clearly better"),
-    ],
-)
-def test_exercise_4(record, state, words):
-    verdict = lesson.q4.problem.check(record)
-    assert verdict.state == state and words in verdict.message
 
 
 def test_slopes_by_hand():
@@ -70,23 +41,14 @@ def test_the_upload_is_what_the_ledger_counts():
 
 
 def test_all_federations_give_the_same_weights():
-    lines = repr(lesson.same_weights()).splitlines()
-    assert all("93.9 %" in line for line in lines) and lines[0].endswith("weights to compare with")
-    assert all(float(line.split("weights ")[1].split(" ")[0]) < 1e-9 for line in lines[1:])
-
-
-def test_clients_are_forgotten_and_single_images_found():
-    outcome = lesson.runs("afl", seeds=1)
-    text = repr(lesson.forgetting(outcome))
-    assert "client 9: " in text and float(text.split("at most ")[1].split(" ")[0]) < 1e-9
-    text = repr(lesson.single_images(outcome))
-    single = int(text.split("Of ")[1].split(" ")[0])
-    assert single > 3 and f"in {single} of {single} cases" in text
-    assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
+    made = [lesson.runs("afl", alpha, clients=m, seed=7, seeds=1, holdout=0)[0] for alpha, m in ((0.1, 20), (100, 5))]
+    assert float(repr(lesson.same_weights(*made)).split("at most ")[1].split(" ")[0]) < 1e-9
 
 
 def test_guesses_have_the_answers_that_runs_give():
-    assert lesson.better_at() == lesson.SKEWS[2] and 65 < lesson.private() < 90
+    outcome = lesson.runs("afl", seeds=1)
+    assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
+    assert lesson.better_at() == lesson.SKEWS[2]
 
 
 @pytest.mark.parametrize("answer", [by_pairs, by_the_method])

@@ -1,6 +1,6 @@
-"""Lesson 10, in closed form: its worked numbers and pictures, from real runs (digits, ten clients, three seeds)."""
+"""Lesson 10, sums never shout: its pictures and numbers, and what judges its exercises."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -8,43 +8,34 @@ from ...labs.afl.forget import retrained
 from ...labs.afl.image import class_means
 from ...methods.afl import without
 from ...plots import Picture
-from ...plots.words import percent
-from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import MANY, SEEDS, by_seed, runs, title
+from ...plots.study import against_alpha
+from ...studies import Outcome, stored
+from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
-from ..kit import BELOW, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, over_alpha, two_kinds, worked
+from ..kit import Build, Card, exercises, lesson_words, worked
 
 SKEWS, RESENT, SHOWN = (lesson_words(__name__, name) for name in ("skews", "resent", "shown"))
-BESIDE, ALPHAS = ("afl", "ensemble", "fedavg"), (0.1, 1.0, 100.0)
-GLYPHS = "glyphs:16g"
 
 
 # ---------------------------------------------------------------------------------- two sums
-
-
 def skew() -> Picture:
-    """Accuracy against α of AFL, the ensemble and FedAvg."""
-    return over_alpha({name: title(name) for name in BESIDE}, ALPHAS)
+    """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten seeds."""
+    table = stored.load()
+    lines = {title(method): table.against_alpha(method, CLIENTS) for method in ("afl", "ensemble", "fedavg")}
+    return against_alpha(lines, setting=f"digits, {CLIENTS} clients, means of ten seeds", chance=0.1)
 
 
 def better_at() -> str:
-    """Which of SKEWS it is: the gap between α = 0.1 and α = 100 is smaller than a point, or not."""
-    low, high = (mean_of(runs("afl", alpha), "afl") for alpha in (ALPHAS[0], ALPHAS[-1]))
+    """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or not."""
+    by_alpha = stored.load().against_alpha("afl", CLIENTS)
+    low, high = (100 * np.mean([*by_alpha[alpha].values()]) for alpha in (min(by_alpha), max(by_alpha)))
     return SKEWS[2] if abs(low - high) < 1 else SKEWS[0] if low > high else SKEWS[1]
 
 
-def same_weights() -> Card:
-    """Three federations of the same images, none held out: accuracies, and how far their weights lie apart."""
-    lines, reference = [], None
-    for alpha, clients, seed in ((0.1, 10, 0), (0.1, 20, 7), (100, 5, 1)):
-        outcome = runs("afl", alpha, clients=clients, seed=seed, seeds=1, holdout=0)[0]
-        weights, below = outcome.report.weights, "to compare with"
-        if reference is not None:
-            below = f"{max(apart(weights, reference), 1e-16):.0e} of the largest weight away"
-        reference = weights if reference is None else reference
-        where = f"α = {alpha:g}, {clients} clients, seed {seed}"
-        lines.append(f"{where}: {100 * outcome.accuracy:.1f} %, weights {below}")
-    return worked(*lines)
+def same_weights(one: Outcome, other: Outcome) -> Card:
+    """How far the weights of two runs of AFL lie apart."""
+    gap = max(apart(one.report.weights, other.report.weights), 1e-16)
+    return worked(f"The two sets of weights differ by at most {gap:.0e} of the largest weight.")
 
 
 def apart(weights: np.ndarray, others: np.ndarray) -> float:
@@ -52,26 +43,10 @@ def apart(weights: np.ndarray, others: np.ndarray) -> float:
     return float(np.abs(weights - others).max() / np.abs(others).max())
 
 
-# ---------------------------------------------------------------------------------- forgetting
+# ---------------------------------------------------------------------------------- forgetting, what leaks, features
 def first(outcomes: Iterable[Outcome]) -> Outcome:
     """AFL's outcome of the first seed."""
     return next(iter(by_seed(outcomes, "afl").values()))
-
-
-def forgetting(outcomes: Iterable[Outcome]) -> Card:
-    """Each client of the first run taken out in turn: distance from a fit without it, and the accuracy that is left."""
-    outcome = first(outcomes)
-    lines, furthest = [], 0.0
-    for k in range(outcome.settings.clients):
-        weights = without(outcome.report, k)
-        furthest = max(furthest, apart(weights, retrained(outcome, k)))
-        right = (outcome.test_features @ weights[:-1] + weights[-1]).argmax(1) == outcome.test_labels
-        lines.append(f"client {k}: {percent(right.mean())}")
-    return worked(
-        f"With all clients {percent(outcome.accuracy)}. Without {', '.join(lines)}.",
-        f"Take any one client off. The weights then differ from those of a fit to the other clients' images by at most "
-        f"{max(furthest, 1e-16):.0e} of the largest weight.",
-    )
 
 
 def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
@@ -80,33 +55,15 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     return RESENT[0] if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6 else RESENT[2]
 
 
-# ---------------------------------------------------------------------------------- what leaks
-def single_images(outcomes: Iterable[Outcome]) -> Card:
-    """How many of the (client, class) pairs of the first run have one image, and how many of these the sums show."""
-    means = class_means(first(outcomes))
-    counts, leaked = (np.concatenate([getattr(of, name) for of in means]) for name in ("counts", "copies"))
-    single = (counts == 1).sum()
-    return worked(
-        f"The {len(means)} clients hold {len(counts)} classes in all, counted for each client. Of {single} of these a "
-        f"client has one image alone. The class sum is that image in {leaked[counts == 1].sum()} of {single} cases."
-    )
-
-
 def seen(outcomes: Iterable[Outcome]) -> str:
     """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
     single = [of.copies[of.counts == 1] for of in class_means(first(outcomes))]
     return SHOWN[0] if np.concatenate(single).all() else SHOWN[1]
 
 
-def private() -> float:
-    """Test accuracy in percent at ε = 1."""
-    return round(mean_of(runs("afl", **{"afl.epsilon": 1.0}), "afl"))
-
-
-# ---------------------------------------------------------------------------------- not enough
 def on_glyphs() -> float:
     """Test accuracy of AFL with random filters on the small glyphs in percent, seed 0."""
-    return round(mean_of(runs("afl", seeds=1, dataset=GLYPHS, **{"afl.features": "conv"}), "afl"))
+    return round(mean_of(runs("afl", seeds=1, dataset="glyphs:16g", **{"afl.features": "conv"}), "afl"))
 
 
 # ---------------------------------------------------------------------------------- to build
@@ -153,30 +110,7 @@ def hidden() -> list[tuple]:
     return made
 
 
-# ---------------------------------------------------------------------------------- on the record
-def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """AFL with pixels and without noise, and the ensemble, under the same setting."""
-    if outcome.method == "ensemble":
-        return outcome.conditions, "ensemble"
-    plain = outcome.method == "afl" and outcome.options["features"] == "pixels" and not outcome.options["epsilon"]
-    return (outcome.conditions, "afl") if plain else None
-
-
-def two_sides(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 4: in one setting AFL is clearly better than the ensemble, in another the ensemble is. The
-    settings are found on validation images; the test images are looked at for these two alone."""
-    gaps = chosen_gaps(outcomes, by_method, "afl", "ensemble", lambda at: f"{at[0].dataset}, α = {at[0].alpha:g}")
-    return two_kinds(gaps, others=(BELOW,), **words)
-
-
-def both_sides() -> Outcomes:
-    """Runs that support the claim of exercise 4."""
-    pair = ["afl", "ensemble"]
-    few = runs(pair, 100, dataset="glyphs:16g", seeds=SEEDS)
-    return Outcomes([*runs(pair, 0.1, seeds=MANY), *few])
-
-
 BUILD = Build(fit, hidden, (mean_of_fits, ridges_left, one_ridge_off, no_final_ridge, not_solved))
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=BUILD, q4=(two_sides, both_sides))
+q1, q2, q3 = exercises(__name__, q3=BUILD)
