@@ -31,6 +31,18 @@ def confused(outcome) -> dict[str, float]:
     return {"accuracy": float((outcome.predict(x) == data.y_test.numpy()).mean())}
 
 
+def shouting(outcome) -> dict[str, float]:
+    """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients hold one class alone
+    (`lonely`), and the share of the images that get the same answer from the mean of logits (`same`)."""
+    counts = np.asarray(outcome.label_counts)
+    z = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
+    return {
+        "loudest": float(z.max(2).mean(0).max()),
+        "lonely": float(((counts > 0).sum(1) == 1).sum()),
+        "same": float(np.bincount(z.mean(1).argmax(1)).max() / len(z)),
+    }
+
+
 def trusted(outcome) -> dict[str, float]:
     """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
     weight, or with the largest weight x logit, holds most samples; how both correlate with the partition."""

@@ -6,12 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .axes import FIFTHS, level_line, percent_axis, seed_lines
+from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size, seed_lines
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
-from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
+from .style import ACCENT, FAINT, INK, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
-from .words import band_words, listed, percent, plural, seed_words, significance, tabled
+from .words import band_words, listed, percent, plural, seed_words, seeds_of, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
@@ -33,6 +33,26 @@ def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
     with drawing() as (figure, ax):
         Bars(ax, series, chance).update(series)
     return told(figure, "Bars of test accuracy", settings_of(series), verdict(series), table(series))
+
+
+def one_seed(series: Sequence[Series], seed: int) -> Picture:
+    """Bars of one seed, and on each the mean of all seeds with its band."""
+    with drawing() as (figure, ax):
+        dress(ax, title="Test accuracy", x=f"bar: seed {seed}; diamond: mean of all seeds, 95 % band", grid="x", size=9)
+        size = rows_size(len(series))
+        for i, s in enumerate(series):
+            ax.barh(i, s.accuracies[seed], height=0.62, color=ACCENT, alpha=0.75)
+            ax.plot(s.ends, [i] * len(s.ends), color=INK, lw=1.6)
+            ax.plot([s.mean], [i], "D", ms=5, mfc="white", mec=INK, clip_on=False)
+            ax.text(1.02, i, f"{percent(s.accuracies[seed])}   ({s.number})", va="center", fontsize=size, color=INK,
+                    clip_on=False, gid="outside")  # fmt: skip
+        rows_axis(ax, [s.lines for s in series], least=3, size=size)
+        percent_axis(ax, "x", ticks=FIFTHS)
+    each = listed([f"{s.name} {percent(s.accuracies[seed])} ({s.number})" for s in series])
+    rows = ((s.name, percent(s.accuracies[seed]), s.number) for s in series)
+    sentence = f"Seed {seed}, and in brackets the mean of {seeds_of(series[0].accuracies)}: {each}."
+    return told(figure, "Bars of test accuracy", settings_of(series), sentence,
+                tabled(f"rule | seed {seed} | mean of seeds", rows))  # fmt: skip
 
 
 def mark_guess(figure: Figure | None, share: float) -> None:

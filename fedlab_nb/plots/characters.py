@@ -6,8 +6,8 @@ client_name(3, setting)          'client 3 ✦ sixes'; of a file's own clients '
 short_name(3, setting)           '3 ✦ sixes', '3 (north)', or '3';   row_name(3, setting): the same, or 'client 3'
 known_words(setting)             ' Marked with ✦: 3 sixes, …' or ' Clients: 0 east, …', for an alt text
 
-The characters stand in `characters.json`, which `python -m fedlab_nb.course.heterogeneity.story` makes from the
-federation itself. The names of a file's own clients are known as long as its data are in memory; without them a client
+The characters stand in `characters.json`: who holds the largest share of a digit, who has the fewest images, and whose
+largest logits are the largest. The names of a file's own clients are known as long as its data are in memory; without them a client
 is its number.
 """
 

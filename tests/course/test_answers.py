@@ -56,7 +56,7 @@ def test_per_cent_asked():
 @pytest.mark.parametrize(
     ("lesson", "exercise", "right", "wrong"),
     [
-        ("heterogeneity", "q1", "2,83 classes", "28 %"),
+        ("heterogeneity", "q1", "54,0", "5.4"),
         ("averaging", "q2", "73.1%", "73"),
         ("fens", "q1", "λ > 1.25", "½"),
         ("fens", "q2", "8 rounds", "8 bytes"),

@@ -1,99 +1,84 @@
-"""The course's story: ten post offices that read digits, and who of them is who.
+"""The course's story: ten post offices, one upload, and two offices that have seen only eights (digits, α = 0.1, seed 4).
 
-The federation is the default one: digits, α = 0.1, ten clients, seed 0. `characters()` finds three clients in it: the
-keeper of a digit, the tiny one and the loud one. `python -m fedlab_nb.course.heterogeneity.story` writes their names to
-`plots/characters.json`, from which all pictures take them.
-
-    story.introduce()     # who holds what, the three marked with ✦
-    story.who()           # the same in words, with numbers
+    story.scene(weights, logits, probabilities)     how loud each office is, and what three averages of them answer
+    story.bars(["fedavg", "logits"])                seed 4 as a bar, the mean of ten seeds as a mark, from stored rows
+    story.bars()                                    the same for every rule of the course, for its last lesson
+    story.introduce()                               who holds what at seed 0, of which most lessons draw pictures
 """
 
-import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...data import federate
-from ...declared import ROOT
 from ...plots import Picture, partition
-from ...plots.characters import FEDERATION, SYMBOL
-from ...plots.words import percent, setting_of
-from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, LOGITS, by_seed, runs
-from ..kit import Card, worked
+from ...plots.accuracy import one_seed
+from ...plots.characters import FEDERATION
+from ...plots.identity import short
+from ...plots.kit import heat_map, stacked, told
+from ...plots.series import Series
+from ...plots.style import ACCENT, drawing, dress
+from ...plots.words import listed, percent, setting_of
+from ...studies import Outcome, stored
+from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
+from ..kit import quoted
 
-SEED = 0
-PLURALS = ("zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines")
-
-
-@dataclass(frozen=True)
-class Characters:
-    """Three clients of the course's federation.
-
-    keeper: holds the largest share of any one `digit` (`share`, 0-1)
-    tiny:   has the fewest images (`images`), of all clients but the keeper
-    loud:   gives the largest logits: `logit` is the mean over the test images of its largest one, `usual` the mean of
-            that over all clients; of all clients but the other two
-    """
-
-    keeper: int
-    digit: int
-    share: float
-    tiny: int
-    images: int
-    loud: int
-    logit: float
-    usual: float
-
-    @property
-    def names(self) -> dict[int, str]:
-        """{client: what pictures call it}, in the order of the numbers."""
-        called = {self.keeper: PLURALS[self.digit], self.tiny: "tiny", self.loud: "loud"}
-        return dict(sorted(called.items()))
+SEED = 4  # the draw in which two clients hold only eights
+NAMES = {
+    "local": "one client alone", "fedavg": "FedAvg", "logits": "mean of logits", "ensemble": "mean of probabilities",
+}  # fmt: skip
+# from the averages to what needs none: students, weights by sureness, trained weights, sums, data
+RULES = (
+    *NAMES, "feddf", "dense", "coboosting", "fedet", "fens", "fusefl", "fedlpa", "regmean", "afl", "distilled", "gauss",
+)  # fmt: skip
 
 
-def label_counts() -> np.ndarray:
-    """Images of each client and digit, `[M, C]`."""
-    return federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED).label_counts.numpy()
+def bars(rules: Sequence[str] = RULES) -> Picture:
+    """Seed 4 and the mean of ten seeds for names of `RULES`; nothing is trained."""
+    setting = setting_of({**FEDERATION, "seed": SEED})
+    return one_seed([Series(name(rule), setting=setting, accuracies=accuracies(rule)) for rule in rules], SEED)
 
 
-def loudness() -> np.ndarray:
-    """`[M]`: the mean over the test images of each trained client's largest logit."""
-    outcome = by_seed(runs("ensemble", seeds=1, **LOGITS), "ensemble")[SEED]
-    logits = outcome.test_features.reshape(len(outcome.test_labels), CLIENTS, -1)  # [N, M, C]
-    return logits.max(2).mean(0)
+def name(rule: str) -> str:
+    """What a rule of `RULES` is called in a picture."""
+    return NAMES.get(rule) or short(title(rule))
 
 
-def characters() -> Characters:
-    """The three clients, found in the federation and in its trained networks."""
-    counts, loud = label_counts(), loudness()
-    shares, sizes = counts / counts.sum(0), counts.sum(1)
-    keeper, digit = map(int, np.unravel_index(shares.argmax(), shares.shape))
-    tiny = next(int(k) for k in np.argsort(sizes, kind="stable") if k != keeper)
-    loudest = next(int(k) for k in np.argsort(-loud) if k not in (keeper, tiny))
-    found = float(loud[loudest]), float(loud.mean())
-    return Characters(keeper, digit, float(shares.max()), tiny, int(sizes[tiny]), loudest, *found)
+def accuracies(rule: str) -> dict[int, float]:
+    """{seed: accuracy} as stored: the mean of logits in this lesson's figures, all others in the table of the digits."""
+    return quoted(__name__, "predictions") if rule == "logits" else stored.load().accuracies(rule, ALPHA, CLIENTS)
 
 
-# ------------------------------------------------------------------------------------------------------ in lesson 01
+def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
+    """Left: each client's largest logit, mean over the test images. Right: how many images each rule calls which digit."""
+    z = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
+    loud = z.max(2).mean(0)
+    offices = {office(k, row): {"logit": float(loud[k])} for k, row in enumerate(np.asarray(logits.label_counts))}
+    rules = {"FedAvg": weights, "mean of\nlogits": logits, "mean of\nprobabilities": probabilities}
+    answers = [np.bincount(o.test_predictions, minlength=10) for o in rules.values()]
+    rows = {"true digits": np.bincount(logits.test_labels, minlength=10)}
+    rows |= {f"{rule}\n{percent(o.accuracy)} right": of for (rule, o), of in zip(rules.items(), answers, strict=True)}
+    with drawing(1, 2, width_ratios=[1, 1.5]) as (figure, (left, right)):
+        stacked(dress(left, title="Largest logit", x="mean over the test images", grid="x"), offices, {"logit": ACCENT})
+        heat_map(right, np.array([*rows.values()], float), top=360, text="{:.0f}".format, empty=True)
+        dress(right, title="How many of the 360 images are called …", x="digit")
+        right.set_xticks(range(10))
+        right.set_yticks(range(len(rows)), list(rows))
+    said = [f"{rule} {percent(o.accuracy)}, most often {of.argmax()} ({of.max()} images)"
+            for (rule, o), of in zip(rules.items(), answers, strict=True)]  # fmt: skip
+    sentence = f"Largest logit {loud.max():.1f}, smallest {loud.min():.1f}. Right: {listed(said)}.".replace("\n", " ")
+    table = [{"rule": rule.replace("\n", " "), **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()]
+    setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
+    return told(figure, "How loud each client is, and what averages answer", setting, sentence, table)
+
+
+def office(client: int, counts: np.ndarray) -> str:
+    """'office 4: only eights' where a client has images of one digit, else 'office 3'."""
+    held = np.flatnonzero(counts)
+    return f"office {client}" + (f": only “{held[0]}”" if len(held) == 1 else "")
+
+
 def introduce() -> Picture:
-    """Who holds what in the ten post offices."""
-    made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
-    return partition(made, setting=setting_of(FEDERATION, f"seed {SEED}"))
-
-
-def who() -> Card:
-    """The three post offices in words, with their numbers."""
-    of, sizes = characters(), label_counts().sum(1)
-    name = PLURALS[of.digit]
-    return worked(
-        f"{SYMBOL} {of.keeper}, the keeper of the {name}: it holds {percent(of.share)} of all {name}.",
-        f"{SYMBOL} {of.tiny}, the tiny one: it has {of.images} images; a client has {sizes.mean():.0f} on average.",
-        f"{SYMBOL} {of.loud}, the loud one: its largest logit is {of.logit:.1f} on average over the test images; the "
-        f"mean of all clients is {of.usual:.1f}.",
-    )
-
-
-if __name__ == "__main__":
-    text = json.dumps({str(client): name for client, name in characters().names.items()}, indent=1)
-    (ROOT / "plots" / "characters.json").write_text(f"{text}\n", encoding="utf-8")
-    print(text)
+    """Who holds what in the ten post offices of seed 0."""
+    made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0)
+    return partition(made, setting=setting_of(FEDERATION, "seed 0"))

@@ -9,6 +9,7 @@ from .claims import (
     Gap,
     chosen_gaps,
     over_alpha,
+    quoted,
     still,
     stored_bars,
     two_kinds,

@@ -31,13 +31,15 @@ CLEAR, NOISE, BELOW, SHORT = "clear", "noise", "below", "short"
 class Gap:
     """a − b, accuracies `{seed: 0–1}` of the same federations, under the setting `name`.
 
-    `tested`: where a and b are validation accuracies, by which settings are chosen, the same gap on the test images.
+    tested: where a and b are validation accuracies, by which settings are chosen, the same gap on the test images
+    enough: seeds that both sides need before anything is said
     """
 
     name: str
     a: Mapping[int, float]
     b: Mapping[int, float]
     tested: "Gap | None" = None
+    enough: int = ENOUGH
 
     @property
     def points(self) -> list[float]:
@@ -51,8 +53,8 @@ class Gap:
 
     @property
     def kind(self) -> str:
-        """CLEAR (above zero), NOISE, BELOW (clearly below zero) or SHORT (fewer than ENOUGH seeds)."""
-        if len(self.points) < ENOUGH:
+        """CLEAR (above zero), NOISE, BELOW (clearly below zero) or SHORT (fewer seeds than `enough`)."""
+        if len(self.points) < self.enough:
             return SHORT
         of = self.band
         return NOISE if of.is_noise else CLEAR if of.mean > 0 else BELOW
@@ -76,11 +78,11 @@ def signed(points: float) -> str:
     return f"{whole:+d}" if whole else "0"
 
 
-def still(missing: Iterable[str], seen: Iterable[str], nothing: str) -> Verdict:
+def still(missing: Iterable[str], seen: Iterable[str], nothing: str, enough: int = ENOUGH) -> Verdict:
     """What is still to be found, beside what the record shows so far."""
     record = "; ".join(seen) or nothing
     return Verdict(
-        "wrong", f"Still to find, with {ENOUGH} seeds or more: {' and '.join(missing)}. Your record: {record}."
+        "wrong", f"Still to find, with {enough} seeds or more: {' and '.join(missing)}. Your record: {record}."
     )
 
 
@@ -103,7 +105,8 @@ def two_kinds(
         tests = [f"{g.name} {g.tested.mean} points" for g in chosen if g.tested is not None]
         return Verdict("right", text + (f" On the test images: {'; '.join(tests)}." if tests else ""))
     missing = [text for kind, text in ((CLEAR, clear), ("other", other)) if not words[kind]]
-    return still(missing, [text for texts in words.values() for text in texts], nothing)
+    enough = max((gap.enough for gap in gaps), default=ENOUGH)
+    return still(missing, [text for texts in words.values() for text in texts], nothing, enough)
 
 
 # ---------------------------------------------------------------------------------- runs
@@ -113,14 +116,22 @@ def versus(outcomes: Sequence[Outcome], method: str, other: str, **words: str) -
 
 
 def chosen_gaps(
-    outcomes: Sequence[Outcome], place: Callable[[Outcome], Any] | None, a: str, b: str, name: Callable
-) -> list[Gap]:
+    outcomes: Sequence[Outcome], place: Callable[[Outcome], Any] | None, a: str, b: str, name: Callable,
+    enough: int = ENOUGH,
+) -> list[Gap]:  # fmt: skip
     """Variant a − b on validation images, a gap for each group of `alike`, with that on the test images as `tested`.
 
     name: gives what a gap is called, from what its group shares
     """
     test, validation = (alike(outcomes, place, validation=judged) for judged in (False, True))
-    return [Gap(name(at), of[a], of[b], Gap(name(at), test[at][a], test[at][b])) for at, of in validation.items()]
+    tests = {at: Gap(name(at), of[a], of[b]) for at, of in test.items()}
+    return [Gap(name(at), of[a], of[b], tests[at], enough) for at, of in validation.items()]
+
+
+def quoted(module: str, figure: str) -> dict[int, float]:
+    """The stored values by seed of a figure that the lesson declares in whose folder the module `__name__` stands."""
+    study = load(ROOT.joinpath(*module.split(".")[1:-1], "figures.toml"))
+    return study.value(figure, study.rows())
 
 
 def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: Any) -> Picture:
@@ -133,6 +144,5 @@ def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: An
 
 def stored_bars(module: str, rows: Mapping[str, Series], setting: str) -> Picture:
     """Bars of a lesson's declared figures, from their stored results. rows: {figure: its row without accuracies}"""
-    study = load(ROOT.joinpath(*module.split(".")[1:-1], "figures.toml"))
-    stored = study.rows()
-    return bars([replace(r, setting=setting, accuracies=study.value(f, stored)) for f, r in rows.items()], chance=0.1)
+    series = [replace(row, setting=setting, accuracies=quoted(module, figure)) for figure, row in rows.items()]
+    return bars(series, chance=0.1)

@@ -12,11 +12,10 @@ from torch import Tensor
 from ...errors import choose
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
-from ...plots.style import sized
 from ...plots.words import apart, listed, mean_percent, percent, plural
 from ...studies.lesson_runs import MANY
 from ..kit import Card, worked
-from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands, toy_at
+from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands
 
 WIDE = 11.5  # inches across
 EDGE, GRID = 3.2, 60  # the squares reach from -EDGE to EDGE, with GRID places across and up
@@ -25,11 +24,10 @@ VIEWS = {
     "clients": "Client {k}",
     "weights": "Average of weights",
     "predictions": "Average of predictions",
-    "student": "Student",
     "fens": "FENS",
     "lambda": "Weights λ of FENS",
 }
-PREDICTORS = {"weights": "weights", "predictions": "predictions", "student": "distilled", "fens": "fens"}  # of a toy
+PREDICTORS = ("weights", "predictions", "fens")  # of a toy
 SHOWN = ("clients", "weights", "predictions")
 
 
@@ -54,12 +52,6 @@ def picture(toy: Toy, views: Sequence[str] = SHOWN) -> Picture:
     setting = f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}"
     table = [row for square in squares for row in rows(square)]
     return plane(squares, about(), setting=setting, sentence=sentence(toy, squares), table=table)
-
-
-def still(views: Sequence[str] = SHOWN, *, alpha: float = 0.1, seed: int = 0, start: str = "common") -> Picture:
-    """The panel's picture at one setting, without the panel."""
-    with sized(handout(views)):
-        return picture(toy_at(alpha, seed, start), views)
 
 
 def handout(views: Sequence[str]) -> tuple[float, float]:
@@ -106,7 +98,7 @@ def predicted(toy: Toy, title: str, predictor: Predictor, more: str = "", **of: 
 
 def predictor(toy: Toy, view: str) -> Predictor:
     """The server's predictor under that name (of PREDICTORS; UsageError for another one)."""
-    return getattr(toy, PREDICTORS[choose("predictor", view, PREDICTORS)])
+    return getattr(toy, choose("predictor", view, PREDICTORS))
 
 
 def squares_of(toy: Toy, view: str, held_out: bool) -> list[Square]:
@@ -159,12 +151,6 @@ def sentence(toy: Toy, squares: Sequence[Square]) -> str:
 
 
 # -------------------------------------------------------------------------------------------- what lessons quote
-def right(view: str, *, alpha: float, seed: int = 0, start: str = "common") -> int:
-    """Test accuracy of a predictor, in percent."""
-    toy = Toy(alpha, seed, start)
-    return round(100 * toy.accuracy(predictor(toy, view)))
-
-
 def over_seeds(first: str, second: str, settings: Sequence[tuple[float, str]] = ((0.1, "common"),)) -> Card:
     """Two predictors on seeds 0 to 9 at each (α, start): their mean accuracies, and their difference with its band."""
     lines = []

@@ -1,6 +1,6 @@
 """The toy: points in the plane, three clients that train a tiny network each, and what a server makes of the networks.
 
-Partition, training, averages, distillation and FENS are the package's own; only the points are made here. A predictor
+Partition, training, averages and FENS are the package's own; only the points are made here. A predictor
 is a function from points `[N, 2]` to scores `[N, C]`; the largest score of a point is the answer.
 """
 
@@ -24,7 +24,6 @@ from ...methods.results import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator
 from ...training import ClientModels, Recipe, accuracy, once, trained
-from ...training.distill import distil, distillation_loss
 
 CLASSES = ("A", "B", "C")
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
@@ -34,7 +33,6 @@ CLIENTS, WIDTH = 3, 16  # networks with one hidden layer of WIDTH units
 HELD_OUT = 0.2  # of each client's points: no network is trained on them, FENS' weights are
 STARTS = ("common", "own")
 RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
-STUDENT = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
 
 Predictor = Callable[[Tensor], Tensor]
 
@@ -85,10 +83,8 @@ class Toy:
     def _network(self, k: int) -> Network:
         """An untrained network, from the common start or client k's own."""
         names = () if self.start == "common" else (k,)
-        return self._drawn("plane", "init", *names)
-
-    def _drawn(self, *names: object) -> Network:
-        return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=generator(self.seed, *names))
+        drawn = generator(self.seed, "plane", "init", *names)
+        return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=drawn)
 
     @property
     def sizes(self) -> list[int]:
@@ -101,15 +97,6 @@ class Toy:
         network = self._network(0)
         load_state(network, weighted_mean(self.clients.states(), self.sizes))
         return network.eval()
-
-    @cached_property
-    def student(self) -> Network:
-        """A new network that has learnt to answer as the average of the predictions, on points without labels."""
-        network, x = self._drawn("plane", "student"), self.federation.dataset.x_public
-        loss = distillation_loss("kl", 1.0)
-        for _ in distil(network, x, self.predictions(x), STUDENT, loss, generator(self.seed, "plane", "distillation")):
-            pass
-        return network
 
     @cached_property
     def rule(self) -> WeightedSum:
@@ -135,9 +122,6 @@ class Toy:
 
     def weights(self, x: Tensor) -> Tensor:
         return once(self.average, x)
-
-    def distilled(self, x: Tensor) -> Tensor:
-        return once(self.student, x)
 
     def fens(self, x: Tensor) -> Tensor:
         return self.rule(self.each(x)).detach()
