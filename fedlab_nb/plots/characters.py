@@ -7,8 +7,8 @@ short_name(3, setting)           '3 ✦ sixes', '3 (north)', or '3';   row_name(
 known_words(setting)             ' Marked with ✦: 3 sixes, …' or ' Clients: 0 east, …', for an alt text
 
 The characters stand in `characters.json`: who holds the largest share of a digit, who has the fewest images, and whose
-largest logits are the largest. The names of a file's own clients are known as long as its data are in memory; without them a client
-is its number.
+largest logits are the largest. The names of a file's own clients are known as long as its data are in memory; without
+them a client is its number.
 """
 
 import json

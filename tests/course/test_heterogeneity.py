@@ -64,7 +64,7 @@ def test_two_units_by_hand():
 
 def test_two_clients_of_seed_4_outshout_eight():
     outcome = run("ensemble", alpha=0.1, seed=4, rule="logits")
-    counts = outcome.label_counts.numpy()
+    counts = outcome.label_counts
     assert [k for k in range(10) if counts[k, 8] == counts[k].sum()] == [4, 5]
     assert set(outcome.test_predictions) == {8}
     found = shouting(outcome)

@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import softmax
 
 from fedlab_nb.course import plane
 from fedlab_nb.course.plane.squares import VIEWS, grid, on_grid
-from fedlab_nb.course.plane.toy import CENTRES, CLASSES, CLIENTS, Toy, points, toy_at
-from fedlab_nb.data import federate
+from fedlab_nb.course.plane.toy import CLASSES, CLIENTS, Toy, toy_at
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens.aggregators import WeightedSum
 from fedlab_nb.studies.statistics import difference
-
-ISLANDS = sum(map(len, CENTRES))
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +22,6 @@ def by_hand(state, x):
     weights = [tensor.double().numpy() for tensor in state.values()]
     hidden = np.maximum(x.double().numpy() @ weights[0].T + weights[1], 0)
     return hidden @ weights[2].T + weights[3]
-
-
-# ------------------------------------------------------------------------------------------------------ the points
-
-
-def test_the_partition_is_the_packages_own(made):
-    ours, theirs = made.federation, federate(points(), alpha=0.3, clients=CLIENTS, seed=2)
-    assert all(torch.equal(a, b) for a, b in zip(ours.shards, theirs.shards, strict=True))
-    drawn = [len(y) + len(held) for (_, y), (_, held) in zip(made.shards, made.held_out, strict=True)]
-    assert drawn == ours.sizes.tolist() and min(len(held) for _, held in made.held_out) >= 1
 
 
 # ------------------------------------------------------------------------------------------------------ predictors
@@ -67,14 +53,6 @@ def test_fens_trains_its_weights_on_held_out_points_alone(made):
     other = Toy(0.3, seed=2)
     other.shards = [(x + 1, y) for x, y in other.shards]  # what the networks were trained on plays no part
     assert torch.equal(other.rule.weights(), lam)
-
-
-def test_the_student_learns_the_teachers_answers(made):
-    x = made.federation.dataset.x_public
-    same = (made.distilled(x).argmax(1) == made.predictions(x).argmax(1)).double().mean()
-    assert same > 0.9
-    gap = softmax(made.distilled(x), 1) - softmax(made.predictions(x), 1)
-    assert gap.abs().mean() < 0.1
 
 
 def test_starts():
@@ -111,9 +89,8 @@ def test_the_card_compares_seed_by_seed():
     half = 2.262 * np.std(gaps, ddof=1) / 10**0.5
     card = repr(plane.over_seeds("fens", "predictions", [(1, "common")]))
     assert f"difference {100 * np.mean(gaps):+.0f} ± {100 * half:.0f} points" in card and "α = 1, common start" in card
-    assert plane.right("fens", alpha=1, seed=3) == round(100 * toys[3].accuracy(toys[3].fens))
     with pytest.raises(UsageError, match="weights"):
-        plane.right("client", alpha=1)
+        plane.over_seeds("client", "fens")
 
 
 @pytest.mark.slow
@@ -123,11 +100,5 @@ def test_what_the_lessons_say_of_ten_seeds():
         a, b = ({k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()} for name in (first, second))
         return difference(a, b)
 
-    assert gap("predictions", "weights", 0.1).is_noise
     assert gap("predictions", "weights", 100, "own").low > 0.2 and abs(gap("predictions", "weights", 100).mean) < 0.02
     assert gap("fens", "predictions", 0.1).low > 0.1 and abs(gap("fens", "predictions", 100).mean) < 0.02
-    for alpha in (0.01, 0.1, 1, 100):
-        for seed in range(10):
-            toy = toy_at(alpha, seed)
-            x = toy.federation.dataset.x_test
-            assert (toy.distilled(x).argmax(1) == toy.predictions(x).argmax(1)).double().mean() > 0.9

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.course import Snapshot, plane, predict
+from fedlab_nb.course import plane
 from fedlab_nb.course.plane.squares import EDGE, GRID, grid
 from fedlab_nb.course.plane.toy import CLASSES
 from fedlab_nb.errors import UsageError
@@ -28,25 +28,10 @@ def test_a_move_of_the_slider_draws_at_once(panel):
     assert panel._view.frame.value == before and panel.sentence == words
 
 
-def test_each_end_of_each_control(panel):
-    for values in ({"alpha": 0.01}, {"alpha": 100}, {"seed": 1_000_000}, {"start": "own"}):
-        panel.set(**values)
-        assert not panel.error and panel._view.frame.value.startswith("<svg")
-    assert "seed 1000000, own starts" in panel.picture.alt
-    panel.set(alpha=1, seed=0, start="common")
-
-
 @pytest.mark.parametrize("values", [{"alpha": 1000}, {"seed": -1}, {"start": "mine"}, {"beta": 1}])
 def test_values_that_no_control_has(panel, values):
     with pytest.raises(UsageError):
         panel.set(**values)
-
-
-def test_the_table_is_that_of_the_picture(panel):
-    panel.tables.value = True
-    assert "Average of weights</td>" in panel._table.value and panel._table.layout.display is None
-    panel.tables.value = False
-    assert panel._table.layout.display == "none"
 
 
 def test_an_error_is_said_in_the_panel(panel, monkeypatch):
@@ -66,15 +51,6 @@ def test_the_picture_fills_its_frame(panel):
     panel._view.frame.size = [900, asked]
     assert panel._view.frame.layout.height == f"{asked}px"  # the height does not hunt for itself
     panel._view.frame.size = [0, 0]
-
-
-# ------------------------------------------------------------------------------------------------------ how it is kept
-def test_a_saved_panel_is_a_picture_and_a_sentence(panel):
-    data, metadata = panel._repr_mimebundle_()
-    assert set(data) >= {"image/png", "text/plain"} and data["text/plain"] == panel.sentence
-    assert "Decision regions in the plane" in metadata["image/png"]["alt"]
-    folded = Snapshot(panel, after=predict("Which?", ["a", "b"]))._repr_mimebundle_()[0]
-    assert folded["text/html"].startswith("<details>")
 
 
 # ------------------------------------------------------------------------------------------------------ the geometry

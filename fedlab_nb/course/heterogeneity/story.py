@@ -1,9 +1,9 @@
-"""The course's story: ten post offices, one upload, and two offices that have seen only eights (digits, α = 0.1, seed 4).
+"""The course's story: ten post offices, one upload, and two offices that know only eights (digits, α = 0.1, seed 4).
 
-    story.scene(weights, logits, probabilities)     how loud each office is, and what three averages of them answer
-    story.bars(["fedavg", "logits"])                seed 4 as a bar, the mean of ten seeds as a mark, from stored rows
-    story.bars()                                    the same for every rule of the course, for its last lesson
-    story.introduce()                               who holds what at seed 0, of which most lessons draw pictures
+story.scene(weights, logits, probabilities)     how loud each office is, and what three averages of them answer
+story.bars(["fedavg", "logits"])                seed 4 as a bar, the mean of ten seeds as a mark, from stored rows
+story.bars()                                    the same for every rule of the course, for its last lesson
+story.introduce()                               who holds what at seed 0, of which most lessons draw pictures
 """
 
 from collections.abc import Sequence
@@ -45,29 +45,29 @@ def name(rule: str) -> str:
 
 
 def accuracies(rule: str) -> dict[int, float]:
-    """{seed: accuracy} as stored: the mean of logits in this lesson's figures, all others in the table of the digits."""
-    return quoted(__name__, "predictions") if rule == "logits" else stored.load().accuracies(rule, ALPHA, CLIENTS)
+    """{seed: accuracy} as stored: the mean of logits among this lesson's figures, the others in the digits' table."""
+    if rule == "logits":
+        return quoted(__name__, "predictions")
+    return stored.load().accuracies(rule, ALPHA, CLIENTS)
 
 
 def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
-    """Left: each client's largest logit, mean over the test images. Right: how many images each rule calls which digit."""
+    """Left: each client's largest logit, mean over the test images. Right: which digits each rule answers how often."""
     z = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
     loud = z.max(2).mean(0)
-    offices = {office(k, row): {"logit": float(loud[k])} for k, row in enumerate(np.asarray(logits.label_counts))}
-    rules = {"FedAvg": weights, "mean of\nlogits": logits, "mean of\nprobabilities": probabilities}
-    answers = [np.bincount(o.test_predictions, minlength=10) for o in rules.values()]
-    rows = {"true digits": np.bincount(logits.test_labels, minlength=10)}
-    rows |= {f"{rule}\n{percent(o.accuracy)} right": of for (rule, o), of in zip(rules.items(), answers, strict=True)}
-    with drawing(1, 2, width_ratios=[1, 1.5]) as (figure, (left, right)):
+    offices = {office(k, row): {"logit": float(loud[k])} for k, row in enumerate(logits.label_counts)}
+    rows, said = {"true digits": np.bincount(logits.test_labels, minlength=10)}, []
+    for rule, o in {"FedAvg": weights, "mean of logits": logits, "mean of probabilities": probabilities}.items():
+        rows[f"{rule}: {percent(o.accuracy)}"] = of = np.bincount(o.test_predictions, minlength=10)
+        said.append(f"{rule} {percent(o.accuracy)}, most often “{of.argmax()}” ({of.max()} images)")
+    with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
         stacked(dress(left, title="Largest logit", x="mean over the test images", grid="x"), offices, {"logit": ACCENT})
         heat_map(right, np.array([*rows.values()], float), top=360, text="{:.0f}".format, empty=True)
         dress(right, title="How many of the 360 images are called …", x="digit")
         right.set_xticks(range(10))
-        right.set_yticks(range(len(rows)), list(rows))
-    said = [f"{rule} {percent(o.accuracy)}, most often {of.argmax()} ({of.max()} images)"
-            for (rule, o), of in zip(rules.items(), answers, strict=True)]  # fmt: skip
-    sentence = f"Largest logit {loud.max():.1f}, smallest {loud.min():.1f}. Right: {listed(said)}.".replace("\n", " ")
-    table = [{"rule": rule.replace("\n", " "), **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()]
+        right.set_yticks(range(len(rows)), [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows])
+    sentence = f"Largest logit {loud.max():.1f}, smallest {loud.min():.1f}. Right: {listed(said)}."
+    table = [{"rule": rule, **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()]
     setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
     return told(figure, "How loud each client is, and what averages answer", setting, sentence, table)
 

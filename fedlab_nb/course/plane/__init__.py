@@ -1,5 +1,5 @@
-"""A toy in two dimensions, for lessons 01 and 03: points in the plane, three clients, and where each predictor draws its
-borders.
+"""A toy in two dimensions, for lessons 01 and 03: points in the plane, three clients, and the borders of each
+predictor.
 
     from fedlab_nb.course import plane
     plane.show(["clients", "weights", "predictions"])     # a panel: drag α and watch
