@@ -24,8 +24,8 @@ from .base import (
     short,
 )
 
-# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, the
-# upper bound.
+# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, a
+# reference.
 ORDER = tuple(
     "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
     "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching ties fedcvae distilled fedov afl gauss fedpft "

@@ -18,7 +18,8 @@ Not in the paper: `secure` sums masked uploads, so that the server sees the tota
 `epsilon`, `delta`: each row (φ(x), 1) is divided by its length, so that one sample moves X_kᵀX_k and X_kᵀY_k by at most
 √2 together, and noise of the analytic Gaussian mechanism is added to the total (`parts/privacy.py`). Its negative
 eigenvalues are set to 0, and ρ grows by σ√d. *Promised*: whoever sees W learns little of any one sample that a client
-has or has not. *Not promised*: anything towards a server that adds the noise itself, since it has seen the sums; with
+has or has not. *Not promised*: anything towards a server that adds the noise itself, since it has seen the sums, or
+towards who reads the run's report, which then keeps each client's sums without noise; with
 `secure` each client adds 1/M of the noise's variance before masking, and the server sees the noisy total only, if no
 clients conspire or drop out. It does not hide what is true of many samples, and a second run on the same samples spends
 the budget again.

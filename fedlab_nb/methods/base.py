@@ -104,7 +104,7 @@ GROUPS = (
     "Closed form",
     ONE_SHOT,
     ROUNDS,
-    "Bounds",
+    "References",
 )
 
 

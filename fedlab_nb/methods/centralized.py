@@ -1,4 +1,4 @@
-"""Centralized training: one model on everybody's samples in one place. The upper bound that federation gives up.
+"""Centralized training: one model on everybody's samples in one place. A reference, no bound: others can be ahead.
 
 No federated method may do this: all samples leave their owners. Its ledger shows what that would cost, the samples
 themselves sent up (8-bit pixels are not assumed: the tensors as they are trained on). All of each client's data is
@@ -14,15 +14,15 @@ from .base import Context, GlobalModel, Method, NetworkModel, Steps, register, r
 @register(
     "centralized",
     title="Centralized",
-    group="Bounds",
-    paper="upper bound",
+    group="References",
+    paper="reference",
     rounds="none",
     traffic="the samples themselves",
     needs=["one architecture"],
     leaks="everything",
 )
 class Centralized(Method):
-    """One model is trained on all samples in one place: the upper bound."""
+    """One model is trained on all samples in one place, for reference."""
 
     trains_locally = False
     sends_models = False

@@ -1,4 +1,4 @@
-"""Local models alone: what a client gets without any federation. The lower bound that every method has to beat.
+"""Local models alone: what a client gets without any federation. A reference, and no bound: methods can fall below it.
 
 Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is
 named too; it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict`
@@ -56,8 +56,8 @@ class LocalModels(NetworkModel):
 @register(
     "local",
     title="Local only",
-    group="Bounds",
-    paper="lower bound",
+    group="References",
+    paper="reference",
     rounds="none",
     traffic="S_θ (the initial model)",
     leaks="nothing leaves a client",

@@ -27,7 +27,7 @@ VALUES = (
 ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 WORDS = {
     "held-out": "the clients' held-out samples",
-    "public": "the public images, with their labels",
+    "public": "the public images, with their labels; some methods train on these images",
     "": "no validation images",
 }
 
@@ -38,8 +38,9 @@ class Outcome:
 
     plan: what was run. It has `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters)
     accuracy: 0–1 on the global test set
-    accuracy_validation: 0–1 on images for choices, which no client trained on and which are no test images
-    validation_on: which images these are: "held-out" parts of the clients, the "public" share with its labels, or ""
+    accuracy_validation: 0–1 on images for choices, which are no test images
+    validation_on: which images these are: "held-out" parts of the clients, on which nobody trained; the "public" share
+    with its labels, on which some methods distil, and clients of DS-FL and FedKT train; or ""
     calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1). They are None for scores
     that are not probabilities
     per_class: accuracies `[C]`. per_client: accuracies `[M]`, those of the classes weighted by each client's label mix

@@ -2,7 +2,8 @@
 
 - `median`: the median of every number (Yin et al., ICML 2018);
 - `trimmed`: the mean of every number without its f largest and f smallest values (Yin et al., ICML 2018);
-- `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017).
+- `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017). It
+  can be computed from M = f + 3 on; what they prove of it needs M > 2 f + 2.
 
 They assume that honest clients look alike. Clients that hold different classes do not. On the digits (M = 10, seeds
 0-9), with labels flipped at four clients: at alpha = 100 the mean has 57 ± 6 %, the median 80 ± 3 %, Krum 87 ± 1 %.

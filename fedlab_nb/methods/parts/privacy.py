@@ -10,6 +10,9 @@ the *analytic Gaussian mechanism*. The older rule σ = Δ √(2 ln(1.25/δ))/ε 
 is repeated on the same samples spends more: `queries` of them are as one with Δ √queries, which is exact for Gaussian
 noise (Dong, Roth & Su, JRSS-B 2022, corollary 2).
 
+FedKT's ε below is another promise: its neighbours *replace* one client's samples (`server`) or one sample (`client`),
+as one more sample would cut a client's data in other places. So its ε and that of afl and gauss cannot be compared.
+
 The noise here is drawn from floating-point numbers and a repeatable seed: right for a lesson, not for real patients.
 """
 

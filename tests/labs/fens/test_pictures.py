@@ -81,7 +81,7 @@ def points(values, seeds=2, size=1000):
 
 
 def test_values_of_a_knob_are_compared_on_validation_images_and_the_best_one_is_tested_once():
-    picture = vary(points({"2": 0.5, "8": 0.9}), "Bits", setting=SETTING)
+    picture = vary(points({"2": 0.5, "8": 0.9}, 3), "Bits", setting=SETTING)
     assert "best with 8 (90 %) and worst with 2 (50 %; +40 ± 0 points, clear)" in said(picture)
     assert [row["test"] for row in picture.table] == ["", "FENS 30 %, mean client alone 20 %"]
     assert [row["bytes of one client"] for row in picture.table] == [1000, 2000]
