@@ -68,7 +68,7 @@ def test_per_cent_asked():
         ("your_own", "q1", "0.4 kB", "400 bits"),
         ("afl", "q1", "6 050 numbers", "6050 bytes"),
         ("matching", "q1", "144 orders", "5,040"),
-        ("distilled", "q1", "31.4 kB", "31.4"),
+        ("distilled", "q1", "6 images", "6 %"),
     ],
 )
 def test_lessons_know_the_units_of_their_questions(lesson, exercise, right, wrong):

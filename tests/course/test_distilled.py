@@ -39,14 +39,14 @@ CLEAR, NOISE = pairs(1, [5, 6, 4]), pairs(10, [-1, 1, 0], "network")
         ([toy("fedavg", 0.5, settings={"seed": 0})], "wrong", "no run of distilled"),
     ],
 )
-def test_exercise_3(record, state, words):
-    verdict = lesson.q3.problem.check(record)
+def test_exercise_2(record, state, words):
+    verdict = lesson.q2.problem.check(record)
     assert verdict.state == state and words in verdict.message, verdict.message
 
 
 @pytest.mark.slow
-def test_the_solution_of_exercise_3_is_right():
-    verdict = lesson.two_settings(list(lesson.both_settings()), **lesson.q3.problem.claim.keywords)
+def test_the_solution_of_exercise_2_is_right():
+    verdict = lesson.two_settings(list(lesson.both_settings()), **lesson.q2.problem.claim.keywords)
     assert verdict.state == "right", verdict.message
 
 
@@ -74,13 +74,11 @@ def test_which_size_the_images_are():
 def test_statements_of_the_lesson_hold_on_its_own_runs():
     assert lesson.own_images(client=1) == 5
     outcome = lesson.runs("distilled", seeds=1)[0]
-    for k, (up, _) in list(outcome.ledger.by_client().items())[:3]:
+    for k, (up, _) in list(outcome.ledger.by_client().items())[:2]:
         images = int(outcome.report.counts[k].sum())
         assert f"Client {k} holds {(outcome.report.counts[k] > 0).sum()} classes and sends {images} images" in TEXT
         assert up == 260 * images
-    assert "100 % of the pooled 5-dimensional" in lesson.principal().text
-    assert lesson.better_grid(spacing=4, seeds=1) == lesson.WHERE[0]
 
 
 def test_right_however_it_is_written():
-    assert lesson.q4.problem.check(in_torch).state == "right"
+    assert lesson.q3.problem.check(in_torch).state == "right"
