@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -12,10 +13,12 @@ from ...plots import Picture, Series, partition
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
-from ..kit import Build, Sheet, Verdict, chosen_gaps, exercises, quoted, stored_bars, two_kinds
-
+from ..kit import Build, Sheet, Verdict, chosen_gaps, exercises, stored_bars, stored_mean, two_kinds
 
 # ---------------------------------------------------------------------------------- worked numbers
+mean_of = partial(stored_mean, __name__)
+
+
 def largest_share(alpha: float, clients: int = 10) -> float:
     """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
     made = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts for seed in range(SEEDS)]
@@ -32,11 +35,6 @@ def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10,
         of = replace(made, note="")  # the skew alone, without how it was drawn
         pictures[title] = partition(of, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
     return Sheet(pictures)
-
-
-def mean_of(figure: str) -> int:
-    """Mean over ten seeds of a figure that this lesson declares, in percent."""
-    return round(100 * mean(quoted(__name__, figure).values()))
 
 
 def starts() -> Picture:

@@ -12,6 +12,7 @@ from .claims import (
     quoted,
     still,
     stored_bars,
+    stored_mean,
     two_kinds,
     versus,
 )

@@ -9,6 +9,7 @@ Beside them what lessons make of their runs beyond `study.lesson_runs`: versus(o
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from ...declared import ROOT
@@ -132,6 +133,11 @@ def quoted(module: str, figure: str) -> dict[int, float]:
     """The stored values by seed of a figure that the lesson declares in whose folder the module `__name__` stands."""
     study = load(ROOT.joinpath(*module.split(".")[1:-1], "figures.toml"))
     return study.value(figure, study.rows())
+
+
+def stored_mean(module: str, figure: str) -> int:
+    """The mean of `quoted` in whole percent."""
+    return round(100 * fmean(quoted(module, figure).values()))
 
 
 def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: Any) -> Picture:
