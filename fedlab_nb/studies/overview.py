@@ -21,7 +21,7 @@ from ..training.recipe import OFF
 from .grid import Study
 from .results import html_table
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
-from .setups import CLASSROOM, SETUPS, Line, Setup
+from .setups import CLASSROOM, SETUPS, Line, Setup, spelled
 from .store import Entry, Store, entries
 from .stored import load
 
@@ -164,11 +164,6 @@ def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
     first = setup.block.shared["dataset"].value if foreign else ""
     note = f"{asked.dataset} is not in this paper: the values are those for {first}, unless a line says something else"
     return (*([note] if foreign else []), *setup.missing)
-
-
-def spelled(value: Any) -> str:
-    """A value as it is typed."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # ----------------------------------------------------------------------------------------------- how long a study takes

@@ -29,7 +29,21 @@ COLUMNS = (
 
 WHAT = ("dataset", "partition", "alpha", "clients", "preset", "device")  # said once where it is the same in all rows
 ALWAYS = ("method", "seed")
+Grid = list[list[str]]  # a table's cells, the head first
 OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
+
+
+class Shown:
+    """What a terminal and a notebook show: `parts()` gives sentences and tables."""
+
+    def parts(self) -> Sequence[str | Grid]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n\n".join(part if isinstance(part, str) else aligned(part) for part in self.parts())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(part)}</p>" if isinstance(part, str) else html_table(part) for part in self.parts())
 
 
 class Results:
@@ -56,9 +70,7 @@ class Results:
         return Results([row for row in self.rows if all(row.get(k) == v for k, v in values.items())], self.axes)
 
     # ------------------------------------------------------------------------------------------------ in numbers
-    def points(
-        self, value: str = "accuracy", called: Callable[[Mapping[str, Any]], str] | None = None
-    ) -> dict[tuple[Any, ...], dict[str, dict[int, float]]]:
+    def points(self, value: str = "accuracy", called: Any = None) -> dict[tuple, dict[str, dict[int, float]]]:
         """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out.
 
         called: gives a row's name, `name_of` unless it is given
@@ -75,22 +87,19 @@ class Results:
     def shared_axes(self) -> tuple[str, ...]:
         return tuple(name for name in self.axes if "." not in name)
 
-    def name_of(self, row: Mapping[str, Any]) -> str:
-        """The method, with the values of its own axes: `fens (rounds = 10)`."""
-        own = [name for name in self.axes if name.startswith(f"{row['method']}.")]
-        return self._named(row, row["method"], own)
-
-    def label(self, row: Mapping[str, Any], title: str = "") -> str:
-        """What tables and pictures call it: as `name_of`, or by `title`, or by the title that its settings give it."""
+    def name_of(self, row: Mapping[str, Any], title: str = "") -> str:
+        """The method, with the values of its own axes: `fens (rounds = 10)`. `title`: in the place of the registered
+        name, and of what gives it that title."""
         method = row["method"]
-        title = title or label_of(method, {**json.loads(row.get("options") or "{}"), **row}, method)
-        said = [at.partition("=")[0] for at in METHODS[method].info.titles] if title != method else []
-        own = [name for name in self.axes if name.startswith(f"{method}.") and name.partition(".")[2] not in said]
-        return self._named(row, title, own)
+        said = [f"{method}.{at.partition('=')[0]}" for at in METHODS[method].info.titles] if title else []
+        own = [name for name in self.axes if name.startswith(f"{method}.") and name not in said]
+        words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in own)
+        return f"{title or method} ({words})" if words else title or method
 
-    def _named(self, row: Mapping[str, Any], title: str, axes: Sequence[str]) -> str:
-        words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in axes)
-        return f"{title} ({words})" if words else title
+    def label(self, row: Mapping[str, Any]) -> str:
+        """What tables and pictures call it: as `name_of`, or by the title that its settings give it."""
+        title = label_of(row["method"], {**json.loads(row.get("options") or "{}"), **row}, row["method"])
+        return self.name_of(row, "" if title == row["method"] else title)
 
     def summary(self) -> list[dict[str, Any]]:
         """Mean test accuracy with its 95 % band over seeds, mean bytes, NLL and ECE, of each method at each point."""
@@ -162,7 +171,7 @@ class Results:
         """The table's rows, the first one its head."""
         points = self.points(called=self.label)
         for column in sorted({key for row in self.rows for key in row if key.startswith(OTHER)}):
-            called = partial(self.label, title=column.removeprefix(OTHER))
+            called = partial(self.name_of, title=column.removeprefix(OTHER))
             for point, methods in self.points(column, called).items():
                 points[point] |= methods
         heads = [", ".join(map("{} = {}".format, self.shared_axes, point)) or "accuracy" for point in points]
@@ -211,16 +220,13 @@ class Results:
         return DataFrame(self.rows, columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
 
     def _parquet(self, path: Path, asked: bool) -> None:
+        from pandas import DataFrame
+
         try:
-            import pyarrow
-            import pyarrow.parquet
+            DataFrame(self.rows).to_parquet(path, index=False)
         except ImportError:
             if asked:
                 raise RunError("Parquet needs pyarrow; pip install 'fedlab-nb[parquet]', or leave it out.") from None
-            return
-        columns = list(dict.fromkeys(key for row in self.rows for key in row))
-        table = pyarrow.table({name: [row.get(name) for row in self.rows] for name in columns})
-        pyarrow.parquet.write_table(table, path)
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...data import DATASETS, describe
+from ...data import DATASETS
 from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
 from ...methods.base import Knob
@@ -20,7 +20,7 @@ from ..grid import SHARED
 from ..outcome import Outcome
 from ..rows import COLUMNS, Point
 from ..settings import Settings, plans_for, setting_names
-from ..setups import SETUPS
+from ..setups import SETUPS, spelled, values
 from .published import TABLES, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")
@@ -163,20 +163,15 @@ def is_rule(knob: Knob) -> bool:
 
 def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str, str]]:
     """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here."""
-    here: dict[tuple[str, str], tuple[Any, dict[Any, None]]] = {}
-    for run in {(run.row, table.columns[run.place].dataset, run.point.settings.alpha): run for run in runs}.values():
-        column, plan = table.columns[run.place], run.point.plan(run.point.seeds[0])
-        shape = describe(column.dataset).input_shape if column.dataset in DATASETS else ()
-        setup = SETUPS[table.preset].at(column.dataset, run.point.settings.alpha, shape)
-        knobs = {knob.name: knob for knob in plan.method.fields() if is_rule(knob) or knob.name in NUMBERS}
-        for name, line in setup.lines([*knobs], plan.name).items():
-            if line.value != getattr(plan.method, name):
-                here.setdefault((run.row, name), (getattr(plan.method, name), {}))[1][line.value] = None
     rows: dict[str, dict[str, str]] = {}
-    for (row, name), (value, theirs) in here.items():
-        own, paper = (" or ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in of) for of in ([value], theirs))
-        words = f"{NUMBERS.get(name, name)} = {own} (paper: {paper})"
-        rows.setdefault(row, {})[name] = words
+    for run in {(run.row, run.dataset): run for run in runs}.values():
+        method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
+        knobs = [knob.name for knob in method.fields() if is_rule(knob) or knob.name in NUMBERS]
+        there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(knobs, method.info.name)
+        for name, value in values(there).items():
+            if getattr(method, name) != value:
+                own = f"{NUMBERS.get(name, name)} = {spelled(getattr(method, name))} (paper: {spelled(value)})"
+                rows.setdefault(run.row, {})[name] = own
     return rows
 
 

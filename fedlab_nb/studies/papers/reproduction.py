@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..engine import bar, row_of, writable
 from ..experiment import Event
 from ..grid import Cell, seeds_of
 from ..outcome import Outcome
-from ..results import Results, accuracy_words, aligned, html_table, write
+from ..results import Grid, Results, Shown, aligned, html_table, write
 from ..rows import Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
 from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
@@ -37,13 +36,12 @@ from .published import (
 )  # fmt: skip
 
 FILE = Path(__file__).parents[1] / "declared" / "tables.json"
-Grid = list[list[str]]  # a table's cells, the head first
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
 
-@dataclass(frozen=True)
-class Reproduction:
+@dataclass(frozen=True, repr=False)
+class Reproduction(Shown):
     """What was published, and what came out here.
 
     scale: "classroom", "paper" or a share of the paper's samples;   dataset: what every run was on, "" where each
@@ -104,11 +102,20 @@ class Reproduction:
 
         return fedlab_nb.plot_orderings(self)
 
-    def __repr__(self) -> str:
-        return text(self)
+    def parts(self) -> list[str | Grid]:
+        return [
+            heading(self),
+            *blocks(self),
+            *not_run(self),
+            *differing(self),
+            *totals(self.orderings),
+            *by_pair(self.orderings),
+        ]
 
     def _repr_html_(self) -> str:
-        return html(self)
+        """The list of orderings is folded under it."""
+        every = f"<details><summary>All {len(self.orderings)} orderings</summary>{html_table(listing(self))}</details>"
+        return super()._repr_html_() + every
 
 
 def reproduce(
@@ -193,21 +200,6 @@ def beside(
 
 
 # ------------------------------------------------------------------------------------------------ in words
-def text(r: Reproduction) -> str:
-    """All of it but the list of orderings."""
-    parts = [f"{setting}\n{aligned(grid)}" for setting, grid in blocks(r)]
-    return "\n\n".join([heading(r), *parts, "\n".join(notes(r))])
-
-
-def html(r: Reproduction) -> str:
-    """The same, and the list of orderings folded under it."""
-    parts = [f"<p>{escape(heading(r))}</p>"]
-    parts += [f"<p><b>{escape(setting)}</b></p>{html_table(grid)}" for setting, grid in blocks(r)]
-    parts += [f"<p>{escape(line)}</p>" for line in notes(r)]
-    parts.append(f"<details><summary>All {len(r.orderings)} orderings</summary>{html_table(listing(r))}</details>")
-    return "".join(parts)
-
-
 def heading(r: Reproduction) -> str:
     about = f"{r.table.paper}, Table {r.table.table}: {r.table.title}. The numbers: {r.table.number}."
     seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"
@@ -217,41 +209,28 @@ def heading(r: Reproduction) -> str:
     return " ".join(filter(None, [about, here, r.table.note]))
 
 
-def blocks(r: Reproduction) -> Iterator[tuple[str, Grid]]:
+def blocks(r: Reproduction) -> Iterator[Grid]:
     """For each setting of the table: a row a method, the published numbers by data set, and ours."""
-    for setting, places in by_setting(r).items():
-        names = [r.table.columns[place].dataset for place in places]
-        own = [places[:1]] if r.dataset else [[place] for place in places]
-        ours = [f"here: {r.dataset}"] if r.dataset else [f"here: {name}" for name in names]
-        grid = [["method", *names, *ours]]
+    columns = r.table.columns
+    for setting in dict.fromkeys(column.setting for column in columns):
+        places = [place for place, column in enumerate(columns) if column.setting == setting]
+        names = [columns[place].dataset for place in places]
+        own = {r.dataset: places} if r.dataset else {columns[place].dataset: [place] for place in places}
+        grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:
-            published = [r.table.columns[place].numbers.get(row) for place in places]
-            bands = [next((b for p in (places if r.dataset else of) if (b := r.ours(row, p))), None) for of in own]
-            grid.append([row, *(str(n) if n else "-" for n in published), *(value_words(r, b) for b in bands)])
-        yield setting, grid
+            published = [str(columns[place].numbers.get(row, "-")) for place in places]
+            bands = [next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()]
+            grid.append([row, *published, *(words(r, b) for b in bands)])
+        yield grid
 
 
-def by_setting(r: Reproduction) -> dict[str, list[int]]:
-    """The columns' places by what they set."""
-    places: dict[str, list[int]] = {}
-    for place, column in enumerate(r.table.columns):
-        places.setdefault(column.setting, []).append(place)
-    return places
-
-
-def value_words(r: Reproduction, of: Band | None) -> str:
-    """'83.4 ± 2.1' of an accuracy in per cent, '1.23 ± 0.10 million' of a count."""
+def words(r: Reproduction, of: Band | None, sign: str = "") -> str:
+    """'83.4 ± 2.1' of accuracies in points, '1.23 ± 0.10 million' of counts. `sign`: "+" where it is shown."""
     if of is None:
         return "not run"
-    if not r.is_count:
-        return accuracy_words(of)
-    wide = "" if math.isnan(of.half_width) else f" ± {of.half_width / 1e6:.2f}"
-    return f"{of.mean / 1e6:.2f}{wide} million"
-
-
-def notes(r: Reproduction) -> list[str]:
-    """What stands under the numbers."""
-    return [*not_run(r), *differing(r), *sentences(r)]
+    scale, digits, unit = (1e-6, 2, " million") if r.is_count else (100, 1, "")
+    wide = "" if math.isnan(of.half_width) else f" ± {scale * of.half_width:.{digits}f}"
+    return f"{scale * of.mean + 0.0:{sign}.{digits}f}{wide}{unit}"
 
 
 def differing(r: Reproduction) -> list[str]:
@@ -278,77 +257,61 @@ def not_run(r: Reproduction) -> list[str]:
     return lines
 
 
-def sentences(r: Reproduction) -> list[str]:
-    """Which orderings agree: the counts, then pair by pair."""
-    count = r.counts
-    tried = [o for o in r.orderings if o.verdict in TRIED]
-    total = f"The table has {len(r.orderings)} orderings: pairs of methods within a column."
-    lines = [f"{total} {len(tried)} were tried: {tally(tried)}."]
-    if count["tie in the paper"]:
-        lines.append(f"{count['tie in the paper']} are ties in the paper, which have no order.")
-    if count["not run"]:
-        alone = " One seed is not enough; take two." if any(o.why == "one seed" for o in r.orderings) else ""
-        lines.append(f"{count['not run']} could not be tried.{alone}")
-    judged = [o for o in tried if o.clear_there is not None]
+def totals(of: Sequence[Ordering]) -> list[str]:
+    """How many orderings agree, of all that were tried and of those that are clear in the paper."""
+    n, tried = counts(of), [o for o in of if o.verdict in TRIED]
+    clear, judged = [o for o in tried if o.clear_there], [o for o in tried if o.clear_there is not None]
+    lines = [f"{len(tried)} of {len(of)} orderings (pairs of methods within a column) were tried: {tally(tried)}."]
+    if n["tie in the paper"]:
+        lines.append(f"{n['tie in the paper']} are ties in the paper, which have no order.")
+    if n["not run"]:
+        alone = " One seed is not enough; take two." if any(o.why == "one seed" for o in of) else ""
+        lines.append(f"{n['not run']} could not be tried.{alone}")
     if judged:
-        clear = [o for o in judged if o.clear_there]
         lines.append(f"{len(clear)} of those tried are clear by the paper's own spread: {tally(clear)}.")
     elif tried:
         lines.append("The paper prints no spread, so nobody can say which of its orderings are clear.")
-    lines += by_chance(len(tried))
-    return lines + by_pair(tried)
+    if len(tried) >= MANY:
+        chance = f"{100 * (1 - LEVEL):.0f} % of the {len(tried)} verdicts, about {(1 - LEVEL) * len(tried):.0f}"
+        lines.append(f"If all methods were equally good, {chance}, would be clear by chance.")
+    return lines
 
 
-def by_chance(verdicts: int) -> list[str]:
-    """What to keep in mind of many verdicts."""
-    chance = f"{100 * (1 - LEVEL):.0f} % of the {verdicts} verdicts, about {(1 - LEVEL) * verdicts:.0f}"
-    return [f"If all methods were equally good, {chance}, would be clear by chance."] if verdicts >= MANY else []
+PAIRS = (
+    "Published so, and clearly the other way round here", "Agrees wherever it was tried",
+    "Agrees in some columns, within the noise in the others", "Within the noise wherever it was tried",
+)  # fmt: skip
 
 
-def by_pair(tried: Sequence[Ordering]) -> list[str]:
-    """Three lists of pairs: those that disagree somewhere, those that agree everywhere, and the rest."""
-    groups: dict[tuple[str, str], Counter[str]] = {}
-    for o in tried:
-        groups.setdefault((o.better, o.worse), Counter())[o.verdict] += 1
-    against, everywhere = "Published so, and clearly the other way round here", "Agrees wherever it was tried"
-    somewhere = "Agrees in some columns, within the noise in the others"
-    noise = "Within the noise wherever it was tried"
-    lists: dict[str, list[str]] = {words: [] for words in (against, everywhere, somewhere, noise)}
-    for (better, worse), n in groups.items():
-        pair, total = f"{better} over {worse}", sum(n.values())
-        if n["disagrees"]:
-            lists[against].append(f"{pair} ({n['disagrees']} of {total})")
-        elif n["agrees"] == total:
-            lists[everywhere].append(f"{pair} ({total})")
-        elif n["agrees"]:
-            lists[somewhere].append(f"{pair} ({n['agrees']} of {total})")
-        else:
-            lists[noise].append(f"{pair} ({total})")
-    return [f"{words}: {', '.join(of)}." for words, of in lists.items() if of]
+def by_pair(of: Iterable[Ordering]) -> list[str]:
+    """Lists of pairs of methods, by PAIRS."""
+    groups: dict[str, Counter[str]] = {}
+    for o in of:
+        if o.verdict in TRIED:
+            groups.setdefault(f"{o.better} over {o.worse}", Counter())[o.verdict] += 1
+    lists: dict[str, list[str]] = {kind: [] for kind in PAIRS}
+    for pair, n in groups.items():
+        agree, against, total = n["agrees"], n["disagrees"], n.total()
+        kind = 0 if against else 1 if agree == total else 2 if agree else 3
+        share = f"{against or agree} of {total}" if kind in (0, 2) else total
+        lists[PAIRS[kind]].append(f"{pair} ({share})")
+    return [f"{kind}: {', '.join(pairs)}." for kind, pairs in lists.items() if pairs]
 
 
 def listing(r: Reproduction) -> Grid:
     """Every ordering, a row each."""
     rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
-    words = {True: "yes", False: "no", None: "not known"}
+    known = {True: "yes", False: "no", None: "not known"}
     for o in r.orderings:
-        there = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", words[o.clear_there]]
-        rows.append([*there, gap_words(r, o.ours), o.verdict])
+        there = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", known[o.clear_there]]
+        ours = o.ours and replace(o.ours, mean=o.ours.mean * (-1 if r.table.less_is_better else 1))
+        rows.append([*there, words(r, ours, "+"), o.verdict])
     return rows
 
 
-def gap_words(r: Reproduction, of: Band | None) -> str:
-    """'+8.2 ± 3.1' points, or millions of numbers."""
-    if of is None:
-        return "not run"
-    scale, sign = 1e-6 if r.is_count else 100, -1 if r.table.less_is_better else 1
-    wide = "" if math.isnan(of.half_width) else f" ± {scale * of.half_width:.1f}"
-    return f"{scale * sign * of.mean + 0.0:+.1f}{wide}"
-
-
 # ------------------------------------------------------------------------------------------------ all tables
-@dataclass(frozen=True)
-class PaperTables:
+@dataclass(frozen=True, repr=False)
+class PaperTables(Shown):
     """The stored reproductions of all tables."""
 
     tables: Sequence[Reproduction]
@@ -360,36 +323,15 @@ class PaperTables:
         head = ["table", "paper", "orderings", *VERDICTS, "pairs of runs", "agree with every column", "some", "none"]
         rows = [[*head, "clear in the paper", "of these agree", "disagree"]]
         for r in self.tables:
-            clear = [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
-            own = ["not known", "", ""]
-            if any(o.clear_there is not None for o in r.orderings):
-                own = [str(len(clear)), str(clear.count("agrees")), str(clear.count("disagrees"))]
-            title = f"{r.table.paper}, Table {r.table.table}"
-            rows.append(
-                [
-                    r.table.name,
-                    title,
-                    *map(str, [len(r.orderings), *r.counts.values(), *pairs(r.orderings).values()]),
-                    *own,
-                ]
-            )
+            every, clear = r.orderings, [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
+            known = any(o.clear_there is not None for o in every)
+            own = [len(clear), *map(clear.count, TRIED[:2])] if known else ["not known", "", ""]
+            of = [len(every), *r.counts.values(), *pairs(every).values(), *own]
+            rows.append([r.table.name, f"{r.table.paper}, Table {r.table.table}", *map(str, of)])
         return rows
 
-    @property
-    def sentence(self) -> str:
-        tried = [o for r in self.tables for o in r.orderings if o.verdict in TRIED]
-        clear = [o for o in tried if o.clear_there]
-        every = sum(len(r.orderings) for r in self.tables)
-        return " ".join([
-            f"The {len(self.tables)} tables have {every} orderings. {len(tried)} were tried: {tally(tried)}.",
-            f"{len(clear)} of these are clear by the paper's own spread: {tally(clear)}.", *by_chance(len(tried)),
-        ])  # fmt: skip
-
-    def __repr__(self) -> str:
-        return f"{aligned(self.grid)}\n\n{self.sentence}"
-
-    def _repr_html_(self) -> str:
-        return f"{html_table(self.grid)}<p>{self.sentence}</p>"
+    def parts(self) -> list[str | Grid]:
+        return [self.grid, *totals([o for r in self.tables for o in r.orderings])]
 
 
 def paper_tables() -> PaperTables:

@@ -107,6 +107,11 @@ def values(lines: Lines) -> dict[str, Any]:
     return {name: line.value for name, line in lines.items()}
 
 
+def spelled(value: Any) -> str:
+    """A value as it is typed."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 FOLDER = Path(__file__).parent
 NAMES = (CLASSROOM, *sorted({path.stem for path in FOLDER.glob("*.toml")} - {CLASSROOM}))
 SETUPS: dict[str, Setup] = {name: Setup.read(name) for name in NAMES}

@@ -16,7 +16,7 @@ from fedlab_nb.studies.papers.published import (
     orderings,
     paper_table,
 )
-from fedlab_nb.studies.papers.reproduction import Reproduction, sentences
+from fedlab_nb.studies.papers.reproduction import Reproduction, by_pair, totals
 
 
 def small(runs=3, less=False):
@@ -83,9 +83,9 @@ def test_every_ordering_is_listed_exactly_once(name):
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(small(), "classroom", "digits", (0, 1, 2), OURS, {})
     assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == counts(result.orderings)
-    lines = sentences(result)
+    lines = [*totals(result.orderings), *by_pair(result.orderings)]
     assert lines[0] == (
-        "The table has 6 orderings: pairs of methods within a column. 5 were tried: "
+        "5 of 6 orderings (pairs of methods within a column) were tried: "
         "1 agrees, 3 disagree and 1 is within the noise. They rest on 5 pairs of runs, since a run may stand for "
         "several columns: 1 agree with every published column, 0 with some, 4 with none."
     )

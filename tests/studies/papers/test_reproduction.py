@@ -9,7 +9,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
 from fedlab_nb.studies.papers.cells import NUMBERS, departures, points_of, stored_points, stored_runs, wanted
 from fedlab_nb.studies.papers.published import pairs
-from fedlab_nb.studies.papers.reproduction import FILE, beside, notes
+from fedlab_nb.studies.papers.reproduction import FILE, beside
 from fedlab_nb.studies.rows import computed, key_of, read
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
@@ -111,7 +111,7 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
     there = departures(table, stored_runs(table, [0])[0])
     rules = {f"{row}.{knob}" for row, of in there.items() for knob in of.keys() - NUMBERS.keys()}
     assert rules == set(table.differs)
-    line = next(line for line in notes(reproduce(name, stored=True)) if line.startswith("Rows that differ"))
+    (line,) = [part for part in reproduce(name, stored=True).parts() if part[:4] == "Rows"]
     assert all(words in line for of in there.values() for words in of.values())
 
 
