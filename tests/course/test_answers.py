@@ -65,7 +65,7 @@ def test_per_cent_asked():
         ("coboosting", "q2", "8 ×", "8 %"),
         ("fedlpa", "q2", "496 numbers", "500"),
         ("all_together", "q1", "4 times", "2 fold"),
-        ("your_own", "q1", "0.4 kB", "400 bits"),
+        ("your_own", "q1", "9/10", "0.75"),
         ("afl", "q1", "6 050 numbers", "6050 bytes"),
         ("matching", "q1", "144 orders", "5,040"),
         ("distilled", "q1", "6 images", "6 %"),
