@@ -83,41 +83,15 @@ def outvoted(outcome) -> dict[str, float]:
 
 
 def voted(outcome) -> dict[str, float]:
-    """Fed-ET: for how many test samples the consensus of the last round is right: with the `paper`'s weights, the run's
-    `own`, `equal` ones, and the variance of the `raw` logits."""
+    """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the run's `own` and `equal`
+    ones; with the run's own in the thirds of the samples with the `least` and the `most` dissent."""
+    from ..labs.fedet.dissent import by_dissent, thirds
     from ..labs.fedet.votes import rule_of, share_right, votes_on_test
 
-    rules = {"paper": ("softmax", 1.0), "own": rule_of(outcome.options)}
-    rules |= {"equal": ("uniform", 1.0), "raw": ("logit-variance", 1.0)}
-    return {name: share_right(*votes_on_test(outcome, *rule)) for name, rule in rules.items()}
-
-
-def heads(outcome) -> dict[str, float]:
-    """Fed-ET over rounds: by how much copying the head changes the small models in the first three and the last six
-    rounds (`early`, `late`), and overwriting its head the server (`over`, mean of all rounds)."""
-    small = np.subtract(outcome.report.small_after, outcome.report.small_before)
-    phases = ("rounds", "heads averaged")
-    before, after = ([p["accuracy"] for p in outcome.history if p["phase"] == phase] for phase in phases)
-    over = fmean(new - old for old, new in zip(before, after[1:], strict=False))
-    return {"early": float(small[:3].mean()), "late": float(small[-6:].mean()), "over": over}
-
-
-def bound(outcome) -> dict[str, float]:
-    """Fed-ET: terms (i) and (ii) of Theorem 1 with equal weights, an upper bound of (iii), and the Brier losses of the
-    mean output and of a client alone."""
-    import torch
-
-    from .fedet.bound import brier, label_distance, theorem_1
-
-    clients, federation = outcome.model.clients, outcome.federation()
-    data, parts = federation.dataset, [train for train, _ in federation.split(outcome.plan.holdout)]
-    outputs = [clients.logits(data.x_train[rows])[k].softmax(-1) for k, rows in enumerate(parts)]
-    own = [brier(p, data.y_train[rows]).mean() for p, rows in zip(outputs, parts, strict=True)]
-    counts = torch.stack([torch.bincount(data.y_train[rows], minlength=data.classes) for rows in parts])
-    distance = label_distance(counts, torch.bincount(data.y_test, minlength=data.classes))
-    tested = clients.logits(data.x_test).softmax(-1)
-    loss, alone = brier(tested.mean(0), data.y_test).mean(), brier(tested, data.y_test).mean()
-    return theorem_1(torch.stack(own), counts.sum(1), distance) | {"loss": float(loss), "alone": float(alone)}
+    rules = {"paper": ("softmax", 1.0), "own": rule_of(outcome.options), "equal": ("uniform", 1.0)}
+    parts = thirds(*by_dissent(outcome)[:2])
+    shares = {name: share_right(*votes_on_test(outcome, *rule)) for name, rule in rules.items()}
+    return {**shares, "least": parts[0], "most": parts[-1]}
 
 
 def shown(outcome) -> dict[str, float]:

@@ -1,15 +1,12 @@
-"""Fed-ET's common head and group averages, its public samples, who takes part, and the bound's terms."""
+"""Fed-ET's common head and group averages, its public samples, and who takes part."""
 
 import functools
-import math
 
 import method_runs
 import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.course.fedet.bound import label_distance, theorem_1
-from fedlab_nb.data import federate
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head
 from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
@@ -176,27 +173,3 @@ def test_transformed_crops_mirrors_and_recolours():
     assert transformed(x, stream(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
     plain = torch.rand(5, 1, 8, 8, generator=stream())
     assert transformed(plain, stream()).shape == plain.shape
-
-
-# -------------------------------------------------------------------------------------------------------------- bound
-def test_theorem_1_by_hand():
-    loss, sizes, distance = torch.tensor([0.1, 0.3]), torch.tensor([100, 400]), torch.tensor([0.8, 0.4])
-    bound = theorem_1(loss, sizes, distance, torch.tensor([0.05, 0.15]), delta=0.05)
-    assert bound == pytest.approx(
-        {
-            "local_loss": 0.2,
-            "small_data": math.sqrt(math.log(20)) * (0.5 / 10 + 0.5 / 20),
-            "skew": 0.6,
-            "joint_error": 0.1,
-        }
-    )
-    one, ones = torch.tensor([0.0]), torch.tensor([100])
-    printed, derived = (sum(theorem_1(one, ones, one, derived=d).values()) for d in (False, True))
-    assert (round(printed, 3), round(derived, 3)) == (0.173, 0.136)  # as printed, and as the proof has it
-
-
-def test_the_skew_term_falls_as_alpha_rises():
-    assert label_distance(torch.tensor([[5, 0], [0, 5]])).tolist() == [0.5, 0.5]
-    assert label_distance(torch.tensor([[1, 1]]), torch.tensor([3.0, 1.0])).tolist() == [0.25]
-    far, near = (label_distance(federate("digits", alpha=a, seed=0).label_counts).mean() for a in (0.1, 10.0))
-    assert far > 0.5 > near
