@@ -61,7 +61,6 @@ def test_per_cent_asked():
         ("fens", "q1", "λ > 1.25", "½"),
         ("fens", "q2", "8 rounds", "8 bytes"),
         ("fedet", "q1", "16/17", "94"),
-        ("fedet", "q2", "3/13", "30 %"),
         ("coboosting", "q2", "8 ×", "8 %"),
         ("fedlpa", "q2", "496 numbers", "500"),
         ("all_together", "q1", "4 times", "2 fold"),
