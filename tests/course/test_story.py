@@ -30,6 +30,12 @@ def test_bars_are_the_stored_rows_and_a_fresh_run():
         assert story.accuracies(rule)[4] == pytest.approx(run("ensemble", seed=4, **options).accuracy, abs=1e-4)
 
 
+def test_the_first_page_shows_two_offices():
+    assert story.digits().sentence == (
+        "Office 4 holds 56 × “8”. Office 8 holds 90 × “1”, 18 × “2”, 1 × “6” and 123 × “7”."
+    )
+
+
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}])
 def test_clients_of_other_federations_have_no_names(changed):
     other = setting_of({**USUAL, **changed}, "seed 0")

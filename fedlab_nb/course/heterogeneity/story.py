@@ -15,7 +15,7 @@ from ...plots import Picture, partition
 from ...plots.accuracy import one_seed
 from ...plots.characters import FEDERATION
 from ...plots.identity import short
-from ...plots.kit import heat_map, stacked, told
+from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, drawing, dress
 from ...plots.words import listed, percent, setting_of
@@ -76,6 +76,20 @@ def office(client: int, counts: np.ndarray) -> str:
     """'office 4: only eights' where a client has images of one digit, else 'office 3'."""
     held = np.flatnonzero(counts)
     return f"office {client}" + (f": only “{held[0]}”" if len(held) == 1 else "")
+
+
+def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
+    """The first images of two offices, and who holds how many of which digit."""
+    made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
+    rows, said = [], []
+    for k in clients:
+        rows.append((f"office {k}", [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]]))
+        held = [f"{n} × “{digit}”" for digit, n in enumerate(made.label_counts[k].tolist()) if n]
+        said.append(f"Office {k} holds {listed(held)}.")
+    with drawing(size=(9, 2)) as (figure, ax):
+        tiles(ax, rows)
+    setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
+    return told(figure, "Images of two clients", setting, " ".join(said))
 
 
 def introduce() -> Picture:
