@@ -44,42 +44,14 @@ def shouting(outcome) -> dict[str, float]:
 
 
 def trusted(outcome) -> dict[str, float]:
-    """FENS: lowest and highest weight, the share below zero, and for how many classes the client with the largest
-    weight, or with the largest weight x logit, holds most samples; how both correlate with the partition."""
+    """FENS: the share of weights `below` zero; for how many classes the client with the largest weight holds most
+    samples (`owners`); which share of the commonest single digit the clients hold that have it `alone`."""
     from ..labs.fens.trust import likeness
 
-    report, counts = outcome.report, outcome.label_counts
-    by_weight, by_product = likeness(counts, report.weights), likeness(counts, report.contribution)
-    return {
-        "lowest": float(report.weights.min()),
-        "highest": float(report.weights.max()),
-        "below": by_weight.negative,
-        "owners": by_weight.owners,
-        "owners_by_product": by_product.owners,
-        "correlation": by_weight.correlation,
-        "correlation_by_product": by_product.correlation,
-    }
-
-
-def outvoted(outcome) -> dict[str, float]:
-    """FENS: the test images that it gets right and the average of predictions wrong. `images`: how many; of these on
-    average: `wrong` clients, the logit of the `loudest` wrong one for its own answer; the share where a client that is
-    right is `louder` still."""
-    data = outcome.settings.data()
-    x, y = data.x_test, data.y_test
-    z = outcome.model.experts(x)  # [N, M, C]
-    rows = (outcome.model.logits(x).argmax(1) == y) & (z.mean(1).argmax(1) != y)
-    z, y = z[rows], y[rows]
-    top, answer = z.max(2)  # [N, M]
-    right = answer == y[:, None]
-    loudest = top.masked_fill(right, -float("inf")).amax(1)
-    louder = top.masked_fill(~right, -float("inf")).amax(1) > loudest
-    return {
-        "images": len(y),
-        "wrong": float((~right).sum(1).double().mean()),
-        "loudest": float(loudest.double().mean()),
-        "louder": float(louder.double().mean()),
-    }
+    counts = np.asarray(outcome.label_counts)
+    like, alone = likeness(counts, outcome.report.weights), counts[(counts > 0).sum(1) == 1].sum(0)
+    digit = int(alone.argmax())
+    return {"below": like.negative, "owners": like.owners, "alone": float(alone[digit] / counts[:, digit].sum())}
 
 
 def voted(outcome) -> dict[str, float]:

@@ -59,7 +59,6 @@ def test_per_cent_asked():
         ("heterogeneity", "q1", "54,0", "5.4"),
         ("averaging", "q2", "73", "27 %"),
         ("fens", "q1", "λ > 1.25", "½"),
-        ("fens", "q2", "8 rounds", "8 bytes"),
         ("fedet", "q1", "16/17", "94"),
         ("coboosting", "q2", "8 ×", "8 %"),
         ("fedlpa", "q2", "496 numbers", "500"),

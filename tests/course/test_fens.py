@@ -1,5 +1,7 @@
 """Lesson 03: the exercises by another way, worked numbers against another derivation, statements against real runs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -35,11 +37,6 @@ def test_exercise_1_by_trying_it():
         assert (z * table).sum(0).argmax() == says
 
 
-def test_exercise_2_is_what_the_formula_says():
-    ratio = formulas.fens_ratio(10**6, 50, 0, 0)
-    assert 7 < ratio == 7.25 < lesson.q2.problem.right_answer
-
-
 @pytest.mark.parametrize(
     ("record", "state", "words"),
     [
@@ -49,8 +46,8 @@ def test_exercise_2_is_what_the_formula_says():
         (pairs(0.1, [18], clients=5) + pairs(0.1, [24], clients=10), "wrong", "1 seed with"),
     ],
 )
-def test_exercise_3(record, state, words):
-    verdict = lesson.q3.problem.check(record)
+def test_exercise_2(record, state, words):
+    verdict = lesson.q2.problem.check(record)
     assert verdict.state == state
     assert words in verdict.message
 
@@ -80,27 +77,23 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
     text, traffic = repr(lesson.price(panel)), lesson.first(panel).ledger.by_client()
     assert f"Together {max(map(sum, traffic.values())):,} =" in text
     assert "= 4.3566." in text and "2 · 4 · 100 · 20 = 16,000" in text
-    assert lesson.ratio(panel) == round(max(map(sum, traffic.values())) / (2 * 4 * 6570), 1)
+    assert lesson.ratio(panel) == round(max(map(sum, traffic.values())) / (2 * 4 * 6570), 2)
     for_20 = formulas.fens_ratio(6570, 20, 10 * 20, 20)  # without the scales of quantised tensors, some per cent
     assert for_20 < lesson.ratio(panel, clients=20) < for_20 + 0.2
 
 
-def test_the_panels_work_can_be_called_for(panel):
-    assert 0 <= lesson.owners(panel) <= 10
-    assert lesson.try_all(panel, "bits").sentence.startswith("Bits: on validation images (")
-    assert lesson.after_forgetting(panel) in lesson.FATES and lesson.forget(panel).sentence
+def test_who_shouts_is_turned_down(panel, monkeypatch):
+    report = SimpleNamespace(weights=np.full((3, 2), 1 / 3))
+    made = SimpleNamespace(label_counts=np.array([[5, 5], [5, 4], [0, 9]]), report=report)
+    monkeypatch.setattr(lesson, "first", lambda panel: made)
+    for weight, word in ((0.5, "more"), (0.3, "about as much"), (0.1, "less")):
+        report.weights[2, 1] = weight  # of the digit that client 2 alone has nothing but
+        assert lesson.trust_in_shouters(panel) == word
 
 
 @pytest.mark.slow
-def test_exercise_3_solution_supports_the_claim():
-    assert "Supported by your runs" in repr(lesson.q3.solution())
-
-
-@pytest.mark.slow
-def test_forgetting_the_main_owner_loses_its_class():
-    panel = lab("fens", seeds=1, methods=[])
-    assert lesson.after_forgetting(panel) == lesson.FATES[1]
-    panel.close()
+def test_exercise_2_solution_supports_the_claim():
+    assert "Supported by your runs" in repr(lesson.q2.solution())
 
 
 def by_the_method(logits, weights):
@@ -110,18 +103,4 @@ def by_the_method(logits, weights):
 
 
 def test_right_however_it_is_written():
-    assert lesson.q4.problem.check(by_the_method).state == "right"
-
-
-@pytest.mark.slow
-def test_what_the_lesson_says_of_bits_and_of_proxy_samples_holds():
-    def means(**options):
-        outcomes = lesson.runs(["fens"], **options)
-        alone = [np.mean(o.report.member_accuracy) for o in outcomes]
-        return lesson.accuracy(outcomes, "fens"), 100 * np.mean(alone), 100 * outcomes[0].report.average_accuracy
-
-    whole, four, two = means(), means(**{"fens.bits": 4}), means(**{"fens.bits": 2})
-    assert abs(whole[0] - four[0]) < 2 and abs(whole[1] - four[1]) < 2
-    assert two[1] < 0.75 * whole[1] and two[0] > 0.9 * whole[0]
-    few, many = means(holdout=0.02), means(holdout=0.4)
-    assert few[0] > few[2] + 20 and many[0] > few[0] + 2
+    assert lesson.q3.problem.check(by_the_method).state == "right"

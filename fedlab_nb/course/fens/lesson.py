@@ -1,7 +1,4 @@
-"""Lesson 03, FENS: its worked numbers, made from the reader's own panel or from runs of three seeds.
-
-The sums that can be followed by hand are in `by_hand`, the exercises (`lesson.q1` …) in `exercises`.
-"""
+"""Lesson 03, FENS: its worked numbers, from the reader's own panel, and its exercises."""
 
 from collections.abc import Hashable, Sequence
 
@@ -10,32 +7,35 @@ import torch
 
 from ...comm import formulas
 from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
-from ...labs.fens.forget import Forgotten
-from ...labs.fens.trust import likeness
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
-from ...plots import Picture
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, alike, runs
-from ...studies.lesson_runs import percent as accuracy  # noqa: F401 for the notebook
 from ..kit import BELOW, NOISE, Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
 
-FATES = lesson_words(__name__, "fates")
+TRUST = lesson_words(__name__, "trust")
 
 
 # ---------------------------------------------------------------------------------- phase 2
-def owners(panel: Panel) -> int:
-    """For how many classes the client with the largest weight is the one with most samples; the panel's first seed."""
-    outcome = first(panel)
-    return likeness(outcome.label_counts, outcome.report.frames[-1]).owners
+def first(panel: Panel) -> Outcome:
+    """FENS' outcome of the first seed in the panel's last run."""
+    return panel.state("trust").outcome
+
+
+def trust_in_shouters(panel: Panel) -> str:
+    """Which of TRUST the clients get that hold one digit alone: their weights for it beside equal ones."""
+    counts, weights = first(panel).label_counts, first(panel).report.weights
+    alone = (counts > 0).sum(1) == 1
+    ratio = (weights[alone, counts[alone].argmax(1)] * len(weights)).mean()
+    return TRUST[0] if ratio > 1.2 else TRUST[2] if ratio < 0.8 else TRUST[1]
 
 
 # ---------------------------------------------------------------------------------- the bill
 def ratio(panel: Panel, clients: int | None = None) -> float:
     """One client's bytes as a multiple of one-shot learning: as the ledger counted them, or with so many `clients`."""
     parts = with_clients(panel, clients)
-    return round(sum(parts) / parts[0], 1)
+    return round(sum(parts) / parts[0], 2)
 
 
 def with_clients(panel: Panel, clients: int | None = None) -> tuple[int, int, int]:
@@ -68,38 +68,6 @@ def price(panel: Panel) -> Card:
     )
 
 
-# ---------------------------------------------------------------------------------- panel's work
-def try_all(panel: Panel, what: str) -> Picture:
-    """The panel's view “Try all values” with `what` chosen: bits, rounds, holdout, proxy, aggregator, …"""
-    panel.set("vary", what=what)
-    return panel.work("vary")
-
-
-def forget(panel: Panel) -> Picture:
-    """The panel's view “Forget a client”, each client in turn."""
-    return panel.work("forget")
-
-
-def after_forgetting(panel: Panel) -> str:
-    """Which of FATES befalls the classes when the client with the largest share of a class is forgotten."""
-    if panel.state("forget").worked is None:
-        forget(panel)
-    forgotten: Forgotten = panel.state("forget").worked
-    owner, lost = np.unravel_index(forgotten.shares.argmax(), forgotten.shares.shape)
-    fall = forgotten.per_class() - forgotten.per_class(int(owner))
-    if fall[lost] > 0.4 and np.delete(fall, lost).mean() < 0.1:
-        return FATES[1]
-    return FATES[2] if fall[lost] < 0.1 else FATES[0]
-
-
-# ---------------------------------------------------------------------------------- reality
-
-
-def first(panel: Panel) -> Outcome:
-    """FENS' outcome of the first seed in the panel's last run."""
-    return panel.state("trust").outcome
-
-
 def sum_for_one(panel: Panel) -> Card:
     """The two sums for the first test sample that the average gets wrong and FENS right, term by term."""
     outcome = first(panel)
@@ -116,7 +84,7 @@ def sum_for_one(panel: Panel) -> Card:
     right, wrong = int(y[i]), int(average[i].argmax())
     lines = [f"Test sample {i} is a {names[right]}. Two of the ten sums:"]
     for c in (wrong, right):
-        terms = " ".join(f"{round(float(v)):+d}" for v in z[i, :, c])
+        terms = " ".join(f"{float(v):+.1f}" for v in z[i, :, c])
         lines.append(f"average, class {names[c]}: ({terms}) / {len(table)} = {average[i, c]:.1f}")
     for c in (wrong, right):
         big = int((table[:, c] * z[i, :, c]).abs().argmax())
@@ -136,7 +104,7 @@ def by_rule(outcome: Outcome) -> tuple[Hashable, str] | None:
 
 
 def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: under skew the trained rule is clearly better than class counts, elsewhere it is not.
+    """The claim of exercise 2: under skew the trained rule is clearly better than class counts, elsewhere it is not.
     The settings are found on validation images; the test images are looked at for these two alone."""
     test, validation = (alike(outcomes, by_rule, validation=judged) for judged in (False, True))
     gaps = []
@@ -150,7 +118,7 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 
 
 def solution_runs() -> list[Outcome]:
-    """Runs that support the claim of exercise 3."""
+    """Runs that support the claim of exercise 2."""
     rules = [{"fens.aggregator": rule} for rule in ("weighted", "per_class")]
     return [o for alpha in (0.05, 1) for rule in rules for o in runs(["fens"], alpha, seeds=MANY, **rule)]
 
@@ -198,4 +166,4 @@ def last_alone(logits, weights):
 FENS = Build(weighted_sum, hidden_inputs, (not_used, divided_by_weights, by_image, over_classes, last_alone))
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(two_skews, solution_runs), q4=FENS)
+q1, q2, q3 = exercises(__name__, q2=(two_skews, solution_runs), q3=FENS)

@@ -2,7 +2,7 @@
 
     # course/fens/lesson.py reads the exercises.toml beside it; the Python has what judges a record and supports it
     q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))
-    FATES = lesson_words(__name__, "fates")
+    TRUST = lesson_words(__name__, "trust")
 
     [q1]                                    # an exercise whose answer is a number
     question = "…"
@@ -28,7 +28,7 @@
     rows = "…"
 
     [words]                                 # other words of the lesson, such as the choices of a guess
-    fates = ["…", "…"]
+    trust = ["…", "…"]
 
 A line break inside a text counts as a space.
 """
