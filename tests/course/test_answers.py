@@ -60,7 +60,6 @@ def test_per_cent_asked():
         ("averaging", "q2", "73", "27 %"),
         ("fens", "q1", "λ > 1.25", "½"),
         ("fedet", "q1", "16/17", "94"),
-        ("coboosting", "q2", "8 ×", "8 %"),
         ("fedlpa", "q2", "496 numbers", "500"),
         ("all_together", "q1", "4 times", "2 fold"),
         ("your_own", "q1", "9/10", "0.75"),

@@ -1,143 +1,106 @@
-"""Lesson 05, Co-Boosting: its worked numbers and pictures. The exercises are in `exercises`.
+"""Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
 
-Every number that the lesson quotes is computed here when the reader runs the cell, from real runs (three seeds, digits,
-ten clients, the classroom preset) or from formulas with small numbers.
-"""
-
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
 from ...labs.coboosting import votes
-from ...labs.coboosting.curves import curves
 from ...plots import Picture
-from ...plots.words import setting_of
+from ...plots.series import Series
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import LOGITS, accuracies, alike, by_seed, runs
-from ..kit import BELOW, CLEAR, NOISE, SHORT, Build, Card, Gap, Verdict, exercises, two_kinds, worked
+from ...studies.lesson_runs import LOGITS, MANY, runs
+from ..kit import (
+    BELOW,
+    NOISE,
+    Build,
+    Card,
+    Verdict,
+    chosen_gaps,
+    exercises,
+    lesson_words,
+    quoted,
+    stored_bars,
+    two_kinds,
+    worked,
+)
+
+STUDENTS = lesson_words(__name__, "students")
 
 
-# ---------------------------------------------------------------------------------- runs
-def with_real_weights(alpha: float = 0.1) -> dict[int, float]:
-    """{seed: accuracy} of the ensemble whose weights are learnt, by the same rule, on the clients' training images."""
-    options = {f"coboosting.{name}": value for name, value in votes.FROM_REAL.items()}
-    return accuracies(runs("coboosting", alpha, **options), "coboosting")
+# ---------------------------------------------------------------------------------- ten stored seeds
+def ten_seeds() -> Picture:
+    """Ten networks with three kinds of weights, and the student."""
+    rows = {
+        "equal": Series("equal weights", method="FedENS"),
+        "weighted": Series("from made images", method="coboosting"),
+        "real": Series("from real images", method="centralized"),
+        "server": Series("student", method="coboosting"),
+    }
+    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
 
 
-def taught(outcomes: Sequence[Any]) -> dict[int, float]:
-    """{seed: accuracy} of Co-Boosting's ensemble at the end."""
-    return votes.last_of_ensemble(by_seed(outcomes, "coboosting"))
+def mean_of(figure: str) -> int:
+    """Mean over ten seeds of a figure that this lesson declares, in percent."""
+    return round(100 * mean(quoted(__name__, figure).values()))
 
 
-def percent(values: Mapping[int, float]) -> float:
-    """Mean over seeds, in whole percent."""
-    return round(100 * mean(values.values()))
-
-
-# ---------------------------------------------------------------------------------- the run, drawn
-def teacher_and_student(outcomes: Sequence[Any]) -> Picture:
-    """Both by server epoch, over the seeds, beside equal weights and FedAvg."""
-    boosted = by_seed(outcomes, "coboosting")
-    return curves(
-        {seed: o.report.ensemble_curve for seed, o in boosted.items()},
-        {seed: votes.server_points(o) for seed, o in boosted.items()},
-        {votes.NAMES[method]: accuracies(outcomes, method) for method in ("ensemble", "fedavg")},
-        setting=setting_of(vars(next(iter(boosted.values())).settings)),
-        chance=0.1,
-    )
-
-
-def climb(logits: np.ndarray, labels: np.ndarray, sweeps: int = 3, levels: int = 11) -> np.ndarray:
-    """Weights `[M]` that were good on client logits `[N, M, C]`: slider by slider, the best of `levels` places each."""
-    w, best = np.full(logits.shape[1], 0.5), -1.0
-    for _, k, level in product(range(sweeps), range(len(w)), np.linspace(0, 1, levels)):
-        moved = w.copy()
-        moved[k] = level
-        accuracy = float((votes.correct(logits, moved) == labels).mean())
-        if accuracy > best:
-            w, best = moved, accuracy
-    return w
+def below() -> str:
+    """Which of STUDENTS is true of its mean over ten seeds."""
+    student, teacher, equal = (mean_of(figure) for figure in ("server", "weighted", "equal"))
+    return STUDENTS[0] if student > teacher else STUDENTS[1] if student > (teacher + equal) / 2 else STUDENTS[2]
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def worst(outcomes: Sequence[Any], seed: int) -> tuple[Outcome, int, np.ndarray]:
-    """The ensemble's outcome of that seed, the class that it recognises worst, and its accuracy on every class."""
-    o = by_seed(outcomes, "ensemble")[seed]
+def worst(o: Outcome) -> tuple[int, float]:
+    """The class that the ensemble recognises worst, and its accuracy."""
     accuracy = votes.by_class(o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1])
-    return o, int(np.nanargmin(accuracy)), accuracy
+    return int(np.nanargmin(accuracy)), float(np.nanmin(accuracy))
 
 
-def one_class(outcomes: Sequence[Any], seed: int = 0) -> Card:
+def worst_class(o: Outcome) -> int:
+    """Accuracy in whole per cent on the class of `one_class`."""
+    return round(100 * worst(o)[1])
+
+
+def one_class(o: Outcome) -> Card:
     """The class that equal weights recognise worst: who holds it, and how the others drown them out."""
-    o, c, accuracy = worst(outcomes, seed)
+    c, accuracy = worst(o)
     held = o.label_counts[:, c]
     holders = [int(k) for k in np.argsort(-held) if held[k] > 0.1 * held.sum()]
     logits = votes.client_logits(o)[o.test_labels == c]
     alone = [f"client {k} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders]
     return worked(
-        f"Seed {seed}: with equal weights the ensemble recognises {100 * accuracy[c]:.0f} % of the “{c}”s. Those who "
-        f"hold most of them do better alone ({', '.join(alone)}). {(held == 0).sum()} of {len(held)} clients never saw "
-        f"a “{c}”, and they are sure of something else.",
+        f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. Those who hold most of them "
+        f"do better alone ({', '.join(alone)}). {(held == 0).sum()} of {len(held)} clients never saw a “{c}”, and they "
+        f"are sure of something else.",
     )
 
 
-def worst_class(outcomes: Sequence[Any], seed: int = 0) -> float:
-    """Accuracy in whole per cent on the class of `one_class`."""
-    _, c, accuracy = worst(outcomes, seed)
-    return round(100 * accuracy[c])
-
-
-def dragged(outcomes: Sequence[Any]) -> Card:
-    """A program drags the sliders, one after the other, to whatever level the tune half likes best."""
-    lines = []
-    for seed, o in sorted(by_seed(outcomes, "ensemble").items()):
-        logits, labels = votes.client_logits(o), o.test_labels
-        tune, judge = votes.halves(len(labels))
-        w = climb(logits[tune], labels[tune])
-        shares = [float((votes.correct(logits[half], w) == labels[half]).mean()) for half in (tune, judge)]
-        lines.append(
-            f"seed {seed}: {100 * shares[0]:.0f} % on the tune half, {100 * shares[1]:.0f} % on the judge half"
-        )
-    return worked("A program that drags for you reaches", *lines[:-1], f"{lines[-1]}.")
-
-
-# ---------------------------------------------------------------------------------- exercise 3
-def gains(outcomes: Sequence[Any]) -> list[Gap]:
-    """For every setting: Co-Boosting's ensemble − equal weights, seed by seed."""
-    plain = [o for o in outcomes if o.method == "ensemble" and o.options.get("rule", "logits") == "logits"]
-    equal = {conditions: methods["ensemble"] for conditions, methods in alike(plain).items()}
-    boosted: dict[Any, dict[int, float]] = defaultdict(dict)
-    for o in outcomes:
-        if o.method == "coboosting":
-            boosted[o.conditions, tuple(sorted(o.options.items()))][o.settings.seed] = o.report.ensemble_curve[-1]
-    gaps = []
-    for (conditions, options), ensemble in boosted.items():
-        settings = conditions[0]
-        switched = [f"no {name.upper()}" for name in ("ghs", "dhs", "ee") if (name, False) in options]
-        name = ", ".join([f"α = {settings.alpha:g}", f"{settings.clients} clients", *switched])
-        gaps.append(Gap(name, ensemble, equal.get(conditions, {})))
-    return gaps
+# ---------------------------------------------------------------------------------- the records of runs
+def by_weights(o: Outcome) -> tuple[object, str] | None:
+    """Runs that differ in the weights alone: all that was set, and which weights."""
+    if o.method == "ensemble" and o.options.get("rule", "logits") == "logits":
+        return o.conditions, "equal"
+    learnt = o.method == "coboosting" and o.options.get("answer") == "ensemble"
+    return (o.conditions, "learnt") if learnt and all(o.options[idea] for idea in ("ghs", "dhs", "ee")) else None
 
 
 LOW, HIGH = 0.1, 10.0  # the lesson prints what happens at these two α
 
 
-def two_settings(outcomes: Sequence[Any], **words: str) -> Verdict:
-    """The claim of exercise 3: somewhere re-weighting clearly helps, elsewhere it does not."""
-    # Without EE nothing is re-weighted: no answer to where re-weighting does not help.
+def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
+    """The claim of exercise 2: somewhere re-weighting clearly helps, elsewhere it does not. The settings are found on
+    validation images; the test images are looked at for these two alone."""
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
-    gaps = [gap for gap in gains(between) if gap.kind in (CLEAR, SHORT) or "no EE" not in gap.name]
+    gaps = chosen_gaps(between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}")
     return two_kinds(gaps, others=(NOISE, BELOW), **words)
 
 
 def solution_runs() -> Outcomes:
-    """Runs that support the claim of exercise 3."""
-    methods = ["coboosting", "ensemble"]
-    return Outcomes(o for alpha in (0.3, 3) for o in runs(methods, alpha, seeds=5, **LOGITS))
+    """Runs that support the claim of exercise 2."""
+    answer = {**LOGITS, "coboosting.answer": "ensemble"}
+    return Outcomes(o for alpha in (0.3, 3) for o in runs(["coboosting", "ensemble"], alpha, seeds=MANY, **answer))
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -204,4 +167,4 @@ def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
 STEP = Build(ee_step, hidden_inputs, (uphill, no_sign, not_clipped, sum_of_logits, equal_weights))
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=STEP)
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=STEP)
