@@ -8,7 +8,6 @@ from .claims import (
     SHORT,
     Gap,
     chosen_gaps,
-    over_alpha,
     quoted,
     still,
     stored_bars,

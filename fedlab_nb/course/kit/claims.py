@@ -16,11 +16,10 @@ from ...declared import ROOT
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
-from ...plots.study import against_alpha
 from ...plots.words import apart, plural
 from ...studies import Outcome
 from ...studies.declared.engine import load
-from ...studies.lesson_runs import CLIENTS, DATASET, SEEDS, accuracies, alike, runs
+from ...studies.lesson_runs import accuracies, alike
 from ...studies.statistics import Band, band
 from .problem import Verdict
 
@@ -138,14 +137,6 @@ def quoted(module: str, figure: str) -> dict[int, float]:
 def stored_mean(module: str, figure: str) -> int:
     """The mean of `quoted` in whole percent."""
     return round(100 * fmean(quoted(module, figure).values()))
-
-
-def over_alpha(names: Mapping[str, str], alphas: Sequence[float], **settings: Any) -> Picture:
-    """Accuracy of a lesson's runs against α. names: {method: what its line is called}"""
-    outcomes = {alpha: runs(list(names), alpha, **settings) for alpha in alphas}
-    lines = {name: {a: accuracies(of, method) for a, of in outcomes.items()} for method, name in names.items()}
-    setting = f"{DATASET}, {CLIENTS} clients, mean of {SEEDS} seeds and 95 % band of Student's t"
-    return against_alpha(lines, setting=setting, chance=0.1, methods={name: m for m, name in names.items()})
 
 
 def stored_bars(module: str, rows: Mapping[str, Series], setting: str) -> Picture:

@@ -13,7 +13,7 @@ from ...errors import choose
 from ...panels import saved, theme
 from ...panels.controls import alpha_slider, put, seed_field
 from ...panels.lab_view import LabView
-from ...panels.views import LEAST, MOST, Chores, View, table_button
+from ...panels.views import LEAST, MOST, Chores, View
 from ...plots import Picture
 from ...plots.plane import tallness
 from ...plots.style import sized
@@ -46,18 +46,14 @@ class PlanePanel(saved.Saved):
         )  # fmt: skip
         self._view = View(PlaneView([self.alpha, self.seed, self.start]))
         self._view.frame.layout.height, self._view.caption.layout.display = HEIGHT, "none"
-        self.tables, self._table = table_button(), theme.made(widgets.HTML, "fl-table", "fl-numbers")
         self._failed = theme.made(widgets.HTML, "fl-error")
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
-        foot = theme.made(widgets.HBox, "fl-foot", children=[self.tables])
-        body = [self._failed, self._view.box, foot, self._table]
-        super().__init__([style, *body, theme.made(Chores, "fl-style")])
+        super().__init__([style, self._failed, self._view.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class("fl-plane")
         self.set(alpha=alpha, seed=seed, start=start)
         for widget in (self.alpha, self.seed, self.start):
             widget.observe(lambda _: self._draw(), "value")
         self._view.frame.observe(lambda _: self._resized(), "size")
-        self.tables.observe(lambda _: self._show_table(), "value")
         self._draw()
 
     def set(self, **values: Any) -> None:
@@ -101,15 +97,9 @@ class PlanePanel(saved.Saved):
             with sized(self.inches):
                 self._view.show(picture(self.toy, self.shown), "")
             self._failed.value = self.error = ""
-            self._show_table()
         except Exception as error:  # a notebook shows none of a callback's
             self.error = traceback.format_exc()
             self._failed.value = f'<p role="alert">{html.escape(str(error))}</p>'
-
-    def _show_table(self) -> None:
-        self._table.layout.display = None if self.tables.value else "none"
-        if self.tables.value:
-            self._table.value = theme.table(self.picture.table)
 
     def still(self) -> Picture:
         """The squares as they are now, in the size of a page."""

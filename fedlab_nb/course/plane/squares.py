@@ -111,12 +111,6 @@ def squares_of(toy: Toy, view: str, held_out: bool) -> list[Square]:
 
 
 # --------------------------------------------------------------------------------------------------------- in words
-def shares(square: Square) -> list[float]:
-    """The part of the plane that is named after each class, `[C]`."""
-    named = square.scores.argmax(2)
-    return [float((named == c).mean()) for c in range(len(CLASSES))]
-
-
 def rows(square: Square) -> list[dict[str, object]]:
     """The square's part of the table."""
     if square.scores is None:
@@ -127,7 +121,7 @@ def rows(square: Square) -> list[dict[str, object]]:
     if square.client is not None:
         counts = in_classes(torch.as_tensor(square.labels))
         row |= {f"points {name}": count for name, count in zip(CLASSES, counts, strict=True)}
-    return [row | {f"plane {name}": percent(share) for name, share in zip(CLASSES, shares(square), strict=True)}]
+    return [row]
 
 
 def inside(title: str) -> str:
