@@ -37,19 +37,16 @@ class Square:
 
     title, foot:  over and under it;   says: in one or two lines, when it is pointed at
     scores:       `[G, G, C]` on a grid of the plane, the first axis upward; the largest one is the class
-    points, labels, hollow: `[n, 2]`, `[n]` and `[n]`: dots, full or hollow
-    table:        `[M, C]`, a table of numbers instead of a plane
+    points, labels: `[n, 2]` and `[n]`: dots
     client:       the client that it stands for
     """
 
     title: str
-    foot: str = ""
-    says: str = ""
-    scores: np.ndarray | None = None
+    foot: str
+    says: str
+    scores: np.ndarray
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    hollow: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
-    table: np.ndarray | None = None
     client: int | None = None
 
 
@@ -121,11 +118,9 @@ def plane(
         for square, (x, y) in zip(squares, corners, strict=True):
             ax.text(x, y + size + 0.06, square.title, fontsize=font, fontweight="bold", color=INK)
             ax.text(x, y - 0.16, square.foot, fontsize=min(font, 9), color=QUIET)
-            if square.table is not None:
-                paint_table(ax, square.table, about.names, (x, y), size)
         covers = add(ax, [Path.unit_rectangle()] * len(squares), corners, size, (1, 1, 1, 0), RULE, 0.8, zorder=6)
         mark(covers, [s.says for s in squares], client=[s.client for s in squares])
-        legend(ax, squares, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
+        legend(ax, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
     return told(figure, "Decision regions in the plane", setting, sentence, table)
 
 
@@ -141,9 +136,9 @@ def add(
 
 
 def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[Any], size: float) -> None:
-    """The inside of all squares that show the plane: regions, circles and dots."""
+    """The inside of all squares: regions, circles and dots."""
     colour, scale = class_colours(len(about.names)), size / (2 * about.edge)
-    shown = [(s, np.add(at, size / 2)) for s, at in zip(squares, corners, strict=True) if s.scores is not None]
+    shown = [(s, np.add(at, size / 2)) for s, at in zip(squares, corners, strict=True)]
     areas = [path for s, _ in shown for path in regions(s.scores, about.edge)]
     pale = [tint(hue) for hue in colour] * len(shown)
     add(ax, areas, [at for _, at in shown for _ in colour], scale, pale, "white", 1)
@@ -151,36 +146,20 @@ def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[A
     paths, at, hues = zip(*rings, strict=True)
     add(ax, paths, at, scale, "none", hues, 1.1, linestyles=[(0, (2.5, 1.8))])
     at = np.concatenate([s.points * scale + at for s, at in shown])
-    labels, hollow = np.concatenate([s.labels for s, _ in shown]), np.concatenate([s.hollow for s, _ in shown])
-    inside = (np.abs(np.concatenate([s.points for s, _ in shown])) < 0.99 * about.edge).all(1)
+    labels = np.concatenate([s.labels for s in squares])
+    inside = (np.abs(np.concatenate([s.points for s in squares])) < 0.99 * about.edge).all(1)
     dot = float(np.clip(2.4 * size, 3, 5))
     for c, hue in enumerate(colour):
-        for empty, look in ((False, {"mfc": hue, "mew": 0}), (True, {"mfc": "white", "mec": hue, "mew": 0.9})):
-            x, y = at[(labels == c) & (hollow == empty) & inside].T
-            ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[c], ms=dot, zorder=3, clip_on=False, **look))
+        x, y = at[(labels == c) & inside].T
+        ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[c], ms=dot, zorder=3, clip_on=False, mfc=hue, mew=0))
 
 
-def paint_table(ax: Axes, table: np.ndarray, names: Sequence[str], corner: tuple[float, float], size: float) -> None:
-    """The numbers of a table `[M, C]` in a square: clients down, classes across."""
-    rows, columns = table.shape
-    style = {"fontsize": float(np.clip(11 * size / columns, 5.5, 9)), "va": "center", "color": QUIET}
-    x = corner[0] + size * (0.4 + 0.6 * np.arange(columns) / columns)
-    y = corner[1] + size * (0.85 - 0.8 * np.arange(rows) / rows)
-    for at, name in zip(x, names, strict=True):
-        ax.text(at, corner[1] + 0.95 * size, name, **style)
-    for k, row in enumerate(table):
-        ax.text(x[0] - 0.05 * size, y[k], f"client {k}", ha="right", **style)
-        for at, value in zip(x, row, strict=True):
-            ax.text(at, y[k], f"{value:.2f}".replace("-", "−"), **{**style, "color": INK})
-
-
-def legend(ax: Axes, squares: Sequence[Square], names: Sequence[str], y: float, width: float) -> None:
-    """A dot for each class, and where there is room, what circles and hollow dots are."""
+def legend(ax: Axes, names: Sequence[str], y: float, width: float) -> None:
+    """A dot for each class, and where there is room, what background and circles are."""
     x = MARGIN
     for c, (name, hue) in enumerate(zip(names, class_colours(len(names)), strict=True)):
         ax.add_artist(Line2D([x + 0.06], [y + 0.045], ls="", marker=MARKERS[c], ms=5.5, mfc=hue, mew=0))
         ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
-    words = AROUND + ("; hollow: held out" if any(s.hollow.any() for s in squares) else "")
-    if x + LETTER * len(words) < width:
-        ax.text(x + 0.06, y, words, fontsize=9, color=QUIET)
+    if x + LETTER * len(AROUND) < width:
+        ax.text(x + 0.06, y, AROUND, fontsize=9, color=QUIET)

@@ -1,4 +1,4 @@
-"""The toy as a picture: which squares there are, what they say, and what the lessons quote of them."""
+"""The toy as a picture: which squares there are, and what they say."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from torch import Tensor
 from ...errors import choose
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
-from ...plots.words import apart, listed, mean_percent, percent, plural
-from ...studies.lesson_runs import MANY
-from ..kit import Card, worked
+from ...plots.words import listed, percent, plural
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands
 
 WIDE = 11.5  # inches across
@@ -24,10 +22,7 @@ VIEWS = {
     "clients": "Client {k}",
     "weights": "Average of weights",
     "predictions": "Average of predictions",
-    "fens": "FENS",
-    "lambda": "Weights λ of FENS",
 }
-PREDICTORS = ("weights", "predictions", "fens")  # of a toy
 SHOWN = ("clients", "weights", "predictions")
 
 
@@ -46,8 +41,7 @@ def on_grid(predictor: Predictor) -> np.ndarray:
 
 def picture(toy: Toy, views: Sequence[str] = SHOWN) -> Picture:
     """The squares of `views` (names of VIEWS; UsageError for another one), with their words and numbers."""
-    held_out = bool({"fens", "lambda"} & set(views))
-    squares = [square for view in views for square in squares_of(toy, view, held_out)]
+    squares = [square for view in views for square in squares_of(toy, view)]
     start = f"{toy.start} start{'s' * (toy.start == 'own')}"
     setting = f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}"
     table = [row for square in squares for row in rows(square)]
@@ -72,16 +66,13 @@ def about() -> Plane:
 
 
 # ------------------------------------------------------------------------------------------------------- the squares
-def client(toy: Toy, k: int, held_out: bool) -> Square:
-    """With the points that it trains on, and if they are wanted, those that it holds out."""
-    (x, y), (x_held, y_held) = toy.shards[k], toy.held_out[k]
-    if held_out:
-        x, y = torch.cat([x, x_held]), torch.cat([y, y_held])
-    hollow = np.arange(len(y)) >= toy.sizes[k]
+def client(toy: Toy, k: int) -> Square:
+    """With the points that it trains on."""
+    x, y = toy.shards[k]
     counts = [f"{count} {name}" for name, count in zip(CLASSES, in_classes(y), strict=True) if count]
     return predicted(
         toy, VIEWS["clients"].format(k=k), toy.client(k), f"has {listed(counts)}", points=x.numpy(), labels=y.numpy(),
-        hollow=hollow, client=k,
+        client=k,
     )  # fmt: skip
 
 
@@ -96,27 +87,16 @@ def predicted(toy: Toy, title: str, predictor: Predictor, more: str = "", **of: 
                   on_grid(predictor), **of)  # fmt: skip
 
 
-def predictor(toy: Toy, view: str) -> Predictor:
-    """The server's predictor under that name (of PREDICTORS; UsageError for another one)."""
-    return getattr(toy, choose("predictor", view, PREDICTORS))
-
-
-def squares_of(toy: Toy, view: str, held_out: bool) -> list[Square]:
+def squares_of(toy: Toy, view: str) -> list[Square]:
     """The squares of one view (of VIEWS; UsageError for another one)."""
     if choose("view", view, VIEWS) == "clients":
-        return [client(toy, k, held_out) for k in range(CLIENTS)]
-    if view == "lambda":
-        return [Square(VIEWS[view], table=toy.rule.weights().numpy())]
-    return [predicted(toy, VIEWS[view], predictor(toy, view))]
+        return [client(toy, k) for k in range(CLIENTS)]
+    return [predicted(toy, VIEWS[view], getattr(toy, view))]
 
 
 # --------------------------------------------------------------------------------------------------------- in words
 def rows(square: Square) -> list[dict[str, object]]:
     """The square's part of the table."""
-    if square.scores is None:
-        names = [f"λ {name}" for name in CLASSES]
-        tables = ((k, map(float, row.round(2))) for k, row in enumerate(square.table.astype(float)))
-        return [{"picture": f"λ, client {k}", **dict(zip(names, row, strict=True))} for k, row in tables]
     row: dict[str, object] = {"picture": square.title, "right": square.foot.removesuffix(" right")}
     if square.client is not None:
         counts = in_classes(torch.as_tensor(square.labels))
@@ -126,33 +106,15 @@ def rows(square: Square) -> list[dict[str, object]]:
 
 def inside(title: str) -> str:
     """A title within a sentence."""
-    return title if title.isupper() else title[0].lower() + title[1:]
+    return title[0].lower() + title[1:]
 
 
 def sentence(toy: Toy, squares: Sequence[Square]) -> str:
     """Who holds how many classes, and how often each predictor is right."""
     held = listed([str(sum(map(bool, in_classes(y)))) for _, y in toy.shards])
-    right = [
-        f"{inside(s.title)} {s.foot.removesuffix(' right')}"
-        for s in squares
-        if s.scores is not None and s.client is None
-    ]
+    right = [f"{inside(s.title)} {s.foot.removesuffix(' right')}" for s in squares if s.client is None]
     own = f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
     return (
         f"α = {toy.alpha:g}: clients {listed(list(map(str, range(CLIENTS))))} train on points of {held} classes. "
         f"Right on the test points: {listed([own, *right])} (guessing: {percent(1 / len(CLASSES))})."
     )
-
-
-# -------------------------------------------------------------------------------------------- what lessons quote
-def over_seeds(first: str, second: str, settings: Sequence[tuple[float, str]] = ((0.1, "common"),)) -> Card:
-    """Two predictors on seeds 0 to 9 at each (α, start): their mean accuracies, and their difference with its band."""
-    lines = []
-    for alpha, start in settings:
-        toys = {seed: Toy(alpha, seed, start) for seed in range(MANY)}
-        a, b = ({k: toy.accuracy(predictor(toy, view)) for k, toy in toys.items()} for view in (first, second))
-        names = (inside(VIEWS[view]) for view in (first, second))
-        values = ", ".join(f"{name} {mean_percent(of)}" for name, of in zip(names, (a, b), strict=True))
-        starts = "common start" if start == "common" else "own starts"
-        lines.append(f"α = {alpha:g}, {starts}: {values}; difference {apart(a, b)}")
-    return worked(*lines, f"Points in the plane, means of seeds 0 to {MANY - 1}.")

@@ -1,6 +1,6 @@
 """The toy: points in the plane, three clients that train a tiny network each, and what a server makes of the networks.
 
-Partition, training, averages and FENS are the package's own; only the points are made here. A predictor
+Partition, training and averages are the package's own; only the points are made here. A predictor
 is a function from points `[N, 2]` to scores `[N, C]`; the largest score of a point is the answer.
 """
 
@@ -16,10 +16,7 @@ from torch import Tensor
 from ...data import Dataset, Federation, federate
 from ...data.dataset import digest_of
 from ...errors import choose
-from ...methods import METHODS
 from ...methods.base import weighted_mean
-from ...methods.fens.aggregators import WeightedSum, per_class
-from ...methods.fens.training import Proxy
 from ...methods.results import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator
@@ -30,7 +27,7 @@ CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
 RADIUS, SPREAD = 1.8, 0.4  # of the ring of islands; the standard deviation of an island's points
 TRAIN, TEST, PUBLIC = 40, 100, 30  # points of one island
 CLIENTS, WIDTH = 3, 16  # networks with one hidden layer of WIDTH units
-HELD_OUT = 0.2  # of each client's points: no network is trained on them, FENS' weights are
+HELD_OUT = 0.2  # of each client's points: no network is trained on them
 STARTS = ("common", "own")
 RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
 
@@ -77,7 +74,6 @@ class Toy:
         self.federation: Federation = federate(points(), alpha=alpha, clients=CLIENTS, seed=seed)
         data = self.federation.dataset
         self.shards = [(data.x_train[own], data.y_train[own]) for own, _ in self.federation.split(HELD_OUT)]
-        self.held_out = [(data.x_train[rest], data.y_train[rest]) for _, rest in self.federation.split(HELD_OUT)]
         self.clients = ClientModels(trained([self._network(k) for k in range(CLIENTS)], self.shards, RECIPE, seed=seed))
 
     def _network(self, k: int) -> Network:
@@ -98,21 +94,7 @@ class Toy:
         load_state(network, weighted_mean(self.clients.states(), self.sizes))
         return network.eval()
 
-    @cached_property
-    def rule(self) -> WeightedSum:
-        """FENS' per-class weights λ, trained on what the clients hold out. The networks are not quantised here."""
-        rule = per_class(CLIENTS, len(CLASSES))
-        proxies = {k: Proxy(self.each(x), y) for k, (x, y) in enumerate(self.held_out)}
-        fens = METHODS["fens"]()
-        for _ in fens.train_aggregator(rule, proxies, lambda k: generator(self.seed, "plane", "fens", k)):
-            pass
-        return rule
-
     # --------------------------------------------------------------------------------------------------- predictors
-    def each(self, x: Tensor) -> Tensor:
-        """Logits of all clients, `[N, M, C]`."""
-        return self.clients.logits(x).transpose(0, 1)
-
     def client(self, k: int) -> Predictor:
         return lambda x: self.clients.logits(x)[k]
 
@@ -122,9 +104,6 @@ class Toy:
 
     def weights(self, x: Tensor) -> Tensor:
         return once(self.average, x)
-
-    def fens(self, x: Tensor) -> Tensor:
-        return self.rule(self.each(x)).detach()
 
     def accuracy(self, predictor: Predictor) -> float:
         """Share of the test points whose class is named."""
