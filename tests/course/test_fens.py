@@ -27,7 +27,7 @@ def pairs(alpha, gaps, rule="per_class", **other):
     return outcomes
 
 
-CLEAR, NOISE = pairs(0.1, [18, 24, 15]), pairs(1, [-4, 0, 2])
+CLEAR, NOISE = pairs(0.1, [18, 24, 15] * 4), pairs(1, [-4, 0, 2] * 4)
 
 
 def test_exercise_1_by_trying_it():
@@ -41,8 +41,8 @@ def test_exercise_1_by_trying_it():
     ("record", "state", "words"),
     [
         (CLEAR, "wrong", "where it is not"),
-        (CLEAR + NOISE, "right", "α = 0.1, per_class − weighted: +18, +24, +15 points, mean +19 ± 11"),
-        (CLEAR[:4] + NOISE, "wrong", "α = 0.1, per_class − weighted has 2 seeds"),
+        (CLEAR + NOISE, "right", "α = 0.1, per_class − weighted: +18, +24, +15, +18,"),
+        (CLEAR[:18] + NOISE, "wrong", "α = 0.1, per_class − weighted has 9 seeds"),
         (pairs(0.1, [18], clients=5) + pairs(0.1, [24], clients=10), "wrong", "1 seed with"),
     ],
 )

@@ -1,7 +1,7 @@
 """Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
 
 from collections.abc import Sequence
-from statistics import mean
+from functools import partial
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from ..kit import (
     chosen_gaps,
     exercises,
     lesson_words,
-    quoted,
     stored_bars,
+    stored_mean,
     two_kinds,
     worked,
 )
 
 STUDENTS = lesson_words(__name__, "students")
+mean_of = partial(stored_mean, __name__)
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
@@ -38,11 +39,6 @@ def ten_seeds() -> Picture:
         "server": Series("student", method="coboosting"),
     }
     return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
-
-
-def mean_of(figure: str) -> int:
-    """Mean over ten seeds of a figure that this lesson declares, in percent."""
-    return round(100 * mean(quoted(__name__, figure).values()))
 
 
 def below() -> str:
@@ -93,7 +89,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere re-weighting clearly helps, elsewhere it does not. The settings are found on
     validation images; the test images are looked at for these two alone."""
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
-    gaps = chosen_gaps(between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}")
+    gaps = chosen_gaps(between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}", MANY)
     return two_kinds(gaps, others=(NOISE, BELOW), **words)
 
 

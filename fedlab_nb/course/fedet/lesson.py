@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import mean
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,23 @@ from ...plots.series import Series
 from ...plots.words import percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, alike
-from ..kit import CLEAR, SHORT, Build, Card, Gap, Verdict, exercises, lesson_words, quoted, still, stored_bars, worked
+from ..kit import (
+    CLEAR,
+    SHORT,
+    Build,
+    Card,
+    Gap,
+    Verdict,
+    exercises,
+    lesson_words,
+    still,
+    stored_bars,
+    stored_mean,
+    worked,
+)
 
 LOUD = lesson_words(__name__, "loud")
+mean_of = partial(stored_mean, __name__)
 SETTING = "digits, α = 0.1, 10 clients of three sizes"
 
 
@@ -91,11 +105,6 @@ def sources() -> Picture:
     }
     rows = {figure: Series(kind, method="fedet") for figure, kind in kinds.items()}
     return stored_bars(__name__, rows, SETTING)
-
-
-def most_dissent() -> int:
-    """Right answers in the third with the most dissent, in percent."""
-    return round(100 * mean(quoted(__name__, "most").values()))
 
 
 # ---------------------------------------------------------------------------------- the records of runs

@@ -1,6 +1,7 @@
 """Lesson 03, FENS: its worked numbers, from the reader's own panel, and its exercises."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,8 +12,8 @@ from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...studies import Outcome
-from ...studies.lesson_runs import MANY, alike, runs
-from ..kit import BELOW, NOISE, Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
+from ...studies.lesson_runs import MANY, runs
+from ..kit import BELOW, NOISE, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
 
 TRUST = lesson_words(__name__, "trust")
 
@@ -106,15 +107,15 @@ def by_rule(outcome: Outcome) -> tuple[Hashable, str] | None:
 def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: under skew the trained rule is clearly better than class counts, elsewhere it is not.
     The settings are found on validation images; the test images are looked at for these two alone."""
-    test, validation = (alike(outcomes, by_rule, validation=judged) for judged in (False, True))
     gaps = []
-    for (settings, more), rules in validation.items():
-        own = test[settings, more]
-        for rule in TRAINED:
-            if set(rules.get(rule, ())) & set(rules.get("weighted", ())):
-                name = f"α = {settings.alpha:g}, {rule} − weighted"
-                gaps.append(Gap(name, rules[rule], rules["weighted"], Gap(name, own[rule], own["weighted"])))
-    return two_kinds(gaps, others=(NOISE, BELOW), **words)
+    for rule in TRAINED:
+        gaps += chosen_gaps(outcomes, by_rule, rule, "weighted", partial(named, rule), MANY)
+    return two_kinds([gap for gap in gaps if gap.points], others=(NOISE, BELOW), **words)
+
+
+def named(rule: str, shared: tuple) -> str:
+    """What the gap of a rule is called, from the settings that it shares with class counts."""
+    return f"α = {shared[0].alpha:g}, {rule} − weighted"
 
 
 def solution_runs() -> list[Outcome]:
