@@ -1,4 +1,4 @@
-"""Choices of several widgets: a method's knobs, the methods to run, who is poisoned, a guess.
+"""Choices of several widgets: a method's knobs, the methods to run, who is poisoned.
 
 The knobs come from the method's dataclass: adding a field there adds its control here.
 """
@@ -15,7 +15,7 @@ from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
 from ..symbols import of_label, said_with
-from .theme import made, offer, show_if
+from .theme import made, show_if
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
@@ -29,7 +29,6 @@ POISONS = (
     ("change turned round", "sign"),
     ("change blown up", "scaled"),
 )
-NO_GUESS = ("no guess", "")
 
 
 class KnobBox:
@@ -197,27 +196,3 @@ class PoisonRow:
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
         self.factor = f":{poison.factor:g}" if poison.kind == "scaled" else ""
-
-
-class Guess:
-    """Predict, then reveal: which method, how many percent. `committed` before Run is (method, share) or None."""
-
-    def __init__(self) -> None:
-        self.method = made(
-            widgets.Dropdown, label="I guess", label_width=58, options=[NO_GUESS], value="",
-            help="Make a guess before you run. After the run the panel says how far off it was",
-        )  # fmt: skip
-        self.share = made(
-            widgets.BoundedIntText, "fl-bare", label="Guessed accuracy in percent", value=50, min=0, max=100, width=56,
-            help="Guessed test accuracy in percent", disabled=True,
-        )  # fmt: skip
-        self.row = made(widgets.HBox, "fl-guess", children=[self.method, self.share, widgets.HTML("%")])
-        self.method.observe(lambda change: setattr(self.share, "disabled", not change["new"]), "value")
-
-    def offer(self, methods: Iterable[str]) -> None:
-        """Guesses can be made for `methods`; a guess for another one is withdrawn."""
-        offer(self.method, (NO_GUESS, *((METHODS[name].info.title, name) for name in methods)))
-
-    @property
-    def committed(self) -> tuple[str, float] | None:
-        return (self.method.value, self.share.value / 100) if self.method.value else None

@@ -14,13 +14,13 @@ from ..methods import METHODS
 from ..models import build_specified, model_state
 from ..plots.words import data_size, plural
 from ..studies.settings import Settings, classroom_epochs
-from .choices import NO_POISON, Guess, KnobBox, MethodBox, PoisonRow
+from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
 from .lab_view import LabSpec, PanelState
 from .theme import made, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-ROWS = ("methods", "guess", "poison")  # controls of several widgets
+ROWS = ("methods", "poison")  # controls of several widgets
 NAMES = (*SETTINGS, *ROWS)
 ENDS = (
     '<div class="fl-ends"><span>each client sees one or two classes</span><span>everyone sees the same mix</span></div>'
@@ -66,7 +66,7 @@ class Controls:
             own = {"label": extra.label, "help": extra.help, "options": extra.options, "value": extra.options[0][1]}
             self.extras[extra.name] = made(widgets.Dropdown, label_width=112, **own)
         self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
-        self.guess, self.poison = Guess(), PoisonRow()
+        self.poison = PoisonRow()
         names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
         self.dataset = made(
             widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
@@ -118,7 +118,7 @@ class Controls:
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
             made(widgets.HBox, "fl-over", children=[title, self.methods.filter]), self.methods.widget,
-            grid, self.poison.row, self.guess.row,
+            grid, self.poison.row,
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
 
@@ -136,7 +136,7 @@ class Controls:
     def choices(self) -> list[Any]:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
         plain = [self.dealing, self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs]
-        plain += [self.guess.method, self.poison.kind, self.poison.count]
+        plain += [self.poison.kind, self.poison.count]
         return [*plain, *self.methods.boxes.values(), *self.extras.values(), *self.knobs.controls.values()]
 
     # ------------------------------------------------------------------------------------------- reading and writing
@@ -193,7 +193,6 @@ class Controls:
         in another way, or with `fresh`; as long as there are none, they are not.
         """
         methods = self.chosen
-        self.adjust(self.guess.offer, methods)
         # A setting of a method that does not run is none.
         beside = {name: v for name, v in self.beside.items() if "." not in name or name.split(".")[0] in methods}
         settings = {**self.settings(), **beside}
@@ -207,7 +206,6 @@ class Controls:
             "knobs": self.knobs.value,
             "methods": methods,
             "epochs": self.epochs.value,
-            "guess": self.guess.committed,
             "federation": federation,
             "partition": partition,
         }
@@ -289,7 +287,7 @@ class Controls:
     def _control(self, name: str) -> widgets.Widget:
         if name not in NAMES and self.knobs.has(name):
             return self.knobs[name]
-        rows = {"methods": self.methods.widget, "guess": self.guess.row, "poison": self.poison.row}
+        rows = {"methods": self.methods.widget, "poison": self.poison.row}
         own = {**{name: getattr(self, name) for name in SETTINGS}, **rows, **self.extras}
         return own[choose("control", name, (*own, *self.knobs.knobs))]
 

@@ -19,7 +19,7 @@ from ..plots.embed import POINTS, tsne_apart
 from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, gap, listed, percent, plural, tabled
+from ..plots.words import data_size, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
@@ -84,9 +84,7 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
             return self._stored.show(*state.stored)
-        return plots.accuracy(
-            state.runs.series(others=True), chance=1 / len(state.class_names), note=guesses(state.runs)
-        )
+        return plots.accuracy(state.runs.series(others=True), chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
         if self._speaks(state):
@@ -299,18 +297,6 @@ def bytes_of(runs: Runs, client: int | None) -> str:
     firsts = [(row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes]
     parts = [f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}" for title, one in firsts]
     return f"Client {client}, up and down: {'; '.join(parts)}." if parts else ""
-
-
-def guesses(runs: Runs) -> str:
-    """What was guessed before the present run, and how far it was from what came out."""
-    texts = []
-    for row in runs.current:
-        if row.guess is not None and row.outcomes:
-            guess, measured = 100 * row.guess, 100 * row.mean("accuracy")
-            texts.append(
-                f"You guessed {guess:.0f} % for {row.title}, measured {measured:.0f} %: {gap(guess, measured)}."
-            )
-    return " ".join(texts)
 
 
 PLAYGROUND = LabSpec(

@@ -54,7 +54,7 @@ class PanelState:
     frame:    width and height of the frames in pixels, (0, 0) before they were seen
     view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
     prepared, worked: what the view's own `prepare` and `work` returned; None before
-    guess:    (method, accuracy) that the learner commits to;   running: whether a job runs
+    running:  whether a job runs
     stored:   (methods, settings) that the stored results are asked for before the first run; None: they say nothing
     """
 
@@ -80,7 +80,6 @@ class PanelState:
     frame: tuple[int, int] = (0, 0)
     partition: Mapping[str, Any] | None = None
     epochs: int = 0
-    guess: tuple[str, float] | None = None
     running: bool = False
     shows_stored: bool = True
     stored: tuple[Sequence[str], Mapping[str, Any]] | None = None
@@ -122,7 +121,6 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         names = current[0].classes
     else:
         names = () if new.federation is None else tuple(new.federation.dataset.class_names)
-    asked = [name for name in new.methods if new.guess is None or name != new.guess[0]]  # not what is being guessed
     speaks = new.shows_stored and not new.runs.number and new.federation is not None
     return replace(
         new,
@@ -133,7 +131,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         outcomes=outcomes,
         others={row.method: row.outcomes for row in current if row is not mine},
         report=changes.get("report", new.report),
-        stored=(asked, new.settings) if speaks else None,
+        stored=(list(new.methods), new.settings) if speaks else None,
     )
 
 

@@ -21,7 +21,7 @@ BOUNDS = ("local", "centralized")  # references, not competitors
 @dataclass(frozen=True, eq=False)
 class Row:
     """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `outcomes`: {seed:
-    Outcome}; `live`: {seed: points of the curve that still grows}; `guess`: the accuracy that was guessed, 0–1.
+    Outcome}; `live`: {seed: points of the curve that still grows}.
     """
 
     run: int
@@ -33,7 +33,6 @@ class Row:
     live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
-    guess: float | None = None
 
     @property
     def key(self) -> tuple[int, str]:
@@ -82,9 +81,9 @@ class Runs:
         """With the rows of the run that a `PanelState` asks for, still without results. Models of earlier runs go: they
         would take megabytes a run, and are computed again if somebody asks for one."""
         number = self.number + 1
-        names, guesses = tuple(state.federation.dataset.class_names), dict([state.guess] if state.guess else [])
+        names = tuple(state.federation.dataset.class_names)
         same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
-        fresh = [Row(number, m, guess=guesses.get(m), **same) for m in state.methods]
+        fresh = [Row(number, m, **same) for m in state.methods]
         return Runs((*(row.without_models() for row in self._with_results), *fresh), number)
 
     def changed(self, row: Row, new: Row) -> Runs:

@@ -16,16 +16,14 @@ from .words import band_words, listed, percent, plural, seed_words, seeds_of, si
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
 
-def accuracy(series: Sequence[Series], *, chance: float | None = None, note: str = "") -> Picture:
+def accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
     """Bars of the finished series at the left, curves of all of them at the right. `chance`: accuracy of guessing."""
     done = finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         Bars(left, series, chance).update(series)
         curves(right, series, chance)
-    sentence = f"{verdict(done)} {note}".strip()
-    return told(
-        figure, "Bars of test accuracy, and curves of it while it trains", settings_of(series), sentence, table(done)
-    )
+    title = "Bars of test accuracy, and curves of it while it trains"
+    return told(figure, title, settings_of(series), verdict(done), table(done))
 
 
 def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:

@@ -109,10 +109,7 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     assert toy.show("always").sentence == "rounds 7, client None, class None"
     toy.views.client.value, toy.views.klass.value = 3, 4
     assert text(toy, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
-    toy.controls.guess.method.value, toy.controls.guess.share.value = "fens", 100
     toy.run(wait=True)
-    toy.show("accuracy")
-    assert "You guessed 100 % for FENS, measured" in text(toy, "accuracy") and "too high" in text(toy, "accuracy")
     methods, _, settings = job.calls[0]
     assert methods == ["fens", "fedavg"] and settings["fens.rounds"] == 7 and settings["init"] == "different"
     assert toy.error == "" and "fens.rounds = 7" in toy.state("accuracy").runs.rows[0].setting
@@ -174,11 +171,11 @@ def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
 
 
 def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
-    panel = lab("dense", job=job, hide=["epochs", "guess"], fixed={"dense.temperature": 2}, images=16, epochs=3)
+    panel = lab("dense", job=job, hide=["epochs", "poison"], fixed={"dense.temperature": 2}, images=16, epochs=3)
     knobs = panel.controls.knobs
     assert panel.controls.epochs.value == 3 != knobs["epochs"].value  # plain epochs are the local ones
     assert knobs["temperature"].disabled and knobs["temperature"].value == 2 and knobs["images"].value == 16
-    assert panel.controls.guess.row.layout.display == "none"
+    assert panel.controls.poison.row.layout.display == "none"
     panel.close()
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)
