@@ -54,6 +54,23 @@ def trusted(outcome) -> dict[str, float]:
     return {"below": like.negative, "owners": like.owners, "alone": float(alone[digit] / counts[:, digit].sum())}
 
 
+def best(outcome) -> dict[str, float]:
+    """FENS: test accuracy of the best `member` alone."""
+    return {"member": max(outcome.report.member_accuracy)}
+
+
+def members(outcome) -> dict[str, float]:
+    """Fed-ET: shares of test samples that are right: a client `alone`, mean of those in the last round; the consensus in
+    the thirds with the `least` and the `most` dissent; the `small` averaged models, before a head is copied, mean of the
+    last four rounds."""
+    from ..labs.fedet.dissent import by_dissent, thirds
+
+    report = outcome.report
+    least, _, most = thirds(*by_dissent(outcome)[:2])
+    alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
+    return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
+
+
 def voted(outcome) -> dict[str, float]:
     """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the run's `own` and `equal`
     ones; with the run's own in the thirds of the samples with the `least` and the `most` dissent."""
