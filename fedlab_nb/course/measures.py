@@ -60,9 +60,9 @@ def best(outcome) -> dict[str, float]:
 
 
 def members(outcome) -> dict[str, float]:
-    """Fed-ET: shares of test samples that are right: a client `alone`, mean of those in the last round; the consensus in
-    the thirds with the `least` and the `most` dissent; the `small` averaged models, before a head is copied, mean of the
-    last four rounds."""
+    """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the consensus in
+    the thirds with the `least` and the `most` dissent; the `small` averaged models, before a head is copied, mean of
+    the last four rounds."""
     from ..labs.fedet.dissent import by_dissent, thirds
 
     report = outcome.report
