@@ -35,7 +35,7 @@ from ...models import build_specified, default_model, parameter_count
 from ...plots import Picture
 from ...plots.capstone import seen, tried
 from ...plots.series import Series
-from ...plots.words import data_size, listed, number
+from ...plots.words import data_size, number
 from ...rng import numpy_rng, seed_for
 from ...studies import compare
 from ...studies.settings import RECIPE_FIELDS
@@ -83,11 +83,6 @@ class Hidden:
         owner = self.trial.client_train
         return [] if owner is None else torch.bincount(owner[owner >= 0]).tolist()
 
-    @property
-    def network(self) -> int:
-        """Bytes of one client's network, in 32-bit numbers."""
-        return 4 * self.numbers
-
     def facts(self) -> list[str]:
         """What the server sees, line by line."""
         inputs = int(np.prod(self.trial.input_shape))
@@ -96,7 +91,7 @@ class Hidden:
             f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
             f"Training samples of clients 0 to {self.clients - 1}: {', '.join(map(str, self.sizes))}.",
             f"The server has {public} samples without labels.",
-            f"A client's network: {self.numbers} numbers, {self.network} bytes.",
+            f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
             f"Budget of a client, up and down together: {self.budget} bytes.",
         ]
 
@@ -148,10 +143,6 @@ class Case:
         self.code, self.name = word(code), " ".join(str(name).split())
         self._hidden: Hidden = drawn(self.code)
         self.record = Record.of(self.code, self.name)
-
-    def __repr__(self) -> str:
-        done = f"{len(self.record.tries)} tries, {len(self.record.submissions)} submissions"
-        return f"Case({self.code!r}, {self._hidden.clients} clients, budget {self.budget} bytes, {done})"
 
     @property
     def budget(self) -> int:
@@ -226,17 +217,13 @@ class Case:
         """
         tries, text = self.record.tries, " ".join(str(argument).split())
         demand(tries, "There is no try yet, so nothing can be submitted; try a method first.")
-        within = [t.number for t in tries if t.bytes <= self.budget]
-        many = f"one of the tries {listed([str(n) for n in within])}"
-        hint = many if len(within) > 1 else f"try {within[0]}" if within else "a method that sends less"
-        if choice is None:
-            raise UsageError(f"No try is chosen yet; choose one from 1 to {len(tries)}.")
-        if not isinstance(choice, int) or not 1 <= choice <= len(tries):
-            raise UsageError(f"There is no try {choice!r}; choose a number from 1 to {len(tries)}.")
+        if choice not in range(1, len(tries) + 1):
+            what = "No try is chosen yet" if choice is None else f"There is no try {choice!r}"
+            raise UsageError(f"{what}; choose one from 1 to {len(tries)}.")
         chosen = tries[choice - 1]
         costs = f"{chosen.bytes} bytes, {chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes"
         over = f"{chosen.title} costs a client {costs}, so it cannot be submitted"
-        demand(chosen.bytes <= self.budget, f"{over}; choose {hint}.")
+        demand(chosen.bytes <= self.budget, f"{over}; choose a try within the budget, or try a method that sends less.")
         short = f"Your argument has {len(text)} letters, but it should have at least {ENOUGH}"
         demand(len(text) >= ENOUGH, f"{short}; say in a sentence or more why you chose this try.")
         test, sent, leaks = self._runs(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
@@ -269,4 +256,4 @@ def behind(code: str) -> Card:
     h = drawn(word(code))
     sizes = f"sizes with σ = {h.sigma:g}, {100 * h.share:.0f} % of the training images"
     first = f"{h.code}: {h.source}, α = {h.alpha:g}, {h.clients} clients, {sizes}."
-    return worked(first, f"Budget {h.budget} bytes, {h.budget / h.network:.1f} networks of a client.")
+    return worked(first, f"Budget {h.budget} bytes, {h.budget / (4 * h.numbers):.1f} networks of a client.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
@@ -38,7 +38,7 @@ class CaseForm(Form):
         self.knobs = widgets.Text(placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings")
         self.knobs.layout = WIDE
         self.help, self.tries = widgets.HTML(), widgets.HTML()
-        self.method.observe(lambda _: self._explain(), "value")
+        self.method.observe(lambda _: self._refresh(), "value")
         self.choice = widgets.Dropdown(description="Choice")
         self.name = widgets.Text(value=case.name, description="Your name")
         self.argument = widgets.Textarea(placeholder="Why this one?", description="Argument", rows=5, layout=WIDE)
@@ -52,12 +52,6 @@ class CaseForm(Form):
         choosing = [self.choice, self.name, self.argument, self.buttons["Submit"], save, self.message, self.page]
         super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), [*trying, *choosing])
         self._refresh()
-        self._explain()
-
-    def _explain(self) -> None:
-        """What can be set for the chosen method."""
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self.case.explained(self.method.value))
-        self.help.value = f"<details><summary>What can be set</summary><ul>{lines}</ul></details>"
 
     def _do(self, action: Callable[[], Card]) -> None:
         """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
@@ -93,20 +87,24 @@ class CaseForm(Form):
         return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
     def _refresh(self) -> None:
-        """The list of tries, and what can be chosen."""
+        """The list of tries, what can be chosen, and what can be set for the method."""
         done, held = self.case.record.tries, self.choice.value
         self.choice.options = [(f"{t.number}: {t.title} ({t.settings})", t.number) for t in done]
-        if held is not None:
-            self.choice.value = held
+        self.choice.value = held
         lines = [
-            f"<li>{html.escape(t.title)} ({html.escape(t.settings)}): validation accuracy {number(t.band)} %, "
-            f"{data_size(t.bytes)}{'' if t.bytes <= self.case.budget else ', over the budget'}</li>"
+            f"{t.title} ({t.settings}): validation accuracy {number(t.band)} %, {data_size(t.bytes)}"
+            f"{'' if t.bytes <= self.case.budget else ', over the budget'}"
             for t in done
         ]
-        opened = " open" if self.own else ""  # those of the lesson are behind its guess
-        head = f"<summary>Tries so far: {len(lines)}</summary>"
-        listed = f"<details{opened}>{head}<ol>{''.join(lines)}</ol></details>"
-        self.tries.value = listed if lines else "<p>No try yet.</p>"
+        # the lesson's own tries are behind its guess
+        self.tries.value = folded(f"Tries so far: {len(lines)}", lines, self.own)
+        self.help.value = folded("What can be set", self.case.explained(self.method.value))
+
+
+def folded(title: str, lines: Sequence[str], opened: bool = False) -> str:
+    """Lines that open under a title, as HTML."""
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<details{' open' if opened else ''}><summary>{title}</summary><ol>{items}</ol></details>"
 
 
 def knobs_of(text: str) -> dict[str, str]:
@@ -122,7 +120,7 @@ def knobs_of(text: str) -> dict[str, str]:
 
 
 # ------------------------------------------------------------------------------------- worked numbers, exercises
-FIRST = ("fedavg", "ensemble", "afl")  # the lesson's own tries
+FIRST = ("ensemble", "fens", "distilled")  # the lesson's own tries
 TITLES = [METHODS[name].info.title for name in FIRST]
 
 

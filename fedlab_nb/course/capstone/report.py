@@ -30,17 +30,14 @@ from ...studies.statistics import Band, band, difference
 from ...studies.store import store_folder
 
 FORMAT = "fedlab_nb capstone 1"
-STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}td,th{border:1px solid #d5d9de;padding:.2em .6em;text-align:left}"
-    "blockquote{border-left:4px solid #d5d9de;margin:0;padding:0 1em}"
-)
+STYLE = "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}td,th{border:1px solid #d5d9de;padding:.2em .6em}"
 ORDINALS = ("First", "Second", "Third")
 GIVE = "give .jsonl files that reports saved, or folders that hold such files"
+COLUMNS = ("try", "method", "settings", "validation accuracy, %", "bytes of a client", "within the budget")
 HEAD = ("rank", "name", "method", "settings", "test accuracy, %", "bytes of a client", "of the budget", "tries")
 PAGE = """# Capstone {title}
 
-{standing}
+{r.standing}
 
 ## The federation as the server saw it
 
@@ -48,23 +45,23 @@ PAGE = """# Capstone {title}
 
 ## All tries
 
-Judged on {images} validation images. No test image was used for them.
+Judged on {r.validation_images} validation images. No test image was used for them.
 
 {tries}
 
 ## The choice
 
-Try {choice}: {chosen}.
+Try {r.choice}: {r.chosen.title} ({r.chosen.settings}).
 
-> {argument}
+> {r.argument}
 
 ## The result
 
-- Test accuracy: {accuracy} % (95 % band of Student's t, {seeds}, {test_images} test images).
-- Bytes of a client, up and down: {bytes} of {budget} ({share:.0f} % of the budget).
+- Test accuracy: {accuracy} % (95 % band of Student's t, {seeds}, {r.test_images} test images).
+- Bytes of a client, up and down: {r.bytes} of {r.budget} ({share:.0f} % of the budget).
 - What leaks: {leaks}.
 
-Made with fedlab_nb {version}.
+Made with fedlab_nb {r.version}.
 """
 
 
@@ -99,6 +96,11 @@ def said(knobs: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "as usual"
 
 
+def by_seed(shares: Mapping[str, float]) -> dict[int, float]:
+    """What JSON makes of {seed: accuracy}, as it was."""
+    return {int(seed): float(share) for seed, share in shares.items()}
+
+
 @dataclass
 class Record:
     """The tries, and the test accuracies of all submissions, of one person and code word; `file`: where they are."""
@@ -113,25 +115,23 @@ class Record:
         record = cls(store_folder() / "capstone" / f"{digest_of(code, name)}.jsonl")
         with suppress(OSError):
             for line in record.file.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError, KeyError, TypeError):
-                    record._read(json.loads(line))
+                with suppress(ValueError, KeyError, TypeError):  # a damaged line is left out
+                    row = json.loads(line)
+                    if "submission" in row:
+                        record.submissions.append(row)
+                    else:
+                        own = {"validation": by_seed(row["validation"]), "number": len(record.tries) + 1}
+                        record.tries.append(Try(**{**row, **own}))
         return record
-
-    def _read(self, entry: dict[str, Any]) -> None:
-        if "submission" in entry:
-            self.submissions.append(entry)
-        else:
-            shares = {int(seed): float(share) for seed, share in entry.pop("validation").items()}
-            self.tries.append(Try(**{**entry, "validation": shares, "number": len(self.tries) + 1}))
 
     def add(self, done: Try | dict[str, Any]) -> None:
         """A try, or a submission."""
         (self.tries if isinstance(done, Try) else self.submissions).append(done)
-        entry = dataclasses.asdict(done) if isinstance(done, Try) else done
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with open(self.file, "a", encoding="utf-8") as file:
-                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                row = dataclasses.asdict(done) if isinstance(done, Try) else done
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 # ---------------------------------------------------------------------------------------------------------- the report
@@ -176,31 +176,21 @@ class Report:
         opened = f"the test images had been opened before, with {before}"
         return f"{named} submission: {opened}. Its test accuracy is not a fair measure."
 
-    def table(self) -> list[list[str]]:
-        """The tries, the first row the names of the columns."""
-        head = ["try", "method", "settings", "validation accuracy, %", "bytes of a client", "within the budget"]
-        rows = [
-            [str(t.number), t.title, t.settings, number(t.band, 1), str(t.bytes), "yes" if within else "no"]
-            for t, within in ((t, t.bytes <= self.budget) for t in self.tries)
-        ]
-        return [head, *rows]
-
     def markdown(self) -> str:
         """The page as Markdown."""
+        rows = [
+            [str(t.number), t.title, t.settings, number(t.band, 1), str(t.bytes), within]
+            for t, within in ((t, "yes" if t.bytes <= self.budget else "no") for t in self.tries)
+        ]
         return PAGE.format(
-            **{
-                **vars(self),
-                "title": self.code + (f": {self.name}" if self.name else ""),
-                "standing": self.standing,
-                "facts": "\n".join(f"- {fact}" for fact in self.facts),
-                "images": self.validation_images,
-                "tries": markdown(self.table()),
-                "chosen": f"{self.chosen.title} ({self.chosen.settings})",
-                "accuracy": number(self.band, 1),
-                "seeds": seeds_of(self.test),
-                "share": 100 * self.bytes / self.budget,
-                "leaks": self.leaks or "nothing leaves a client",
-            }
+            r=self,
+            title=self.code + (f": {self.name}" if self.name else ""),
+            facts="\n".join(f"- {fact}" for fact in self.facts),
+            tries=markdown([list(COLUMNS), *rows]),
+            accuracy=number(self.band, 1),
+            seeds=seeds_of(self.test),
+            share=100 * self.bytes / self.budget,
+            leaks=self.leaks or "nothing leaves a client",
         )
 
     def body(self) -> str:
@@ -215,27 +205,24 @@ class Report:
 
     def line(self) -> str:
         """What a class's leaderboard reads: one JSON object."""
-        return json.dumps({
-            "format": FORMAT, "code": self.code, "name": self.name, "submission": self.number,
-            "method": self.chosen.method, "title": self.chosen.title, "knobs": self.chosen.knobs,
-            "test": {str(seed): share for seed, share in self.test.items()}, "bytes": self.bytes,
-            "budget": self.budget, "tries": len(self.tries), "version": self.version,
-        }, ensure_ascii=False)  # fmt: skip
+        same = {name: getattr(self, name) for name in ("code", "name", "test", "bytes", "budget", "version")}
+        chosen = {"method": self.chosen.method, "title": self.chosen.title, "knobs": self.chosen.knobs}
+        about = {"format": FORMAT, "submission": self.number, "tries": len(self.tries)}
+        return json.dumps({**about, **same, **chosen}, ensure_ascii=False)
 
     def save(self, folder: str | Path = ".") -> Path:
         """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the Markdown file. RunError
         where that is no place to write."""
         parts = ["capstone", self.code, *([self.name] if self.name else []), str(self.number)]
-        stem = "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts)
-        place = Path(folder).expanduser()
+        place = Path(folder).expanduser() / "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts)
         try:
-            place.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             for ending, text in (("md", self.markdown()), ("html", self.html()), ("jsonl", self.line() + "\n")):
-                write(place / f"{stem}.{ending}", text)
+                write(place.with_name(f"{place.name}.{ending}"), text)
         except OSError as error:
             why = f"{error.strerror or error}; choose another folder"
-            raise RunError(f"The report cannot be written to {place}: {why}.") from None
-        return place / f"{stem}.md"
+            raise RunError(f"The report cannot be written to {place.parent}: {why}.") from None
+        return place.with_name(f"{place.name}.md")
 
     def __repr__(self) -> str:
         return self.markdown()
@@ -259,6 +246,20 @@ class Entry:
     budget: int
     tries: int
 
+    @classmethod
+    def of(cls, line: str) -> Entry:
+        """A line's entry; ValueError, KeyError, TypeError or AttributeError if it is none."""
+        row = json.loads(line)
+        if not isinstance(row, dict) or row.get("format") != FORMAT:
+            raise ValueError(f"it does not begin with the format {FORMAT!r}")
+        test = by_seed(row["test"])
+        made = cls(**{each.name: row[each.name] for each in dataclasses.fields(cls)} | {"test": test})
+        if not test or not all(0 <= share <= 1 for share in test.values()):
+            raise ValueError("its test accuracies are not shares from 0 to 1")
+        if made.bytes > made.budget or made.submission < 1:
+            raise ValueError(f"{made.bytes} bytes of a budget of {made.budget}, submission {made.submission}")
+        return made
+
     @property
     def band(self) -> Band:
         return band(self.test)
@@ -266,6 +267,11 @@ class Entry:
     @property
     def who(self) -> str:
         return self.name or "(no name)"
+
+    def row(self, rank: str) -> list[str]:
+        share = f"{100 * self.bytes / self.budget:.0f} %"
+        cells = [self.title, said(self.knobs), number(self.band, 1), self.bytes, share, self.tries]
+        return [rank, self.who, *map(str, cells)]
 
 
 def leaderboard(*paths: str | Path, form: str = "text") -> Board:
@@ -289,25 +295,12 @@ def read(file: Path) -> list[Entry]:
     entries = []
     for place, line in enumerate(lines, 1):
         try:
-            entries += [entry(json.loads(line))] if line.strip() else []
+            entries += [Entry.of(line)] if line.strip() else []
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
             why = f"no {error}" if isinstance(error, KeyError) else why
             raise UsageError(f"Line {place} of {file} is not from a report: {why}; {GIVE}.") from None
     return entries
-
-
-def entry(row: Any) -> Entry:
-    """A line's entry; ValueError, KeyError, TypeError or AttributeError if it is none."""
-    if not isinstance(row, dict) or row.get("format") != FORMAT:
-        raise ValueError(f"it does not begin with the format {FORMAT!r}")
-    test = {int(seed): float(share) for seed, share in row["test"].items()}
-    made = Entry(**{each.name: row[each.name] for each in dataclasses.fields(Entry)} | {"test": test})
-    if not test or not all(0 <= share <= 1 for share in test.values()):
-        raise ValueError("its test accuracies are not shares from 0 to 1")
-    if made.bytes > made.budget or made.submission < 1:
-        raise ValueError(f"{made.bytes} bytes of a budget of {made.budget}, submission {made.submission}")
-    return made
 
 
 def ranked(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -346,10 +339,10 @@ class Board:
         rows = []
         for place, group in self.places(code):
             rank = f"{place}=" if len(group) > 1 else str(place)
-            rows += [self._row(rank, e) for e in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who))]
+            rows += [e.row(rank) for e in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who))]
         later = [e for e in self.entries if e.code == code and e.submission > 1]
         later.sort(key=lambda e: (e.submission, -e.band.mean, e.who))
-        return rows + [self._row(f"submission {e.submission}", e) for e in later]
+        return rows + [e.row(f"submission {e.submission}") for e in later]
 
     def ties(self, code: str) -> list[str]:
         """A sentence for each shared rank of a code word."""
@@ -359,11 +352,6 @@ class Board:
                 gaps = listed([f"{e.who} {points(difference(e.test, best.test))}" for e in others])
                 lines.append(f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes come first.")
         return lines
-
-    @staticmethod
-    def _row(rank: str, e: Entry) -> list[str]:
-        share = f"{100 * e.bytes / e.budget:.0f} %"
-        return [rank, e.who, e.title, said(e.knobs), number(e.band, 1), str(e.bytes), share, str(e.tries)]
 
     def __repr__(self) -> str:
         parts = []
