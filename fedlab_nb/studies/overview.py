@@ -65,7 +65,7 @@ class Overview:
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         tail = f"<p>{MISSING}</p><ul>{notes}</ul>" if notes else ""
-        return html_table([HEAD, *self.rows()], len(HEAD), f"{self.preset}: {self.title}") + tail
+        return f"<p>{html.escape(f'{self.preset}: {self.title}')}</p>{html_table([HEAD, *self.rows()])}{tail}"
 
 
 def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -40,13 +41,14 @@ class Shown:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return "\n\n".join(part if isinstance(part, str) else aligned(part) for part in self.parts())
+        shown = (part if isinstance(part, str) else f"{aligned(part)}\n" for part in self.parts())
+        return "\n".join(shown).strip()
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(part)}</p>" if isinstance(part, str) else html_table(part) for part in self.parts())
 
 
-class Results:
+class Results(Shown):
     """Rows of a study; each row is a flat dict. `axes`: the names of what varies, without method and seed."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], axes: Sequence[str] = ()) -> None:
@@ -167,7 +169,7 @@ class Results:
         """Means with bands, methods down and points across, as aligned text, Markdown or LaTeX."""
         return FORM[choose("form of a table", form, FORM)](self._cells())
 
-    def _cells(self) -> list[list[str]]:
+    def _cells(self) -> Grid:
         """The table's rows, the first one its head."""
         points = self.points(called=self.label)
         for column in sorted({key for row in self.rows for key in row if key.startswith(OTHER)}):
@@ -181,12 +183,9 @@ class Results:
         ]
         return [["method", *heads], *body]
 
-    def __repr__(self) -> str:
-        failed = f"\n{len(self.failed)} of {len(self)} cells failed; see .failed." if self.failed else ""
-        return (self.table() if len(self) else "No cells.") + failed
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells())
+    def parts(self) -> list[str | Grid]:
+        failed = f"{len(self.failed)} of {len(self)} cells failed; see .failed."
+        return [self._cells() if len(self) else "No cells.", *[failed] * bool(self.failed)]
 
     def plot(self, against: str = "alpha", **options: Any) -> Any:
         """A picture: against "alpha", "clients" or another axis, "bytes", "alpha x clients" or "differences"; see
@@ -252,16 +251,19 @@ def accuracy_words(of: Band) -> str:
     return f"{100 * of.mean:.1f}" + ("" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.1f}")
 
 
-def aligned(rows: Sequence[Sequence[str]], words: int | None = None) -> str:
-    """Rows as lines of text: the first columns, `words` of them or all, begin together, the others end together."""
+def numeric(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Of each column, whether it has numbers and nothing else."""
+    return [all(re.match(r"[+−-]?\d|-?$", cell) for cell in column) for column in zip(*rows[1:], strict=True)]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines of text; columns of numbers end together, the others begin together."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    first = len(widths) if words is None else words
-
-    def line(row: Sequence[str]) -> str:
-        cells = zip(row, widths, strict=True)
-        return "  ".join(c.ljust(w) if i < first else c.rjust(w) for i, (c, w) in enumerate(cells)).rstrip()
-
-    return "\n".join(map(line, rows))
+    sides = ["><"[not right] for right in numeric(rows)]
+    return "\n".join(
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in rows
+    )
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -269,17 +271,16 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
-def html_table(rows: Sequence[Sequence[str]], words: int | None = None, caption: str = "") -> str:
-    """Cells as HTML, the first row as its head. `words`: as in `aligned`; without it the page's own style decides."""
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Cells as HTML, the first row as its head."""
+    sides = ["right" if right else "left" for right in numeric(rows)]
     lines: list[str] = []
     for row in rows:
-        tag, line = "td" if lines else "th", ""
-        for i, cell in enumerate(row):
-            side = "" if words is None else f' style="text-align:{"left" if i < words else "right"}"'
-            line += f"<{tag}{side}>{escape(cell)}</{tag}>"
+        tag = "td" if lines else "th"
+        cells = zip(row, sides, strict=True)
+        line = "".join(f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>' for cell, side in cells)
         lines.append(f"<tr>{line}</tr>")
-    head = f'<caption style="text-align:left">{escape(caption)}</caption>' if caption else ""
-    return f"<table>{head}{''.join(lines)}</table>"
+    return f"<table>{''.join(lines)}</table>"
 
 
 def latex(rows: Sequence[Sequence[str]]) -> str:
@@ -313,7 +314,7 @@ NUMBERS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
-class Table(list):
+class Table(Shown, list):
     """Rows, each a dict with the keys that the command line prints. It shows the commonest of them; `rows[0]` and
     `pandas.DataFrame(rows)` have all.
     """
@@ -322,49 +323,31 @@ class Table(list):
         part = super().__getitem__(at)
         return Table(part) if isinstance(at, slice) else part
 
-    def cells(self) -> tuple[str, list[list[str]], int]:
-        """What all rows share, in words; the head and the lines; how many of the first columns are words."""
+    def parts(self) -> list[str | Grid]:
+        """What all rows share, in words; then the head and the lines."""
+        if not self:
+            return ["No outcomes."]
         there = [name for name in WHAT if any(name in row for row in self)]
         same = [name for name in there if all(row.get(name) == self[0].get(name) for row in self)]
         words = [*(name for name in ALWAYS if any(name in row for row in self)), *(n for n in there if n not in same)]
         numbers = [name for name in NUMBERS if any(name in row for row in self)]
-        head = [*words, *(NUMBERS[name][0] for name in numbers)]
-        lines = [
-            [
-                *(text(row.get(name), partial(called, row, name)) for name in words),
-                *(text(row.get(n), NUMBERS[n][1]) for n in numbers),
-            ]
-            for row in self
-        ]
-        return ", ".join(f"{name} {text(self[0][name])}" for name in same), [head, *lines], len(words)
-
-    def __repr__(self) -> str:
-        if not self:
-            return "No outcomes."
-        shared, rows, words = self.cells()
-        return f"{shared}\n{aligned(rows, words)}".lstrip()
-
-    __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        if not self:
-            return "<p>No outcomes.</p>"
-        shared, rows, words = self.cells()
-        return html_table(rows, words, shared)
+        grid = [[*words, *(NUMBERS[name][0] for name in numbers)]]
+        for row in self:
+            first = [text(row.get(name), partial(called, row, name)) for name in words]
+            grid.append([*first, *(text(row.get(name), NUMBERS[name][1]) for name in numbers)])
+        shared = ", ".join(f"{name} {text(self[0][name])}" for name in same)
+        return [shared, grid] if shared else [grid]
 
 
-class Outcomes(list):
+class Outcomes(Shown, list):
     """Outcomes of a comparison. A notebook or a terminal shows them as a table."""
 
     def table(self) -> Table:
         """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""
         return Table(outcome.to_json() for outcome in self)
 
-    def __repr__(self) -> str:
-        return repr(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def parts(self) -> list[str | Grid]:
+        return self.table().parts()
 
     def mean(self, method: str) -> float:
         """Mean test accuracy of `method` over the seeds."""

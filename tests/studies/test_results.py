@@ -84,7 +84,7 @@ def test_tables(results):
     latex = results.table("latex")
     assert latex.startswith("\\begin{tabular}{lrr}") and latex.endswith("\\end{tabular}")
     assert "60.0 $\\pm$ 24.8" in latex
-    assert "<th>alpha = 0.1</th>" in results._repr_html_()
+    assert ">alpha = 0.1</th>" in results._repr_html_()
     with pytest.raises(UsageError, match="latex"):
         results.table("latx")
 

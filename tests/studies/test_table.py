@@ -21,7 +21,9 @@ def test_it_is_aligned_text_in_a_terminal():
 
 def test_it_is_a_table_in_a_notebook_and_what_varies_is_a_column():
     page = Table([ROWS[0], {**ROWS[1], "alpha": 1.0}])._repr_html_()
-    assert page.startswith("<table>") and page.count("<tr>") == 3 and "&lt;fens&gt;" in page and "1.5 MB" in page
+    assert (
+        page.startswith("<p>dataset digits") and page.count("<tr>") == 3 and "&lt;fens&gt;" in page and "1.5 MB" in page
+    )
     assert ">alpha</th>" in page and ">dataset</th>" not in page and "dataset digits" in page
 
 
