@@ -40,8 +40,14 @@ METHODS = {
     "02": "DENSE", "03": "FENS", "04": "Fed-ET", "05": "Co-Boosting", "06": "FuseFL", "07": "FedLPA", "10": "AFL",
     "11": "Neuron matching", "12": "Distilled data",
 }  # fmt: skip
-# cells that only show a form or a saved picture: their input is folded, so that a reader sees what they make
-SHOWS = re.compile(r"\w+ = predict\(|\w+\.reveal\(|Snapshot\(|score\(|lesson\.q\d\.form\(")
+# Cells that only show a form or a saved picture are folded. Their first line is still seen: it says what they are for.
+SHOWS = {
+    r"\w+ = predict\(": "# your guess",
+    r"\w+\.reveal\(": "# the answer",
+    r"Snapshot\(": "# the result",
+    r"score\(": "# your score",
+    r"lesson\.q\d\.form\(": "# an exercise",
+}
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # what is no place for a link: headings, rows of tables, references; links, code, comments; a paper's own letter
 NO_PLACE = re.compile(
@@ -103,7 +109,9 @@ def cells(source: str) -> list[nbformat.NotebookNode]:
     parsed = jupytext.reads(source, fmt="md").cells
     for number, cell in enumerate(parsed):
         cell["id"] = f"cell-{number:02d}"
-        if cell.cell_type == "code" and SHOWS.match(cell.source):
+        first = next((words for start, words in SHOWS.items() if re.match(start, cell.source)), None)
+        if cell.cell_type == "code" and first:
+            cell.source = f"{first}\n{cell.source}"
             cell.metadata["jupyter"] = {"source_hidden": True}
     return parsed
 

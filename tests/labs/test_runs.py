@@ -14,7 +14,7 @@ VIEWS = {  # of each lab; those that wait for a run stand before the bar
     "afl": "forget image | skew budget size", "coboosting": "hand weights images curves | switches",
     "distilled": "sent | budget", "fedet": "expert temperature dissent target rounds public traffic |",
     "fedlpa": "factors damping solver leak | plane", "fens": "trust sample | vary forget cost",
-    "fusefl": "steps cue halves probes | sums cues", "gauss": "pictures sent | heads",
+    "fusefl": "steps cue halves probes |", "gauss": "pictures sent | heads",
     "matching": "barrier partners | game",
 }  # fmt: skip
 
