@@ -7,10 +7,12 @@ library, no build step, no network. The numbers are those of `studies.stored`, t
 import json
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ..data import federate, title_of
 from ..data import load as load_data
+from ..declared import declared
 from ..errors import RunError
 from ..methods import METHODS, grouped
 from ..plots.identity import look, short
@@ -19,7 +21,7 @@ from ..plots.style import class_colours
 from ..plots.vector import outline
 from ..plots.words import listed
 from ..studies.statistics import band, t_quantile
-from ..studies.stored import Stored, load, sets
+from ..studies.stored import Stored, file_of, load, sets
 
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
@@ -52,36 +54,46 @@ def of_set(table: Stored) -> dict[str, Any]:
 
     The clients' label counts are those of the first seed.
     """
-    grid, infos = table.grid, [METHODS[name].info for name in table.methods]
+    infos = [METHODS[name].info for name in table.methods]
+    axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
     return {
-        "about": {key: table.about[key] for key in ("version", "torch", "date", "settings", "recipe")},
+        "about": {"date": table.about["date"], "settings": axes},
         "title": title_of(table.dataset),
-        "images": grid.images,
-        "t": t_quantile(len(grid.seeds) - 1),
+        "images": images(table.dataset),
+        "t": t_quantile(len(table.seeds) - 1),
         "classes": [
             {"name": name, "colour": colour}
-            for name, colour in zip(class_names(table.dataset), class_colours(10), strict=True)
+            for name, colour in zip(load_data(table.dataset).class_names, class_colours(10), strict=True)
         ],
         "groups": grouped(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
-        "results": {i.name: [[result(table, i.name, a, m) for a in grid.alphas] for m in grid.clients] for i in infos},
-        "federations": [[partition(table, a, m) for a in grid.alphas] for m in grid.clients],
+        "results": {
+            i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients] for i in infos
+        },
+        "federations": [[partition(table, a, m) for a in table.alphas] for m in table.clients],
     }
 
 
 def words(table: Stored) -> str:
     """What is stored, at the end of the page."""
-    about, grid, recipe = table.about, table.grid, table.about["recipe"]
-    runs = len(table.methods) * len(grid.alphas) * len(grid.clients) * len(grid.seeds)
-    seeds = ", ".join(map(str, grid.seeds))
+    about, made = table.about, table.made(table.methods[0])
+    runs = len(table.rows) * len(table.seeds)
+    seeds = ", ".join(map(str, table.seeds))
+    alphas = listed([f"{a:g}" for a in table.alphas])
     return (
-        f"Results of {len(table.methods)} methods on {grid.images} at α = {listed([f'{a:g}' for a in grid.alphas])}, "
-        f"with {', '.join(map(str, grid.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
+        f"Results of {len(table.methods)} methods on {images(table.dataset)} at α = {alphas}, "
+        f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
-        f"{about['settings']['preset']}: {recipe['epochs']} local epochs, batches of {recipe['batch_size']}, "
-        f"{recipe['optimizer'].upper()} with learning rate {recipe['lr']}). “Who holds what” shows seed {seeds[0]}."
+        f"classroom: {made['recipe.epochs']} local epochs, batches of {made['recipe.batch_size']}, "
+        f"{made['recipe.optimizer'].upper()} with learning rate {made['recipe.lr']}). "
+        f"“Who holds what” shows seed {seeds[0]}."
     )
+
+
+def images(dataset: str) -> str:
+    """What a sentence says of the data set's images; its table's declaration has the words."""
+    return declared(f"studies/declared/{file_of(dataset).stem}.toml")["about"]["images"]
 
 
 def called(title: str) -> dict[str, str]:
@@ -96,22 +108,17 @@ def called(title: str) -> dict[str, str]:
     }
 
 
-def class_names(dataset: str) -> tuple[str, ...]:
-    """The names of the ten classes."""
-    return load_data(dataset).class_names
-
-
 def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:
     """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
-    of = band(table.accuracies(method, alpha, clients))
-    rows = [table.row(method, alpha, clients, seed) for seed in table.grid.seeds]
-    up, down = (sum(row[way] for row in rows) / len(rows) for way in ("bytes_up", "bytes_down"))
-    return {"mean": of.mean, "half": of.half_width, "accuracies": [r["accuracy"] for r in rows], "up": up, "down": down}
+    accuracies = table.accuracies(method, alpha, clients)
+    of = band(accuracies)
+    up, down = (fmean(table.values(f"bytes_{way}", method, alpha, clients).values()) for way in ("up", "down"))
+    return {"mean": of.mean, "half": of.half_width, "accuracies": [*accuracies.values()], "up": up, "down": down}
 
 
 def partition(table: Stored, alpha: float, clients: int) -> dict[str, Any]:
     """Who holds what: samples `[M, C]`, and sentences: of all, of each client, of each class."""
-    federation = federate(table.dataset, alpha=alpha, clients=clients, seed=table.grid.seeds[0])
+    federation = federate(table.dataset, alpha=alpha, clients=clients, seed=table.seeds[0])
     return {
         "counts": federation.label_counts.tolist(),
         "words": sentence(federation, None, None),

@@ -57,7 +57,7 @@ class StoredResults:
         if table is None:
             return None
         clients = table.nearest_clients(settings.get("clients", 10))
-        alpha = table.grid.alphas[nearest(table.grid.alphas, float(settings.get("alpha", 0.1)))]
+        alpha = table.alphas[nearest(table.alphas, float(settings.get("alpha", 0.1)))]
         title = f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
         return rows_of(table, known(table, methods), clients, alpha), title
 
@@ -94,12 +94,13 @@ def rows_of(table: Table, methods: tuple[str, ...], clients: int, alpha: float) 
 
 def differs(table: Table, methods: Iterable[str], settings: Mapping[str, Any]) -> str:
     """A sentence that names the settings in which the controls differ from the table, if there are any."""
-    about = table.about
-    known = {**OFF, **about["recipe"], **about_what(table.dataset)}
+    known: dict[str, Any] = dict(OFF)
     for method in methods:
-        options = about["methods"][method]["options"]
-        known |= {name: value for name, value in options.items() if name not in about["recipe"]}
-        known |= {f"{method}.{name}": value for name, value in options.items()}
+        made = table.made(method)
+        for kind in (f"{method}.", "recipe."):  # a plain name that both have means the recipe
+            known |= {name.removeprefix(kind): value for name, value in made.items() if name.startswith(kind)}
+        known |= made
+    known |= about_what(table.dataset)
     other = [k for k, v in settings.items() if k not in FREE and not same(known.get(k, v), v)]
     return f"Their {listed(other)} differ from yours." if other else ""
 

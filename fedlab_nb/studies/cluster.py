@@ -27,19 +27,19 @@ Trained = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, sec
 
 
 def distributed(
-    groups: Sequence[Sequence[Sequence[Cell]]], *, workers: int, scheduler: str | None, client: Any, cache: bool
+    cells: Sequence[Cell], *, workers: int, scheduler: str | None, client: Any, cache: bool
 ) -> Iterator[Done]:
     """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
     a scheduler at that address, or with workers of another version."""
     with ExitStack() as stack:
         if client is None:
             client = connect(stack, workers, scheduler, cores=os.cpu_count() or 1)
-        device = groups[0][0][0].plan.settings.device
+        device = cells[0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
         check(client, resources)
-        send_data(client, groups)
+        send_data(client, cells)
         print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
-        yield from _submitted(client, groups, resources, cache)
+        yield from _submitted(client, cells, resources, cache)
 
 
 def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
@@ -85,11 +85,11 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
 
 
-def send_data(client: Any, groups: Sequence[Sequence[Sequence[Cell]]]) -> None:
+def send_data(client: Any, cells: Sequence[Cell]) -> None:
     """Give every worker, also one that starts later, the study's data sets that are in this process's memory alone."""
     from dask.distributed import WorkerPlugin
 
-    names = {cell.plan.settings.dataset for group in groups for row in group for cell in row}
+    names = {cell.plan.settings.dataset for cell in cells}
     own = {name: dataset for name in sorted(names) if (dataset := in_memory(name)) is not None}
 
     class Data(WorkerPlugin):
@@ -101,9 +101,7 @@ def send_data(client: Any, groups: Sequence[Sequence[Sequence[Cell]]]) -> None:
         client.register_plugin(Data(), name="fedlab_nb data")
 
 
-def _submitted(
-    client: Any, groups: Sequence[Sequence[Sequence[Cell]]], resources: Mapping[str, int] | None, cache: bool
-) -> Iterator[Done]:
+def _submitted(client: Any, cells: Sequence[Cell], resources: Mapping[str, int] | None, cache: bool) -> Iterator[Done]:
     from dask.distributed import as_completed
 
     store = Store("runs") if cache else None
@@ -111,7 +109,7 @@ def _submitted(
     options = {"pure": False, "resources": resources, "retries": 0}
     try:
         trainings: dict[str, Any] = {}
-        for cell in (cell for group in groups for row in group for cell in row):
+        for cell in cells:
             outcome = recall(cell.plan) if cache else None
             if outcome is not None:
                 yield cell, outcome, ""

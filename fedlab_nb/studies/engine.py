@@ -55,13 +55,13 @@ def study(
     Ctrl-C raises KeyboardInterrupt after the finished cells are written. The same call then goes on from there.
     """
     plan = declared(methods, seeds, settings)
-    groups = plan.groups()
+    cells = plan.cells()
     if out is not None:
         writable(Path(out))
     count = whole("workers", parsed(workers), 1, 1024)
     rows: dict[int, dict[str, Any]] = {}
-    order = {id(cell): i for i, cell in enumerate(cell for group in groups for row in group for cell in row)}
-    done = carried_out(groups, workers=count, scheduler=scheduler, client=client, cache=cache, watch=watch)
+    order = {id(cell): i for i, cell in enumerate(cells)}
+    done = carried_out(cells, workers=count, scheduler=scheduler, client=client, cache=cache, watch=watch)
 
     def results() -> Results:
         return Results([rows[i] for i in sorted(rows)], plan.axes)
@@ -114,7 +114,7 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
 
 
 def carried_out(
-    groups: Sequence[Sequence[Sequence[Cell]]],
+    cells: Sequence[Cell],
     *,
     workers: int = 1,
     scheduler: str | None = None,
@@ -122,19 +122,17 @@ def carried_out(
     cache: bool = True,
     watch: Callable[[Event], None] = lambda event: None,
 ) -> Iterator[Done]:
-    """All cells: in this process, federation by federation, or as `study` says for several workers (nothing is watched
-    then)."""
+    """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then)."""
     if client is not None or scheduler is not None or workers > 1:
         from .cluster import distributed
 
-        yield from distributed(groups, workers=workers, scheduler=scheduler, client=client, cache=cache)
+        yield from distributed(cells, workers=workers, scheduler=scheduler, client=client, cache=cache)
         return
-    for rows in groups:
-        cells = iter([cell for row in rows for cell in row])
-        for event in events([[cell.plan for cell in row] for row in rows], cache):
-            watch(event)
-            if event.outcome is not None or event.error is not None:
-                yield next(cells), event.outcome, reason(event.error)
+    waiting = iter(cells)
+    for event in events([cell.plan for cell in cells], cache):
+        watch(event)
+        if event.outcome is not None or event.error is not None:
+            yield next(waiting), event.outcome, reason(event.error)
 
 
 def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:

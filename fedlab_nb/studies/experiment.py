@@ -6,7 +6,7 @@ that nothing computed is lost when a later one fails or is stopped. Test images 
 
 import functools
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -253,8 +253,8 @@ def finished(work: Generator[Any, None, Any]) -> Any:
 
 def job(
     methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any
-) -> Generator[Event, None, list[Outcome]]:
-    """Run `methods` on `seeds` federations (seed, seed+1, …); a generator of Events that returns the outcomes.
+) -> Generator[Event, None, None]:
+    """Run `methods` on `seeds` federations (seed, seed+1, …); a generator of Events.
 
     Wrong settings raise UsageError before anything is computed. If a method fails, it yields an Event with its `error`,
     and the other methods go on. If you close the generator, the work stops after the present step. Finished results
@@ -264,23 +264,17 @@ def job(
     names = list(METHODS) if names == ["all"] else names
     base = Settings.make(**settings)
     count = whole("seeds", parsed(seeds), 1, 1000)
-    plans = [plans_for(replace(base, seed=base.seed + i), names) for i in range(count)]
-    return events(plans, cache)
+    return events([plan for i in range(count) for plan in plans_for(replace(base, seed=base.seed + i), names)], cache)
 
 
-def events(plans: Sequence[Sequence[Plan]], cache: bool) -> Generator[Event, None, list[Outcome]]:
-    """Events of `plans[seed][method]`, seed by seed."""
+def events(plans: Iterable[Plan], cache: bool) -> Generator[Event, None, None]:
+    """Events of all plans, one plan after the other."""
     clients = _remembered if cache else TrainedClients()
-    outcomes: list[Outcome] = []
-    for work in (work for works in plans for work in works):
+    for work in plans:
         try:
-            for event in plan_events(work, clients, cache):
-                yield event
-                if event.outcome is not None:
-                    outcomes.append(event.outcome)
+            yield from plan_events(work, clients, cache)
         except Exception as error:
             yield Event(work.name, work.settings.seed, "failed", error=error)
-    return outcomes
 
 
 def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:

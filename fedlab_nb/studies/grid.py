@@ -133,21 +133,18 @@ class Study:
         variants = sum(prod(map(len, axes.values())) for axes in self.own.values())
         return prod(map(len, self.shared.values())) * variants * len(self.seeds)
 
-    def groups(self) -> list[list[list[Cell]]]:
-        """Cells that share trained clients, `[group][seed][variant]`. UsageError if any cell's value is refused."""
-        groups = []
+    def cells(self) -> list[Cell]:
+        """All runs; those of one seed, which share their clients, are neighbours. UsageError if a value is refused."""
+        cells = []
         for values in itertools.product(*self.shared.values()):
             point = dict(zip(self.shared, values, strict=True))
             base = Settings.make(**point)
-            rows: list[list[Cell]] = [[] for _ in self.seeds]
-            for method in self.methods:
-                for variant in self.variants(method):
-                    overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
-                    for row, seed in zip(rows, self.seeds, strict=True):
-                        settings = dataclasses.replace(base, seed=seed, overrides=overrides)
-                        row.append(Cell(plans_for(settings, [method])[0], {**point, **variant}))
-            groups.append(rows)
-        return groups
+            own = [(method, variant) for method in self.methods for variant in self.variants(method)]
+            for seed, (method, variant) in itertools.product(self.seeds, own):
+                overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
+                settings = dataclasses.replace(base, seed=seed, overrides=overrides)
+                cells.append(Cell(plans_for(settings, [method])[0], {**point, **variant}))
+        return cells
 
 
 def axis(name: str, value: Any) -> tuple[Any, ...]:

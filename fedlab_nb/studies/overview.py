@@ -190,7 +190,7 @@ class Estimate:
 def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
     store, here = Store("runs"), [entry for entry in entries() if entry.kind == "runs"]
-    cells = [cell for group in study.groups() for row in group for cell in row]
+    cells = study.cells()
     missing = [cell for cell in cells if not store.has(cell.plan.run_key())]
     seconds = measured_seconds(here)
     known = [seconds[cell.plan.name] for cell in missing if cell.plan.name in seconds]
@@ -203,7 +203,7 @@ def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
     """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
     stored: dict[str, list[float]] = {}
     for (name, *_), row in load().rows.items():
-        stored.setdefault(name, []).append(row["seconds_local"] + row["seconds_method"])
+        stored.setdefault(name, []).extend(map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True)))
     seen: dict[str, list[float]] = {}
     for entry in here:
         values = entry.head().get("values", {})

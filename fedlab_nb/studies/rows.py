@@ -61,21 +61,12 @@ class Point:
         """What a row of this point is made with today."""
         return made_with(self.plan(self.seeds[0])) if self.watched is None else self.watched
 
-    @property
-    def federation(self) -> str:
-        """The same for points whose clients hold the same samples at every seed."""
-        options = {**self.settings.federation_options(), "seed": list(self.seeds)}
-        return repr((self.settings.dataset, self.settings.preset, self.settings.public, options))
-
     def is_now(self, row: Mapping[str, Any] | None) -> bool:
         """Whether a stored row is of this point, whole, and made with today's values of the options that it has."""
-        if (
-            row is None
-            or row["seeds"] != list(self.seeds)
-            or not ("failed" in row or self.columns.keys() <= row.keys())
-        ):
+        if row is None or row["seeds"] != list(self.seeds):
             return False
-        return all(self.made.get(name) == value for name, value in row["made"].items())
+        whole = "failed" in row or self.columns.keys() <= row.keys()
+        return whole and all(self.made.get(name) == value for name, value in row["made"].items())
 
 
 def key_of(row: Mapping[str, Any]) -> str:
@@ -90,12 +81,12 @@ def made_with(plan: Plan) -> dict[str, Any]:
     return json.loads(json.dumps({"model": plan.model, **recipe, **options}))
 
 
-def grouped(points: Iterable[Point]) -> list[list[list[Cell]]]:
-    """The cells of all points, federation by federation, as `carried_out` takes them: `[group][seed][point]`."""
-    groups: dict[str, list[Point]] = {}
-    for point in points:
-        groups.setdefault(point.federation, []).append(point)
-    return [[list(row) for row in zip(*(point.cells for point in of), strict=True)] for of in groups.values()]
+def neighbours(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in another order: those that begin with the same trained clients stand together."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.plan.clients_key(), []).append(cell)
+    return [cell for of in groups.values() for cell in of]
 
 
 def computed(
@@ -113,23 +104,21 @@ def computed(
     decimals: of a number that is not whole; None: all of them;   finished: is told of each run, as `carried_out` says
     """
     home = {id(cell): point for point in points for cell in point.cells}
-    runs: dict[str, dict[int, Mapping[str, Any]]] = {point.key: {} for point in points}
-    failed: dict[str, str] = {}
-    for cell, outcome, error in carried_out(grouped(points), workers=workers, cache=cache, watch=watch):
+    runs: dict[str, dict[int, Row]] = {point.key: {} for point in points}
+    cells = neighbours(cell for point in points for cell in point.cells)
+    for cell, outcome, error in carried_out(cells, workers=workers, cache=cache, watch=watch):
         finished(cell, outcome, error)
         point = home[id(cell)]
-        if outcome is None:
-            failed.setdefault(point.key, error)
         own = runs[point.key]
-        own[cell.seed] = {
-            name: None if outcome is None else rounded(column(outcome), decimals)
-            for name, column in point.columns.items()
-        }
+        own[cell.seed] = dict.fromkeys(point.columns) | {"failed": error}
+        if outcome is not None:
+            own[cell.seed] |= {name: rounded(column(outcome), decimals) for name, column in point.columns.items()}
         if len(own) == len(point.cells):
             row: Row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [*point.seeds]}
             row |= {"made": dict(point.made)}
             row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
-            yield point, row | ({"failed": failed[point.key]} if point.key in failed else {})
+            errors = [of["failed"] for of in own.values() if of["failed"]]
+            yield point, row | ({"failed": errors[0]} if errors else {})
 
 
 def rounded(value: Any, decimals: int | None) -> float | None:

@@ -6,11 +6,10 @@ out, made by `python -m fedlab_nb.studies.declared tuning-digits`, and the other
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ..data import Dataset
@@ -35,23 +34,20 @@ def grid() -> dict[str, Any]:
     return {name: declared(NAME)[name] for name in ("clients", "alphas", "guard", "seeds")}
 
 
-def parts(dataset: str = DIGITS) -> dict[str, dict[str, tuple[Knobs, ...]]]:
+def parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
     """All parts of the study on that data set, in the order in which they are made: by method, what each try sets. The
     tries of the part "recipe" are the clients' recipe, one for all methods, and a method is only a judge of it."""
     choose("data set of the tuning study", dataset, SETS)
-    content = declared(NAME) if dataset == DIGITS else declared(NAME)[dataset]
-    none: dict[str, Any] = {"judges": [], "methods": [], "tries": []}
-    recipe, work = content.get("recipe", none), content.get("equal_work", none)
+    recipe = declared(NAME)[dataset].get("recipe", {"judges": [], "tries": []})
     return {
-        "recipe": dict.fromkeys(recipe["judges"], tuple(recipe["tries"])),
-        "methods": {name: tuple(tries) for name, tries in content.get("methods", {}).items()},
-        "equal_work": dict.fromkeys(work["methods"], tuple(work["tries"])),
+        "recipe": dict.fromkeys(recipe["judges"], recipe["tries"]),
+        "methods": declared(NAME)[dataset].get("methods", {}),
     }
 
 
 def given(dataset: str) -> Knobs:
     """Settings of every run on that data set, which no try changes."""
-    return {} if dataset == DIGITS else declared(NAME)[dataset].get("given", {})
+    return declared(NAME)[dataset].get("given", {})
 
 
 # ------------------------------------------------------------------------------------------------ what is run for it
@@ -67,24 +63,19 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
 
 
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
-    """Every try of every method. Where no skew is, those tries that are clearly better than the first one (and the
-    first one). Of equal work: with the knobs that were chosen before, but for the local epochs."""
+    """Every try of every method. Where no skew is, those tries that are clearly better than the first one, and the
+    first one."""
     base = {"dataset": validation_set(dataset), "device": "cpu", "clients": grid()["clients"], **given(dataset)}
-    table = tried(rows)
+    table = Tried.of(rows)
     for part, of in parts(dataset).items():
         for method, tries in of.items():
             places = [(part, n, alpha) for n in range(len(tries)) for alpha in grid()["alphas"]]
-            chosen: Knobs = {}
             if part == "methods" and all((part, method, n, alpha) in table.rows for _, n, alpha in places):
-                guarded = {n for name, m, n, _ in table.rows if (name, m) == (GUARD, method)}
-                if better := {*table.better("methods", method), *guarded}:
+                if better := table.better("methods", method):
                     places += [(GUARD, n, alpha) for n in sorted({0, *better}) for alpha in grid()["guard"]]
-            if part == "equal_work" and table.tries("methods", method):
-                chosen = dict(table.tries("methods", method)[table.chosen("methods", method)])
-                chosen.pop("local_epochs")
             prefix = "" if part == "recipe" else f"{method}."
             for name, n, alpha in places:
-                made = {f"{prefix}{knob}": value for knob, value in {**chosen, **tries[n]}.items()}
+                made = {f"{prefix}{knob}": value for knob, value in tries[n].items()}
                 asked = Settings.make(**base, alpha=alpha, **made)
                 yield Point(name, method, {"try": n, "alpha": alpha}, asked, grid()["seeds"], COLUMNS, tries[n])
 
@@ -92,30 +83,30 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
 # ------------------------------------------------------------------------------------------------ what came out
 @dataclass(frozen=True)
 class Tried:
-    """The table. `about`: version, torch, date, command, note, and the study's clients, alphas and seeds.
+    """The table. `rows`: of each try at each alpha its row, with `made`: what it sets; `accuracy` on the validation
+    images by seed, 0-1, None for a run that diverged; `bytes` by seed, both ways."""
 
-    `rows`: (part, method, number of the try, alpha) -> `knobs`, `accuracy` on the validation images by seed, 0-1 (0 for
-    a try that diverged), and `bytes` by seed, both ways.
-    """
+    rows: Mapping[Key, Row]
 
-    about: Mapping[str, Any]
-    rows: Mapping[Key, Mapping[str, Any]]
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "Tried":
+        return cls({(row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"]): row for row in rows})
 
     def accuracies(self, part: str, method: str, number: int) -> dict[tuple[float, int], float]:
-        """{(alpha, seed): validation accuracy} of one try."""
+        """{(alpha, seed): validation accuracy} of one try, 0 where it diverged."""
+        of = [(alpha, row) for (*this, alpha), row in self.rows.items() if this == [part, method, number]]
         return {
-            (alpha, seed): accuracy
-            for (p, m, n, alpha), row in self.rows.items()
-            if (p, m, n) == (part, method, number)
-            for seed, accuracy in zip(self.about["seeds"], row["accuracy"], strict=True)
+            (alpha, seed): accuracy or 0.0
+            for alpha, row in of
+            for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True)
         }
 
     def tries(self, part: str, method: str) -> list[Knobs]:
         """What was tried, in order."""
-        knobs = {n: row["knobs"] for (p, m, n, _), row in self.rows.items() if (p, m) == (part, method)}
-        return [knobs[n] for n in sorted(knobs)]
+        made = {number: row["made"] for (*this, number, _), row in self.rows.items() if this == [part, method]}
+        return [made[number] for number in sorted(made)]
 
-    def lead(self, part: str, methods: tuple[str, ...], number: int) -> Band:
+    def lead(self, part: str, methods: Sequence[str], number: int) -> Band:
         """Try `number` minus the first one, paired by method, alpha and seed."""
         gaps = []
         for method in methods:
@@ -129,22 +120,16 @@ class Tried:
         clear = [n for n, lead in enumerate(leads) if lead.verdict == "clear" and lead.mean > 0]
         return sorted(clear, key=lambda number: -leads[number].mean)
 
-    def guarded(self, method: str, number: int) -> bool:
-        """Whether a try of `method` is not clearly worse than the first one where there is no skew."""
-        if not self.accuracies(GUARD, method, number):
-            return True
-        lead = self.lead(GUARD, (method,), number)
-        return lead.verdict != "clear" or lead.mean > 0
-
     def chosen(self, part: str, *methods: str) -> int:
-        """The try that is taken: of those clearly better than the first one the best that passes the guard; else the
-        first one. `methods`: the method, or all judges of a recipe."""
-        better = self.better(part, *methods)
-        return next((n for n in better if part != "methods" or self.guarded(methods[0], n)), 0)
-
-    def mean(self, part: str, method: str, number: int) -> float:
-        """Mean validation accuracy of a try over all alphas and seeds."""
-        return fmean(self.accuracies(part, method, number).values())
+        """The try that is taken: of those clearly better than the first one the best that is not clearly worse where
+        there is no skew (of methods, as far as it was run there); else the first one. `methods`: the method, or all
+        judges of a recipe."""
+        for number in self.better(part, *methods):
+            guarded = part == "methods" and self.accuracies(GUARD, methods[0], number)
+            mild = self.lead(GUARD, methods, number) if guarded else None
+            if mild is None or mild.verdict != "clear" or mild.mean > 0:
+                return number
+        return 0
 
 
 def choice(method: str, part: str = "methods", dataset: str = DIGITS) -> Knobs:
@@ -161,18 +146,7 @@ def file_of(dataset: str) -> Path:
     return Path(__file__).parent / "declared" / f"tuning-{dataset.replace(':', '')}.json"
 
 
-def tried(rows: Sequence[Row], about: Mapping[str, Any] | None = None) -> Tried:
-    """Stored rows as a table."""
-    of = {}
-    for row in rows:
-        accuracy = [share or 0.0 for share in row["accuracy"]]
-        at = (row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"])
-        of[at] = {"knobs": row["made"], "accuracy": accuracy, "bytes": row["bytes"]}
-    return Tried({**(about or {}), **grid()}, of)
-
-
 @cache
 def load(dataset: str = DIGITS) -> Tried:
     """The table of a data set that came with the package."""
-    about, rows = read(file_of(dataset))
-    return tried(rows, about)
+    return Tried.of(read(file_of(dataset))[1])

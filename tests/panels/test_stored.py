@@ -33,11 +33,12 @@ def test_nothing_where_the_table_would_mislead(other):
 
 
 def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
-    rows = {("fens", a, 10, s): {"accuracy": 0.5} for a in (0.1, 1.0) for s in (0, 1)}
+    rows = {("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)}
     digits = stored.load()
-    about = {**digits.about, "settings": {**digits.about["settings"], "dataset": "glyphs:16g"}}
     monkeypatch.setattr(stored, "sets", lambda: ["digits", "glyphs:16g"])
-    monkeypatch.setattr(stored, "load", lambda name: Table(about, rows) if name == "glyphs:16g" else digits)
+    monkeypatch.setattr(
+        stored, "load", lambda name: Table(name, digits.about, rows) if name == "glyphs:16g" else digits
+    )
     mine = settings(dataset="glyphs:16g")
     del mine["epochs"]
     results = StoredResults()

@@ -9,7 +9,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.declared import engine, texts
 from fedlab_nb.studies.declared.engine import Figures, load_all
-from fedlab_nb.studies.rows import Point, computed, grouped, key_of, read, save
+from fedlab_nb.studies.rows import Point, computed, key_of, neighbours, read, save
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored import load
 
@@ -69,10 +69,11 @@ def test_less_than_nothing():
         texts.shown({0: 1.0}, "pretty")
 
 
-@pytest.mark.parametrize("claim, holds", [("clear", True), ("noise", True), ("wrong", False), ("not_clear", None)])
+@pytest.mark.parametrize(
+    "claim, holds", [("clear", True), ("noise", True), ("wrong", False), ("low", False), ("not_clear", None)]
+)
 def test_a_claim_is_judged_by_paired_differences(study, claim, holds):
-    assert study.judge(claim, study.rows()).holds is holds
-    assert study.judge("low", study.rows()).holds is False
+    assert study.judge(claim, study.rows())[0] is holds
 
 
 def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
@@ -249,8 +250,10 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
             read(tmp_path / name)
 
 
-def test_points_are_grouped_by_federation():
-    """Clients of one federation are trained once, for methods of one study and for several numbers of a table."""
-    asked = Settings.make(clients=2)
-    points = [Point("r", m, {}, s, [0]) for m in ("fedavg", "ensemble") for s in (asked, Settings.make(clients=3))]
-    assert [[len(row) for row in group] for group in grouped(points)] == [[2], [2]]
+def test_runs_that_share_their_clients_are_neighbours():
+    """Clients are trained once, for methods of one study and for several numbers of a table."""
+    asked = [Settings.make(clients=clients) for clients in (2, 3)]
+    points = [Point("r", m, {}, s, [0, 1]) for m in ("fedavg", "ensemble") for s in asked]
+    cells = neighbours(cell for point in points for cell in point.cells)
+    at = [(cell.plan.settings.clients, cell.seed, cell.plan.name) for cell in cells]
+    assert at == [(c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")]

@@ -261,7 +261,7 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
-    for done in distributed(Study.declare(**FEW).groups(), workers=1, scheduler=address, client=None, cache=True):
+    for done in distributed(Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, cache=True):
         rows[id(done[0])] = engine.row_of(*done)
         if len(rows) == 15:
             first.kill()

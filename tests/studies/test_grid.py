@@ -12,18 +12,19 @@ def test_lists_are_axes_and_values_are_fixed():
     study = Study.declare(["fedavg", "fens"], alpha=[0.1, 1], clients=5, seeds=3, **{"fens.rounds": [10, 50]})
     assert study.axes == ("alpha", "fens.rounds")
     assert len(study) == 2 * 3 * (1 + 2)
-    groups = study.groups()
-    assert [len(groups), len(groups[0]), len(groups[0][0])] == [2, 3, 3]  # points, seeds, variants
-    cell = groups[1][2][2]
+    cells = study.cells()
+    assert [cell.seed for cell in cells] == [0, 0, 0, 1, 1, 1, 2, 2, 2] * 2  # those of a seed are neighbours
+    cell = cells[-1]
     assert (cell.seed, cell.plan.name, cell.plan.method.rounds) == (2, "fens", 50)
     assert cell.values == {"alpha": 1, "clients": 5, "fens.rounds": 50}
     assert cell.plan.settings.alpha == 1
 
 
 def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clients():
-    groups = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).groups()
-    assert [{cell.plan.recipe.lr for row in group for cell in row} for group in groups] == [{0.01}, {0.05}]
-    assert all(len({cell.plan.clients_key() for cell in row}) == 1 for group in groups for row in group)
+    cells = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).cells()
+    assert [cell.plan.recipe.lr for cell in cells] == [0.01] * 4 + [0.05] * 4
+    keys = [cell.plan.clients_key() for cell in cells]
+    assert keys[::2] == keys[1::2] and len({*keys}) == 4
 
 
 def test_a_plain_field_is_of_every_method_that_has_it():
@@ -62,7 +63,7 @@ def test_a_file_says_the_same(tmp_path):
 )
 def test_a_wrong_study_is_one_sentence(arguments, sentence):
     with pytest.raises(UsageError, match=sentence) as caught:
-        Study.declare(**{"methods": ["fedavg"], **arguments}).groups()
+        Study.declare(**{"methods": ["fedavg"], **arguments}).cells()
     assert "\n" not in str(caught.value)
 
 
@@ -92,6 +93,6 @@ def test_a_wrong_or_missing_file_is_one_sentence(tmp_path, content, sentence):
 )
 def test_every_cell_once(alphas, rounds, seeds):
     study = Study.declare(["fedavg", "fens"], alpha=alphas, seeds=seeds, **{"fens.rounds": rounds})
-    cells = [cell for group in study.groups() for row in group for cell in row]
+    cells = study.cells()
     assert len(cells) == len(study) == len(alphas) * seeds * (1 + len(rounds))
     assert len({cell.plan.run_key() for cell in cells}) == len(cells)

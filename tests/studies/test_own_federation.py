@@ -132,13 +132,13 @@ def test_a_study_takes_data_in_memory_and_its_workers_get_them():
             plugins.append(plugin)
 
     pytest.importorskip("dask")
-    send_data(Client(), grid.groups())
+    send_data(Client(), grid.cells())
     made = load(name)
     registry._added.clear()
     plugins[0].setup(None)  # as on a worker that has started
     assert load(name).digest == made.digest and load(name).client_names == made.client_names
     with pytest.raises(fl.UsageError, match="alpha cannot be set"):
-        Study.declare(["fedavg"], dataset=name, alpha=[0.1, 1]).groups()
+        Study.declare(["fedavg"], dataset=name, alpha=[0.1, 1]).cells()
 
 
 # ------------------------------------------------------------------------------------------------------ command line

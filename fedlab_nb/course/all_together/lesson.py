@@ -37,8 +37,7 @@ def all_methods(dataset: str = "digits") -> list[Series]:
     """The stored rows of all methods but the two bounds: ten clients, α = 0.1, ten seeds."""
     table, made = stored.load(dataset), []
     for method in (m for m in table.methods if METHODS[m].info.group != "References"):
-        rows = [table.row(method, ALPHA, CLIENTS, seed) for seed in table.grid.seeds]
-        up, down = (mean(row[f"bytes_{way}"] for row in rows) for way in ("up", "down"))
+        up, down = (mean(table.values(f"bytes_{way}", method, ALPHA, CLIENTS).values()) for way in ("up", "down"))
         made.append(Series(title(method), accuracies=table.accuracies(method, ALPHA, CLIENTS), up=up, down=down))
     return made
 

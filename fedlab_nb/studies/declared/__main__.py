@@ -15,6 +15,7 @@ import time
 from ...errors import choose
 from ...methods import METHODS
 from ..experiment import Event
+from ..rows import computed
 from . import texts
 from .engine import COMMAND, LESSONS, Declared, Figures, load_all
 
@@ -29,15 +30,19 @@ def chosen(names: list[str]) -> list[Declared]:
 
 
 def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
-    """Print each claim with its numbers; returns how many orderings are another one than the texts say."""
+    """Print each claim with its numbers, on other `seeds` if they are given (nothing is written then); returns how many
+    orderings are another one than the texts say."""
     wrong = 0
     for study in studies:
-        first, _, last = (seeds or "").partition("-")
-        rows = study.on(range(int(first), int(last or first) + 1), workers) if seeds else study.rows()
+        rows = study.rows()
+        if seeds:
+            first, _, last = seeds.partition("-")
+            points = study.points((), range(int(first), int(last or first) + 1))
+            rows = [row for _, row in computed([*points], study.decimals, workers=workers)]
         for name in study.claims:
-            verdict = study.judge(name, rows)
-            wrong += verdict.holds is False
-            print(f"{study.name}.{name:28} {study.claims[name]:34} {verdict.words}", flush=True)
+            holds, words = study.judge(name, rows)
+            wrong += holds is False
+            print(f"{study.name}.{name:28} {study.claims[name]:34} {words}", flush=True)
     return wrong
 
 

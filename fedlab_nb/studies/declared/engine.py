@@ -10,7 +10,6 @@ import ast
 import importlib
 import operator
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -21,7 +20,6 @@ from typing import Any
 from ... import __version__
 from ...declared import parse
 from ..code_version import torch_version
-from ..engine import SAVE
 from ..experiment import Event
 from ..grid import Study
 from ..outcome import Outcome
@@ -78,24 +76,19 @@ class Declared:
     def make(
         self, *, anew: Sequence[str] = (), workers: int = 1, watch: Callable[[Event], None] = lambda event: None
     ) -> dict[str, str]:
-        """Compute what is missing, and the methods `anew` in any case, until nothing is; the file grows meanwhile, so
-        that a call that was stopped goes on where it was. Returns why points failed, by key."""
+        """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
+        its rows, and goes on where it was. Returns why points failed, by key."""
         rows = {key_of(row): row for row in self.rows()}
         done: set[str] = set()
-        saved = time.monotonic()
         try:
-            while True:
-                wanted = {point.key: point for point in self.points(list(rows.values()))}
-                todo = [p for p in wanted.values() if p.method in anew or not p.is_now(rows.get(p.key))]
-                todo = [point for point in todo if point.key not in done]
-                if not todo:
-                    break
+            while todo := [
+                point
+                for point in self.points(list(rows.values()))
+                if point.key not in done and (point.method in anew or not point.is_now(rows.get(point.key)))
+            ]:
                 for point, row in computed(todo, self.decimals, workers=workers, watch=watch):
                     rows[point.key] = row
                     done.add(point.key)
-                    if time.monotonic() - saved > SAVE:
-                        self.save(rows)
-                        saved = time.monotonic()
         finally:
             if done or not self.path.exists():
                 self.save(rows)
@@ -103,21 +96,12 @@ class Declared:
 
     def save(self, rows: Mapping[str, Row]) -> None:
         """Write the rows that are wanted, in the order of the study."""
-        keys = [point.key for point in self.points(list(rows.values())) if point.key in rows]
+        wanted = [rows[point.key] for point in self.points(list(rows.values())) if point.key in rows]
         made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
-        about = {**made, "command": f"{COMMAND} {self.name}", "note": self.note}
-        save(self.path, about, [rows[key] for key in keys])
+        save(self.path, {**made, "command": f"{COMMAND} {self.name}", "note": self.note}, wanted)
 
 
 # ---------------------------------------------------------------------------------------------------- figures of texts
-@dataclass(frozen=True)
-class Verdict:
-    """Of a claim on some seeds. `holds`: None where the order is the same but not clear on these seeds."""
-
-    holds: bool | None
-    words: str
-
-
 @dataclass(frozen=True)
 class Figures(Declared):
     """Runs, the figures that are computed from them, and the claims that the texts make.
@@ -141,7 +125,7 @@ class Figures(Declared):
         """`seeds`: others than the declared ones."""
         for runs, declared in self.runs.items():
             grid = Study.declare(**{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})})
-            for cell in (cell for group in replace(grid, seeds=grid.seeds[:1]).groups() for cell in group[0]):
+            for cell in replace(grid, seeds=grid.seeds[:1]).cells():
                 columns = {name: partial(self.column, name) for name in self.columns_of(runs, cell.plan.name)}
                 yield Point(runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns)
 
@@ -190,20 +174,15 @@ class Figures(Declared):
             raise ValueError(f"Study {self.name}: {text!r} fits {len(of)} runs; name the axes of one in brackets.")
         return dict(zip(of[0]["seeds"], of[0][match["column"] or "accuracy"], strict=True))
 
-    def judge(self, claim: str, rows: Sequence[Row]) -> Verdict:
-        """Whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole band)."""
+    def judge(self, claim: str, rows: Sequence[Row]) -> tuple[bool | None, str]:
+        """Whether a claim holds on `rows`, and how: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole
+        band). None: the order is the same, but not clear on these seeds."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
         of = band(self.value(f"{left} - {right}", rows))
         words = f"{100 * of.mean:+.1f} ± {100 * of.half_width:.1f}, {of.verdict}"
-        if sign == "~":
-            return Verdict(True if of.is_noise else None, words)
-        if of.mean <= 0:
-            return Verdict(False, f"{words}: REVERSED")
-        return Verdict(True if of.verdict == "clear" else None, words)
-
-    def on(self, seeds: Sequence[int], workers: int = 1) -> list[Row]:
-        """Rows on other seeds. Nothing is written."""
-        return [row for _, row in computed([*self.points((), seeds)], self.decimals, workers=workers)]
+        if sign == ">" and of.mean <= 0:
+            return False, f"{words}: REVERSED"
+        return of.verdict == ("clear" if sign == ">" else "within the noise") or None, words
 
 
 # --------------------------------------------------------------------------------------------------- the other kinds

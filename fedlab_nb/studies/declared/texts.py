@@ -29,7 +29,6 @@ def shown(values: Values, form: str) -> str:
         "": lambda: f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
         "mean": lambda: f"{100 * of.mean:.0f}",
         "fine": lambda: f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
-        "abs": lambda: f"{100 * abs(of.mean):.0f}{percent}",  # of a difference whose sign the sentence gives
         "verdict": lambda: of.verdict,
         "counts": lambda: " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
         "each": lambda: " ".join(f"{100 * v:.0f}" for v in all_),
@@ -37,7 +36,6 @@ def shown(values: Values, form: str) -> str:
         "high": lambda: f"{100 * max(all_):.0f}",
         "above": lambda: f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
         "below": lambda: f"{sum(v < 0 for v in all_)}",
-        "seeds": lambda: f"{of.n}",
         "tenths": lambda: f"{of.mean:.1f}",
         "hundredths": lambda: f"{of.mean:.2f}",
         "whole": lambda: f"{of.mean:,.0f}",
@@ -136,9 +134,9 @@ def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
     for study in studies.values():
         rows = study.rows()
         for claim in study.claims:
-            verdict = study.judge(claim, rows)
-            if verdict.holds is not True:
-                lines.append(f"{study.name}: {claim} ({study.claims[claim]}) does not hold: {verdict.words}")
+            holds, words = study.judge(claim, rows)
+            if not holds:
+                lines.append(f"{study.name}: {claim} ({study.claims[claim]}) does not hold: {words}")
             if (study.name, claim) not in marked:
                 lines.append(f"{study.name}: no text marks the claim {claim} with <!--c {study.name}.{claim}-->")
     return lines
