@@ -28,7 +28,9 @@ def test_badges_for_every_lesson():
     after = badges.with_badges(before, "someone/course")
     address = r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$"
     notebooks = re.findall(address, after, re.MULTILINE)
-    assert notebooks == [f"notebooks/{path.name}" for path in sorted((README.parent / "notebooks").glob("*.ipynb"))]
+    assert sorted(notebooks) == sorted(
+        f"notebooks/{path.name}" for path in (README.parent / "notebooks").glob("*.ipynb")
+    )
     assert badges.with_badges(after, "someone/course") == after
     assert len(after.splitlines()) == len(before.splitlines())
     assert badges.main([]) == badges.main(["https://github.com/a/b"]) == 2
