@@ -20,8 +20,9 @@ from ..plots.partition import sentence
 from ..plots.style import class_colours
 from ..plots.vector import outline
 from ..plots.words import listed
+from ..studies.rows import file_of
 from ..studies.statistics import band, t_quantile
-from ..studies.stored import Stored, file_of, load, sets
+from ..studies.stored import Stored, load, sets
 
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
@@ -93,7 +94,7 @@ def words(table: Stored) -> str:
 
 def images(dataset: str) -> str:
     """What a sentence says of the data set's images; its table's declaration has the words."""
-    return declared(f"studies/declared/{file_of(dataset).stem}.toml")["about"]["images"]
+    return declared(f"studies/declared/{file_of('stored', dataset).stem}.toml")["about"]["images"]
 
 
 def called(title: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ Trained = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, sec
 
 
 def distributed(
-    cells: Sequence[Cell], *, workers: int, scheduler: str | None, client: Any, cache: bool
+    cells: Sequence[Cell], *, workers: int, cache: bool, scheduler: str | None = None, client: Any = None
 ) -> Iterator[Done]:
     """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
     a scheduler at that address, or with workers of another version."""

@@ -58,26 +58,22 @@ def study(
     cells = plan.cells()
     if out is not None:
         writable(Path(out))
-    count = whole("workers", parsed(workers), 1, 1024)
-    rows: dict[int, dict[str, Any]] = {}
-    order = {id(cell): i for i, cell in enumerate(cells)}
-    done = carried_out(cells, workers=count, scheduler=scheduler, client=client, cache=cache, watch=watch)
+    ways = {"workers": whole("workers", parsed(workers), 1, 1024), "scheduler": scheduler, "client": client}
+    rows: dict[int, dict[str, Any]] = {}  # by cell
 
     def results() -> Results:
-        return Results([rows[i] for i in sorted(rows)], plan.axes)
+        return Results([rows[id(cell)] for cell in cells if id(cell) in rows], plan.axes)
 
     saved = time.monotonic()
-    with bar(len(order), progress) as shown:
-        try:
-            for cell, outcome, error in done:
-                rows[order[id(cell)]] = row_of(cell, outcome, error)
-                shown.update()
-                if out is not None and time.monotonic() - saved > SAVE:
-                    results().save(out, parquet=False, columns=columns)
-                    saved = time.monotonic()
-        finally:
-            if out is not None:
-                results().save(out, columns=columns)
+    try:
+        for cell, outcome, error in carried_out(cells, cache=cache, progress=progress, watch=watch, **ways):
+            rows[id(cell)] = row_of(cell, outcome, error)
+            if out is not None and time.monotonic() - saved > SAVE:
+                results().save(out, parquet=False, columns=columns)
+                saved = time.monotonic()
+    finally:
+        if out is not None:
+            results().save(out, columns=columns)
     return results()
 
 
@@ -116,18 +112,25 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
 def carried_out(
     cells: Sequence[Cell],
     *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    client: Any = None,
     cache: bool = True,
+    progress: bool | None = False,
     watch: Callable[[Event], None] = lambda event: None,
+    workers: int = 1,
+    **ways: Any,
 ) -> Iterator[Done]:
     """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then)."""
-    if client is not None or scheduler is not None or workers > 1:
+    if workers > 1 or any(way is not None for way in ways.values()):
         from .cluster import distributed
 
-        yield from distributed(cells, workers=workers, scheduler=scheduler, client=client, cache=cache)
-        return
+        done = distributed(cells, workers=workers, cache=cache, **ways)
+    else:
+        done = here(cells, cache, watch)
+    hidden = not (sys.stderr.isatty() if progress is None else progress)
+    yield from tqdm(done, total=len(cells), unit="cell", disable=hidden, leave=False)
+
+
+def here(cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None]) -> Iterator[Done]:
+    """All cells in this process."""
     waiting = iter(cells)
     for event in events([cell.plan for cell in cells], cache):
         watch(event)
@@ -159,8 +162,3 @@ def writable(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"The folder {folder} cannot be written to: {error.strerror}; choose another one.") from None
-
-
-def bar(total: int, shown: bool | None) -> Any:
-    """A progress bar with the time left, on standard error."""
-    return tqdm(total=total, unit="cell", disable=not (sys.stderr.isatty() if shown is None else shown), leave=False)

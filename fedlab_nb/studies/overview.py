@@ -7,7 +7,6 @@ each method's own settings, every line with its source.
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ..methods import METHODS
 from ..models import MODELS
 from ..training.recipe import OFF
 from .grid import Study
-from .results import html_table
+from .results import Grid, Shown
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
 from .setups import CLASSROOM, SETUPS, Line, Setup, spelled
 from .store import Entry, Store, entries
@@ -29,13 +28,11 @@ GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
 NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
 HEAD = ("setting", "value", "source")
-MISSING = "Missing or different here:"
 TYPICAL_BYTES = 60_000  # of a run on the bundled digits
-MOST = 44  # characters: longer values push their source to the right
 
 
-@dataclass(frozen=True)
-class Overview:
+@dataclass(frozen=True, repr=False)
+class Overview(Shown):
     """An experiment as it is planned. `shared`: {setting: value and source} of the data, the clients' models and their
     recipe, the same for all methods; `methods`: {method: the same}; `notes`: what the plan does not have of the paper.
     """
@@ -55,17 +52,9 @@ class Overview:
             rows += [(name, spelled(line.value), line.source) for name, line in own.items()]
         return rows
 
-    def __repr__(self) -> str:
-        rows = [HEAD, *self.rows()]
-        wide = [max(len(row[i]) for row in rows if len(row[i]) <= MOST) for i in (0, 1)]
-        lines = [f"{name:{wide[0]}s}  {value:{wide[1]}s}  {source}" for name, value, source in rows]
-        notes = [MISSING, *(f"- {note}" for note in self.notes)] if self.notes else []
-        return "\n".join([f"{self.preset}: {self.title}", *lines, *notes])
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        tail = f"<p>{MISSING}</p><ul>{notes}</ul>" if notes else ""
-        return f"<p>{html.escape(f'{self.preset}: {self.title}')}</p>{html_table([HEAD, *self.rows()])}{tail}"
+    def parts(self) -> list[str | Grid]:
+        missing = f"Missing or different here: {'; '.join(self.notes)}."
+        return [f"{self.preset}: {self.title}", [list(HEAD), *map(list, self.rows())], *[missing] * bool(self.notes)]
 
 
 def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:

@@ -12,14 +12,15 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..errors import FedlabError, RunError, UsageError, choose
+from ..errors import FedlabError, UsageError, choose, demand
 from ..methods import METHODS, label_of
 from .statistics import Band, band, difference, mean_ranks
 
@@ -77,13 +78,16 @@ class Results(Shown):
 
         called: gives a row's name, `name_of` unless it is given
         """
-        shared, called = self.shared_axes, called or self.name_of
         table: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
         for row in self.rows:
             if not row.get("error") and row.get(value) is not None:
-                at = table.setdefault(tuple(row.get(name) for name in shared), {})
-                at.setdefault(called(row), {})[int(row["seed"])] = float(row[value])
+                at = table.setdefault(tuple(row.get(name) for name in self.shared_axes), {})
+                at.setdefault((called or self.name_of)(row), {})[int(row["seed"])] = float(row[value])
         return table
+
+    def each(self) -> Iterator[tuple[dict[str, Any], dict[str, dict[int, float]]]]:
+        """What `points` gives, with the shared axes by name."""
+        return ((dict(zip(self.shared_axes, at, strict=True)), of) for at, of in self.points().items())
 
     @property
     def shared_axes(self) -> tuple[str, ...]:
@@ -108,60 +112,50 @@ class Results(Shown):
         means = {"validation": self.points("accuracy_validation")}
         means |= {name: self.points(name) for name in ("bytes_up", "bytes_down", "nll", "ece")}
         rows = []
-        for point, methods in self.points().items():
+        for at, methods in self.each():
             for name, accuracies in methods.items():
                 test = band(accuracies)
-                row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
-                row |= {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
-                for column, of in means.items():
-                    values = of.get(point, {}).get(name)
-                    row[column] = fmean(values.values()) if values else math.nan
-                rows.append(row)
+                row = at | {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
+                of = {column: points.get(tuple(at.values()), {}).get(name) for column, points in means.items()}
+                rows.append(row | {column: fmean(v.values()) if v else math.nan for column, v in of.items()})
         return rows
 
     def differences(self, reference: str) -> list[dict[str, Any]]:
         """Every method minus `reference` at each point, paired by seed, with band and verdict."""
         rows = []
-        for point, methods in self.points().items():
+        for at, methods in self.each():
             against = methods[choose("method of this study", reference, methods)]
             for name, accuracies in methods.items():
                 if name != reference and set(accuracies) & set(against):
                     gap = difference(accuracies, against)
-                    row: dict[str, Any] = dict(zip(self.shared_axes, point, strict=True))
-                    rows.append(row | {"method": name, "minus": reference, "seeds": gap.n, "difference": gap.mean,
-                                       "band": gap.half_width, "verdict": gap.verdict})  # fmt: skip
+                    rows.append({**at, "method": name, "minus": reference, "seeds": gap.n, "difference": gap.mean,
+                                 "band": gap.half_width, "verdict": gap.verdict})  # fmt: skip
         return rows
 
     def ranks(self) -> list[dict[str, Any]]:
         """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
-        return [
-            {**dict(zip(self.shared_axes, point, strict=True)), "method": name, "rank": rank}
-            for point, methods in self.points().items()
-            for name, rank in sorted(mean_ranks(methods).items(), key=lambda item: item[1])
-        ]
+        ranks = ((at, name, rank) for at, methods in self.each() for name, rank in mean_ranks(methods).items())
+        return [{**at, "method": name, "rank": rank} for at, name, rank in ranks]
 
     def choose(self, axis: str) -> list[dict[str, Any]]:
         """For each method and each point of the other axes: the value of `axis` that is best on validation images (mean
         over seeds), and the test accuracy of that choice alone."""
         choose("axis", axis, self.axes)
-        rest = [name for name in self.axes if name != axis]
-        tried: dict[tuple[Any, ...], dict[Any, list[dict[str, Any]]]] = {}
+        names = ["method", *(name for name in self.axes if name != axis)]
+        tried: dict[tuple[tuple[str, Any], ...], dict[Any, list[dict[str, Any]]]] = {}
         for row in self.rows:
             if not row.get("error") and row.get(axis) is not None:
-                if row.get("accuracy_validation") is None:
-                    raise UsageError(f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen.")
-                key = (row["method"], *(row.get(name) for name in rest))
-                tried.setdefault(key, {}).setdefault(row[axis], []).append(row)
+                lacking = f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen."
+                demand(row.get("accuracy_validation") is not None, lacking)
+                place = tuple((name, row[name]) for name in names if row.get(name) is not None)
+                tried.setdefault(place, {}).setdefault(row[axis], []).append(row)
         chosen = []
-        for (method, *values), options in tried.items():
+        for place, options in tried.items():
             validation = {v: fmean(row["accuracy_validation"] for row in rows) for v, rows in options.items()}
             best = max(validation, key=lambda value: validation[value])
             test = band([row["accuracy"] for row in options[best]])
-            own = {n: v for n, v in zip(rest, values, strict=True) if v is not None}
-            chosen.append(
-                {"method": method, **own, axis: best, "validation": validation[best], "accuracy": test.mean,
-                 "band": test.half_width, "seeds": test.n}
-            )  # fmt: skip
+            own = {axis: best, "validation": validation[best], "accuracy": test.mean}
+            chosen.append({**dict(place), **own, "band": test.half_width, "seeds": test.n})
         return chosen
 
     # ------------------------------------------------------------------------------------------------ as text
@@ -195,37 +189,26 @@ class Results(Shown):
         return fedlab_nb.plot_study(self, against, **options)
 
     # ------------------------------------------------------------------------------------------------ as files
-    def save(self, folder: str | Path, *, parquet: bool | None = None, columns: Sequence[str] = ()) -> Path:
-        """`results.csv` (all columns, or `columns`), `results.json` and, with pyarrow installed (or `parquet=True`),
+    def save(self, folder: str | Path, *, parquet: bool = True, columns: Sequence[str] = ()) -> Path:
+        """`results.csv` (`columns`, or all of them with COLUMNS first), `results.json` and, where pyarrow is installed,
         `results.parquet`."""
+        from pandas import DataFrame
+
         place = Path(folder)
+        columns = list(columns or dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)]))
         try:
             place.mkdir(parents=True, exist_ok=True)
-            write(place / "results.csv", self.csv(columns))
+            table = DataFrame(self.rows, columns=columns, dtype=object)
+            write(place / "results.csv", table.to_csv(index=False, lineterminator="\n"))
             write(place / "results.json", json.dumps([{**row, "axes": self.axes} for row in self.rows], indent=1))
-            if parquet is not False:
-                self._parquet(place / "results.parquet", asked=bool(parquet))
+            with suppress(ImportError):
+                if parquet:
+                    DataFrame(self.rows).to_parquet(place / "results.parquet", index=False)
         except OSError as error:
             raise FedlabError(
                 f"The results could not be written to {place}: {error}; what was computed is in the store."
             ) from None
         return place
-
-    def csv(self, columns: Sequence[str] = ()) -> str:
-        """The rows as CSV: `columns`, or all of them with `COLUMNS` first."""
-        from pandas import DataFrame
-
-        columns = columns or list(dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)]))
-        return DataFrame(self.rows, columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
-
-    def _parquet(self, path: Path, asked: bool) -> None:
-        from pandas import DataFrame
-
-        try:
-            DataFrame(self.rows).to_parquet(path, index=False)
-        except ImportError:
-            if asked:
-                raise RunError("Parquet needs pyarrow; pip install 'fedlab-nb[parquet]', or leave it out.") from None
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:

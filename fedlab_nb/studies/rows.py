@@ -1,4 +1,5 @@
-"""Rows of a declared study: one method at one setting, with a value for each seed, and what it was made with.
+"""Declared rows: one method at one setting, with a value for each seed, and what it was made with. `Declared` is the
+engine: which points are wanted, which rows are stored, whether they still hold, making them again.
 
 A study's results are one JSON file, with a line for each row. A row holds as long as the options that it has keep their
 values: an option that came since then had its default when the row was made.
@@ -9,18 +10,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..errors import FedlabError
+from .code_version import torch_version
 from .engine import carried_out
-from .experiment import Event
 from .grid import Cell
 from .outcome import Outcome
 from .results import write
 from .settings import Plan, Settings, plans_for
 
+COMMAND = "python -m fedlab_nb.studies.declared"
+FOLDER = Path(__file__).parent / "declared"
 Row = dict[str, Any]
 COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
     "accuracy": lambda outcome: outcome.accuracy,
@@ -44,13 +49,13 @@ class Point:
     columns: Mapping[str, Callable[[Outcome], Any]] = field(default_factory=dict)
     watched: Mapping[str, Any] | None = None
 
+    def plan(self, seed: int) -> Plan:
+        return plans_for(replace(self.settings, seed=seed), [self.method])[0]
+
     @cached_property
     def cells(self) -> list[Cell]:
         """The runs, one a seed."""
         return [Cell(self.plan(seed), self.at) for seed in self.seeds]
-
-    def plan(self, seed: int) -> Plan:
-        return plans_for(replace(self.settings, seed=seed), [self.method])[0]
 
     @cached_property
     def key(self) -> str:
@@ -58,15 +63,20 @@ class Point:
 
     @cached_property
     def made(self) -> Mapping[str, Any]:
-        """What a row of this point is made with today."""
-        return made_with(self.plan(self.seeds[0])) if self.watched is None else self.watched
+        """What a row of this point is made with today: the clients' model and recipe, and the method's options."""
+        if self.watched is not None:
+            return self.watched
+        plan = self.plan(self.seeds[0])
+        parts = {"recipe": plan.recipe, plan.name: plan.method}
+        of = {f"{part}.{name}": value for part, own in parts.items() for name, value in asdict(own).items()}
+        return json.loads(json.dumps({"model": plan.model, **of}))
 
-    def is_now(self, row: Mapping[str, Any] | None) -> bool:
+    def is_now(self, row: Row | None) -> bool:
         """Whether a stored row is of this point, whole, and made with today's values of the options that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
         whole = "failed" in row or self.columns.keys() <= row.keys()
-        return whole and all(self.made.get(name) == value for name, value in row["made"].items())
+        return whole and row["made"].items() <= self.made.items()
 
 
 def key_of(row: Mapping[str, Any]) -> str:
@@ -74,46 +84,27 @@ def key_of(row: Mapping[str, Any]) -> str:
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)
 
 
-def made_with(plan: Plan) -> dict[str, Any]:
-    """The clients' model and recipe, and the method's options, by qualified name."""
-    recipe = {f"recipe.{name}": value for name, value in asdict(plan.recipe).items()}
-    options = {f"{plan.name}.{name}": value for name, value in asdict(plan.method).items()}  # type: ignore[call-overload]
-    return json.loads(json.dumps({"model": plan.model, **recipe, **options}))
-
-
-def neighbours(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells in another order: those that begin with the same trained clients stand together."""
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.plan.clients_key(), []).append(cell)
-    return [cell for of in groups.values() for cell in of]
-
-
 def computed(
     points: Sequence[Point],
     decimals: int | None = None,
-    *,
-    workers: int = 1,
-    cache: bool = True,
-    watch: Callable[[Event], None] = lambda event: None,
     finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
+    **ways: Any,
 ) -> Iterator[tuple[Point, Row]]:
     """Each point with its row, as soon as all its runs are there. A run that failed has None in each column, and the
     row says why.
 
-    decimals: of a number that is not whole; None: all of them;   finished: is told of each run, as `carried_out` says
+    decimals: of a number that is not whole; None: all of them;   finished: is told of each run
+    ways: workers, cache and so on, as `carried_out` takes them
     """
     home = {id(cell): point for point in points for cell in point.cells}
     runs: dict[str, dict[int, Row]] = {point.key: {} for point in points}
-    cells = neighbours(cell for point in points for cell in point.cells)
-    for cell, outcome, error in carried_out(cells, workers=workers, cache=cache, watch=watch):
+    for cell, outcome, error in carried_out(neighbours(points), **ways):
         finished(cell, outcome, error)
         point = home[id(cell)]
-        own = runs[point.key]
-        own[cell.seed] = dict.fromkeys(point.columns) | {"failed": error}
-        if outcome is not None:
-            own[cell.seed] |= {name: rounded(column(outcome), decimals) for name, column in point.columns.items()}
-        if len(own) == len(point.cells):
+        own, columns = runs[point.key], point.columns.items()
+        values = dict.fromkeys(point.columns) if outcome is None else {name: of(outcome) for name, of in columns}
+        own[cell.seed] = {name: rounded(value, decimals) for name, value in values.items()} | {"failed": error}
+        if len(own) == len(point.seeds):
             row: Row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [*point.seeds]}
             row |= {"made": dict(point.made)}
             row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
@@ -121,9 +112,21 @@ def computed(
             yield point, row | ({"failed": errors[0]} if errors else {})
 
 
+def neighbours(points: Iterable[Point]) -> list[Cell]:
+    """All runs; those that begin with the same trained clients stand together."""
+    first: dict[str, int] = {}
+    cells = (cell for point in points for cell in point.cells)
+    return sorted(cells, key=lambda cell: first.setdefault(cell.plan.clients_key(), len(first)))
+
+
 def rounded(value: Any, decimals: int | None) -> float | None:
     """A number as it is stored: whole numbers as they are."""
     return value if value is None or decimals is None or isinstance(value, int) else round(float(value), decimals)
+
+
+def file_of(kind: str, dataset: str) -> Path:
+    """Where the rows of a kind ("stored", "tuning") stand, or would, of a data set."""
+    return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
@@ -145,3 +148,51 @@ def save(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
         lines.append(json.dumps({**row, "made": place}, separators=(",", ":")))
     parts = [f'"{name}": [\n{body}\n]' for name, body in (("made", ",\n".join(made)), ("rows", ",\n".join(lines)))]
     write(path, f'{{"about": {json.dumps(about)},\n{parts[0]},\n{parts[1]}\n}}\n')
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A study by name. path: its results;   note: what its file says of them;   decimals: of a number in a row
+
+    wanted: gives the points that are wanted, from the rows that are there already (for a study that goes on from what
+    came out)
+    """
+
+    name: str
+    path: Path
+    note: str = ""
+    decimals: int = 4
+    wanted: Callable[[Sequence[Row]], Iterable[Point]] = lambda rows: ()
+
+    def points(self, rows: Sequence[Row] = ()) -> Iterable[Point]:
+        return self.wanted(rows)
+
+    def rows(self) -> list[Row]:
+        """The stored rows, none if nothing was stored yet."""
+        return read(self.path)[1] if self.path.exists() else []
+
+    def missing(self, rows: Sequence[Row], anew: Sequence[str] = ()) -> list[Point]:
+        """The points that have no row, or one that was made with other settings; and those of the methods `anew`."""
+        stored = {key_of(row): row for row in rows}
+        return [p for p in self.points(rows) if p.method in anew or not p.is_now(stored.get(p.key))]
+
+    def stale(self) -> list[str]:
+        """What `missing` says of the stored rows, a sentence for each method."""
+        parts = dict.fromkeys(f"{self.name}/{point.runs}/{point.method}" for point in self.missing(self.rows()))
+        return [f"{part}: rows are missing or have other settings; run {COMMAND} {self.name}" for part in parts]
+
+    def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
+        """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
+        its rows, and goes on where it was. Returns why points failed, by key."""
+        rows, done = {key_of(row): row for row in self.rows()}, set[str]()
+        try:
+            while todo := [p for p in self.missing([*rows.values()], anew) if p.key not in done]:
+                for point, row in computed(todo, self.decimals, **ways):
+                    rows[point.key] = row
+                    done.add(point.key)
+        finally:
+            if done or not self.path.exists():
+                wanted = [rows[point.key] for point in self.points([*rows.values()]) if point.key in rows]
+                made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
+                save(self.path, {**made, "command": f"{COMMAND} {self.name}", "note": self.note}, wanted)
+        return {key: rows[key]["failed"] for key in done if "failed" in rows[key]}

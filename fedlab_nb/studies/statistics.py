@@ -108,7 +108,7 @@ def welch_width(variances: tuple[float, float], counts: tuple[int, int], level: 
 
 
 def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """Mean rank of each name over the seeds that all of them have: 1 is best, ties share their ranks' mean."""
+    """Mean rank of each name over the seeds that all of them have, the best (1) first; ties share their ranks' mean."""
     from pandas import DataFrame
 
-    return DataFrame(values).dropna().rank(axis=1, ascending=False).mean().to_dict()
+    return DataFrame(values).dropna().rank(axis=1, ascending=False).mean().sort_values(kind="stable").to_dict()

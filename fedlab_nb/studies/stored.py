@@ -9,24 +9,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 from ..methods import label_of
-from .rows import Row, read
+from .rows import Row, file_of, read
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")
 
 
-def file_of(dataset: str) -> Path:
-    """Where the table of a data set stands, or would."""
-    return Path(__file__).parent / "declared" / f"stored-{dataset.replace(':', '')}.json"
-
-
 def sets() -> list[str]:
     """The data sets of which there is a table."""
-    return [name for name in SETS if file_of(name).exists()]
+    return [name for name in SETS if file_of("stored", name).exists()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +44,7 @@ class Stored:
     methods = property(lambda self: self.axes[0])
     alphas = property(lambda self: self.axes[1])
     clients = property(lambda self: self.axes[2])
-
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds, the same for all rows."""
-        return next(iter(self.rows.values()))["seeds"]
+    seeds = property(lambda self: next(iter(self.rows.values()))["seeds"])  # the same for all rows
 
     def made(self, method: str) -> dict[str, Any]:
         """What a method's runs were made with, by qualified name: `recipe.epochs`, `fens.rounds`."""
@@ -91,7 +81,6 @@ class Stored:
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> Stored:
     """The table of a data set that came with the package; FedlabError where there is none."""
-    about, rows = read(file_of(dataset))
-    return Stored(
-        dataset, about, {(row["method"], float(row["at"]["alpha"]), row["at"]["clients"]): row for row in rows}
-    )
+    about, rows = read(file_of("stored", dataset))
+    places = ((row["method"], float(row["at"]["alpha"]), row["at"]["clients"]) for row in rows)
+    return Stored(dataset, about, dict(zip(places, rows, strict=True)))

@@ -1,19 +1,19 @@
 """Declared studies: which rows hold, how they are made again, how figures are written, and that every text agrees."""
 
 import dataclasses
+import re
 
 import pytest
 
 from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import experiment
-from fedlab_nb.studies.declared import engine, texts
-from fedlab_nb.studies.declared.engine import Figures, load_all
+from fedlab_nb.studies.declared import engine
+from fedlab_nb.studies.declared.engine import ROOT, Figures, changes, complaints, load_all, written
 from fedlab_nb.studies.rows import Point, computed, key_of, neighbours, read, save
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored import load
 
-ROOT = engine.LESSONS.parents[1]
 STUDIES = load_all()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
 ACCURACY = {"a": [0.5, 0.6, 0.7], "b": [0.4, 0.52, 0.58], "c": [0.9, 0.3, 0.7]}
@@ -59,14 +59,14 @@ def test_axes_name_one_run_among_several(study):
      ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):
-    assert texts.figure(study, what) == words
+    assert study.shown(what) == words
 
 
 def test_less_than_nothing():
-    assert texts.shown({0: -0.001, 1: -0.001}, "mean") == "0" and texts.shown({0: -0.2, 1: -0.2}, "mean") == "−20"
-    assert texts.shown({0: -0.2, 1: -0.001, 2: 0.1}, "each") == "−20 0 10"
+    assert written({0: -0.001, 1: -0.001}, "mean") == "0" and written({0: -0.2, 1: -0.2}, "mean") == "−20"
+    assert written({0: -0.2, 1: -0.001, 2: 0.1}, "each") == "−20 0 10"
     with pytest.raises(ValueError, match="no form"):
-        texts.shown({0: 1.0}, "pretty")
+        written({0: 1.0}, "pretty")
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,18 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     (tmp_path / "page.md").write_text(page)
     (tmp_path / "a.py").write_text("# a 1 %,\n# b 2 %\n")
     with pytest.raises(ValueError, match="no place"):
-        texts.rewrite(tmp_path, {"07": study})
+        changes(tmp_path, {"07": study})
     (tmp_path / "a.py").write_text('"""So a 1 %,\n    b 2 %."""\n')
-    assert len([line for line in texts.complaints(tmp_path, {"07": study}) if "differs" in line]) == 2
-    texts.rewrite(tmp_path, {"07": study})
+    assert len([line for line in complaints(tmp_path, {"07": study}) if "differs" in line]) == 2
+    for path, text in changes(tmp_path, {"07": study}).items():
+        path.write_text(text)
     assert "It has <!--n 07.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
     assert "<!--n 08.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()  # another study's
     assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
-    lines = texts.complaints(tmp_path, {"07": study})
+    lines = complaints(tmp_path, {"07": study})
     assert not [line for line in lines if "differs" in line]
     assert len([line for line in lines if "wrong" in line]) == 2  # it does not hold, and no text says it
     assert not [line for line in lines if "clear (" in line and "not_" not in line]
-
-
-def test_a_line_does_not_begin_with_a_comment(study, tmp_path):
-    (tmp_path / "a.py").write_text("a 60 %, b 50 %")
-    (tmp_path / "page.md").write_text("- <!--n 07.a-->60 ± 25<!--/n--> % is no list's beginning.\n")
-    assert [line for line in texts.complaints(tmp_path, {"07": study}) if "begin" in line]
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
@@ -120,12 +115,15 @@ def test_stored_rows_hold(name):
 
 
 def test_every_text_says_what_its_study_does():
-    assert texts.complaints(ROOT, QUOTING) == []
+    assert complaints(ROOT, QUOTING) == []
 
 
-def test_every_figure_of_a_text_has_a_study():
-    for path in texts.pages(ROOT):
-        assert {m["study"] for m in texts.FIGURE.finditer(path.read_text())} <= set(QUOTING), path.name
+def test_every_figure_of_a_text_has_a_study_and_no_line_begins_with_one():
+    """Markdown takes a line that begins with a comment for HTML."""
+    for path in engine.pages(ROOT):
+        text = path.read_text()
+        assert {m["study"] for m in engine.FIGURE.finditer(text)} <= set(QUOTING), path.name
+        assert not re.search(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] ", text, re.MULTILINE), path.name
 
 
 def with_field(monkeypatch, name, default, about):
@@ -254,6 +252,6 @@ def test_runs_that_share_their_clients_are_neighbours():
     """Clients are trained once, for methods of one study and for several numbers of a table."""
     asked = [Settings.make(clients=clients) for clients in (2, 3)]
     points = [Point("r", m, {}, s, [0, 1]) for m in ("fedavg", "ensemble") for s in asked]
-    cells = neighbours(cell for point in points for cell in point.cells)
+    cells = neighbours(points)
     at = [(cell.plan.settings.clients, cell.seed, cell.plan.name) for cell in cells]
     assert at == [(c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")]

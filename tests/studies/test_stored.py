@@ -7,7 +7,8 @@ import pytest
 
 from fedlab_nb.data import describe
 from fedlab_nb.methods import ORDER
-from fedlab_nb.studies.stored import SETS, file_of, load, sets
+from fedlab_nb.studies.rows import file_of
+from fedlab_nb.studies.stored import SETS, load, sets
 
 
 @pytest.fixture(params=SETS)
@@ -21,11 +22,11 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
     assert 0.1 in stored.alphas and stored.alphas == sorted(stored.alphas) and 10 in stored.clients
     assert set(stored.rows) == set(itertools.product(ORDER, stored.alphas, stored.clients))
     assert about["version"].count(".") == 2 and about["torch"][0].isdigit()
-    assert about["command"].endswith(file_of(stored.dataset).stem)
+    assert about["command"].endswith(file_of("stored", stored.dataset).stem)
     assert str(describe(stored.dataset).n_test) in about["note"]
     assert 2025 < date.fromisoformat(about["date"]).year < 2100
     assert about["date"] in stored.label and f"version {about['version']}" in stored.label
-    assert file_of(stored.dataset).stat().st_size < 600_000
+    assert file_of("stored", stored.dataset).stat().st_size < 600_000
     for row in stored.rows.values():
         assert row["seeds"] == stored.seeds and 0 < min(row["accuracy"]) <= max(row["accuracy"]) <= 1
         assert min(row["parameters"]) > 0 and min(row["seconds_method"]) >= 0

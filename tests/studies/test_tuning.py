@@ -8,7 +8,7 @@ import torch
 from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import Settings, plans_for
-from fedlab_nb.studies.tuning import Tried, choice, given, grid, load, parts, validation_set
+from fedlab_nb.studies.tuning import STUDY, Tried, choice, load, parts, validation_set
 
 TABLE, PARTS = load(), parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
@@ -20,13 +20,13 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
         name: FEWER.get(name, 8) for name in PARTS["methods"]
     }
     assert len(next(iter(PARTS["recipe"].values()))) == 8
-    assert not {*grid()["seeds"]} & {*range(10), *range(100, 110)}
+    assert not {*STUDY["seeds"]} & {*range(10), *range(100, 110)}
     for name, part in PARTS.items():
         for method, tries in part.items():
             assert TABLE.tries(name, method) == tries, "the table is of other tries: make it again"
             assert len({tuple(knobs) for knobs in tries}) == 1
             for number in range(len(tries)):
-                places = {(alpha, seed) for alpha in grid()["alphas"] for seed in grid()["seeds"]}
+                places = {(alpha, seed) for alpha in STUDY["alphas"] for seed in STUDY["seeds"]}
                 assert set(TABLE.accuracies(name, method, number)) == places
 
 
@@ -55,7 +55,7 @@ def test_classroom_knobs_are_those_that_the_study_took(method):
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
     recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
-    assert {name: getattr(recipe, name) for name in choice("recipe", "recipe")} == dict(choice("recipe", "recipe"))
+    assert {name: getattr(recipe, name) for name in choice("recipe")} == dict(choice("recipe"))
 
 
 def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
@@ -64,7 +64,7 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
         assert table.tries("recipe", judge) == tries and len({tuple(knobs) for knobs in tries}) == 1
         steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
         assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
-    taken, asked = choice("recipe", "recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
+    taken, asked = choice("recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
     recipe = plans_for(asked, ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
 
@@ -75,7 +75,7 @@ def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
     assert table.tries("methods", method) == tries
     work = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in tries]
     assert max(work) == work[0]
-    taken, always = choice(method, "methods", "glyphs:28g"), given("glyphs:28g")
+    taken, always = choice(method, "glyphs:28g"), STUDY["glyphs:28g"]["given"]
     for dataset in ("glyphs:28", "glyphs:28g"):
         plan = plans_for(Settings.make(dataset=dataset), [method])[0]
         assert {name: getattr(plan.method, name) for name in taken} == dict(taken)
@@ -112,7 +112,7 @@ def test_a_try_is_taken_where_it_is_clearly_better_and_not_clearly_worse_without
 
 def test_every_better_try_was_run_without_skew():
     for method in PARTS["methods"]:
-        places = {(alpha, seed) for alpha in grid()["guard"] for seed in grid()["seeds"]}
+        places = {(alpha, seed) for alpha in STUDY["guard"] for seed in STUDY["seeds"]}
         for number in TABLE.better("methods", method):
             assert set(TABLE.accuracies("guard", method, number)) == places
             assert set(TABLE.accuracies("guard", method, 0)) == places

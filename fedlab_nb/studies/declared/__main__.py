@@ -15,35 +15,23 @@ import time
 from ...errors import choose
 from ...methods import METHODS
 from ..experiment import Event
-from ..rows import computed
-from . import texts
-from .engine import COMMAND, LESSONS, Declared, Figures, load_all
-
-
-def chosen(names: list[str]) -> list[Declared]:
-    """The declared studies, all or those whose name begins with one of `names`."""
-    known = load_all()
-    lacking = [name for name in names if not any(key.startswith(name) for key in known)]
-    if lacking:
-        raise SystemExit(f"There is no study {', '.join(lacking)}; there are {', '.join(known)}.")
-    return [study for key, study in known.items() if not names or key.startswith(tuple(names))]
+from ..rows import COMMAND, computed
+from .engine import ROOT, Figures, changes, complaints, load_all, seeds_in
 
 
 def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
-    """Print each claim with its numbers, on other `seeds` if they are given (nothing is written then); returns how many
-    orderings are another one than the texts say."""
-    wrong = 0
+    """Print each claim with its numbers, on other `seeds` if they are given (nothing is written then); exit code 1 if
+    an ordering is another one than the texts say."""
+    wrong = False
     for study in studies:
         rows = study.rows()
         if seeds:
-            first, _, last = seeds.partition("-")
-            points = study.points((), range(int(first), int(last or first) + 1))
-            rows = [row for _, row in computed([*points], study.decimals, workers=workers)]
+            rows = [row for _, row in computed([*study.points((), seeds_in(seeds))], study.decimals, workers=workers)]
         for name in study.claims:
             holds, words = study.judge(name, rows)
-            wrong += holds is False
+            wrong |= holds is False
             print(f"{study.name}.{name:28} {study.claims[name]:34} {words}", flush=True)
-    return wrong
+    return int(wrong)
 
 
 def main() -> int:
@@ -56,12 +44,14 @@ def main() -> int:
     parser.add_argument("--claims", action="store_true", help="judge the claims of the texts")
     parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
     parser.add_argument("--workers", type=int, default=1, help="processes")
-    asked = parser.parse_args()
-    studies = chosen(asked.names)
+    asked, known = parser.parse_args(), load_all()
+    for name in asked.names:
+        choose("study", name, [name] if any(key.startswith(name) for key in known) else known)
+    studies = [study for key, study in known.items() if not asked.names or key.startswith(tuple(asked.names))]
     quoting = {study.name: study for study in studies if isinstance(study, Figures)}
     anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
     if asked.claims:
-        return int(judge([*quoting.values()], asked.seeds, asked.workers) > 0)
+        return judge([*quoting.values()], asked.seeds, asked.workers)
     start = time.perf_counter()
 
     def watch(event: Event) -> None:
@@ -70,17 +60,16 @@ def main() -> int:
             where = f"alpha={s.alpha:<5g} {s.partition} M={s.clients} seed={event.seed}"
             print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} {where} {event.outcome.accuracy:6.1%}")
 
-    root = LESSONS.parents[1]
-    if not asked.check:
-        for study in () if asked.texts else studies:
-            for point, reason in study.make(anew=anew, workers=asked.workers, watch=watch).items():
-                print(f"{study.name} {point}: {reason}", file=sys.stderr)
-            print(f"{study.name}: complete", flush=True)
-        for path in texts.rewrite(root, quoting):
-            print(f"changed {path}")
-    complaints = [line for study in studies for line in study.stale()] + texts.complaints(root, quoting)
-    print("\n".join(complaints) or "All stored results hold, and the texts agree with them.")
-    return int(bool(complaints))
+    for study in () if asked.texts or asked.check else studies:
+        for point, reason in study.make(anew=anew, workers=asked.workers, watch=watch).items():
+            print(f"{study.name} {point}: {reason}", file=sys.stderr)
+        print(f"{study.name}: complete", flush=True)
+    for path, text in () if asked.check else changes(ROOT, quoting).items():
+        path.write_text(text, encoding="utf-8")
+        print(f"changed {path}")
+    wrong = [line for study in studies for line in study.stale()] + complaints(ROOT, quoting)
+    print("\n".join(wrong) or "All stored results hold, and the texts agree with them.")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":  # not in the processes that it starts

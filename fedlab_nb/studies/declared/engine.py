@@ -1,33 +1,31 @@
-"""A declared study: which points it wants, which rows are stored beside it, whether they still hold, making them again.
+"""Figures and claims of texts: declared runs, what is computed from their rows, and whether the texts agree.
 
-`Declared` is the engine. Studies differ in the points that they want: grids of runs with the figures and claims of
-texts (`Figures`), tries of the classroom's values (`studies/tuning`), and the cells of the papers' tables.
+`load_all` has all declared studies: these, the tries of the classroom's values (`studies/tuning`), and the runs of the
+papers' tables (`studies/papers`).
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...declared import parse
-from ..code_version import torch_version
-from ..experiment import Event
 from ..grid import Study
 from ..outcome import Outcome
 from ..papers import stored_points
 from ..papers.reproduction import FILE as TABLES_FILE
-from ..rows import Point, Row, computed, key_of, read, save
+from ..results import data_size
+from ..rows import COMMAND, FOLDER, Declared, Point, Row, file_of
 from ..statistics import band
-from ..tuning import SETS, file_of, tuning_points
+from ..tuning import SETS, tuning_points
 
 SEEDS = tuple(range(10))
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
@@ -35,73 +33,14 @@ SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P
 NUMBER = re.compile(r"-?[\d.]+")
 ARITHMETIC = {" + ": operator.add, " - ": operator.sub, " / ": operator.truediv}  # the first one binds least
 OPERATOR = re.compile(r" [->~+/] ")
-COMMAND = "python -m fedlab_nb.studies.declared"
-HERE = Path(__file__).parent
-LESSONS = HERE.parents[1] / "course"
+FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
+CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
+ROOT = FOLDER.parents[2]
+LESSONS = ROOT / "fedlab_nb" / "course"
+TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
 Values = dict[int, float]  # by seed
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A study by name. path: its results;   note: what its file says of them;   decimals: of a number in a row
-
-    wanted: gives the points that are wanted, from the rows that are there already (for a study that goes on from what
-    came out)
-    """
-
-    name: str
-    path: Path
-    note: str = ""
-    decimals: int = 4
-    wanted: Callable[[Sequence[Row]], Iterator[Point]] | None = None
-
-    def points(self, rows: Sequence[Row]) -> Iterator[Point]:
-        """What is wanted."""
-        return self.wanted(rows) if self.wanted else iter(())
-
-    def rows(self) -> list[Row]:
-        """The stored rows, none if nothing was stored yet."""
-        return read(self.path)[1] if self.path.exists() else []
-
-    def missing(self, rows: Sequence[Row]) -> list[Point]:
-        """The points that have no row, or one that was made with other settings."""
-        stored = {key_of(row): row for row in rows}
-        return [point for point in self.points(rows) if not point.is_now(stored.get(point.key))]
-
-    def stale(self) -> list[str]:
-        """What `missing` says of the stored rows, a sentence for each method."""
-        parts = dict.fromkeys(f"{self.name}/{point.runs}/{point.method}" for point in self.missing(self.rows()))
-        return [f"{part}: rows are missing or have other settings; run {COMMAND} {self.name}" for part in parts]
-
-    def make(
-        self, *, anew: Sequence[str] = (), workers: int = 1, watch: Callable[[Event], None] = lambda event: None
-    ) -> dict[str, str]:
-        """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
-        its rows, and goes on where it was. Returns why points failed, by key."""
-        rows = {key_of(row): row for row in self.rows()}
-        done: set[str] = set()
-        try:
-            while todo := [
-                point
-                for point in self.points(list(rows.values()))
-                if point.key not in done and (point.method in anew or not point.is_now(rows.get(point.key)))
-            ]:
-                for point, row in computed(todo, self.decimals, workers=workers, watch=watch):
-                    rows[point.key] = row
-                    done.add(point.key)
-        finally:
-            if done or not self.path.exists():
-                self.save(rows)
-        return {key: rows[key]["failed"] for key in done if "failed" in rows[key]}
-
-    def save(self, rows: Mapping[str, Row]) -> None:
-        """Write the rows that are wanted, in the order of the study."""
-        wanted = [rows[point.key] for point in self.points(list(rows.values())) if point.key in rows]
-        made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
-        save(self.path, {**made, "command": f"{COMMAND} {self.name}", "note": self.note}, wanted)
-
-
-# ---------------------------------------------------------------------------------------------------- figures of texts
 @dataclass(frozen=True)
 class Figures(Declared):
     """Runs, the figures that are computed from them, and the claims that the texts make.
@@ -135,13 +74,16 @@ class Figures(Declared):
         read = {m["column"] for m in series if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
         return [*self.columns, *sorted(read - set(self.columns))]
 
+    def measure(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.measures), name)
+
     def column(self, name: str, outcome: Outcome) -> float | None:
         """`report.heads.ccvr`: a path into the outcome, whole numbers being positions; `probes.mean`: what the function
         `probes` of `measures` says under "mean". None where this method has nothing of the kind."""
         value: Any = outcome
         steps = name.split(".")
         if not hasattr(outcome, steps[0]) and self.measures:
-            value = getattr(importlib.import_module(self.measures), steps.pop(0))(outcome)
+            value = self.measure(steps.pop(0))(outcome)
         for step in steps:
             if value is not None and re.fullmatch(r"-?\d+", step):
                 value = value[int(step)]
@@ -152,14 +94,13 @@ class Figures(Declared):
     def value(self, text: str, rows: Sequence[Row]) -> Values:
         """A figure's values by seed; `text`: its name, an expression, or a number, which is the same on every seed."""
         text = text.strip()
-        if NUMBER.fullmatch(text):
-            return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
         if text in self.figures:
             return self.value(self.figures[text], rows)
+        if NUMBER.fullmatch(text):
+            return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
         if text.startswith("="):
             name, _, arguments = text[1:].strip().partition("(")
-            function = getattr(importlib.import_module(self.measures), name)
-            return {0: float(function(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
+            return {0: float(self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
         for sign, calculate in ARITHMETIC.items():
             if sign in text:
                 a, b = (self.value(part, rows) for part in text.rsplit(sign, 1))
@@ -184,8 +125,20 @@ class Figures(Declared):
             return False, f"{words}: REVERSED"
         return of.verdict == ("clear" if sign == ">" else "within the noise") or None, words
 
+    def shown(self, what: str) -> str:
+        """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
+        name, _, form = what.partition(":")
+        name, _, seeds = name.partition("@")
+        values = self.value(name, self.rows())
+        return written({s: v for s, v in values.items() if s in seeds_in(seeds)} if seeds else values, form)
 
-# --------------------------------------------------------------------------------------------------- the other kinds
+
+def seeds_in(words: str) -> range:
+    """'0-2' or '3'."""
+    first, _, last = words.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 def load(path: Path) -> Figures:
     """The study that a TOML file declares; its results stand beside it."""
     content = parse(path.read_text(encoding="utf-8"))
@@ -196,10 +149,98 @@ def load(path: Path) -> Figures:
 def load_all() -> dict[str, Declared]:
     """{name: study} of all declared studies."""
     note = "accuracy: share of the validation images, a fixed fifth of the training images; no test image was used"
-    files = [*sorted(LESSONS.glob("*/figures.toml")), *sorted(set(HERE.glob("*.toml")) - {HERE / "tuning.toml"})]
+    files = [*LESSONS.glob("*/figures.toml"), *(set(FOLDER.glob("*.toml")) - {FOLDER / "tuning.toml"})]
     studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
-    for name in SETS:
-        studies.append(Declared(file_of(name).stem, file_of(name), note, wanted=partial(tuning_points, name)))
+    for path, name in ((file_of("tuning", name), name) for name in SETS):
+        studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
     note = "accuracy: share of the 360 test images; by seed"
-    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: iter(stored_points())))
+    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: stored_points()))
     return {study.name: study for study in studies}
+
+
+# ------------------------------------------------------------------------------------------------------- in texts
+def written(values: Values, form: str) -> str:
+    """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
+
+    >>> written({0: 0.52, 1: 0.54}, ""), written({0: 0.50, 1: 0.60}, "mean"), written({0: 0.52, 1: 0.60}, "each")
+    ('53 ± 13', '55', '52 60')
+    """
+    of, all_ = band(values), list(values.values())
+    percent = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
+    forms = {
+        "": f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
+        "mean": f"{100 * of.mean:.0f}",
+        "fine": f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
+        "verdict": of.verdict,
+        "counts": " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
+        "each": " ".join(f"{100 * v:.0f}" for v in all_),
+        "low": f"{100 * min(all_):.0f}",
+        "high": f"{100 * max(all_):.0f}",
+        "above": f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
+        "below": f"{sum(v < 0 for v in all_)}",
+        "tenths": f"{of.mean:.1f}",
+        "hundredths": f"{of.mean:.2f}",
+        "whole": f"{of.mean:,.0f}",
+        "bytes": data_size(of.mean),
+    }
+    if form not in forms:
+        raise ValueError(f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}.")
+    return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
+
+
+def pages(root: Path) -> Iterator[Path]:
+    """All Markdown texts that may name figures."""
+    return (path for folder in TEXTS for path in sorted(root.glob(f"{folder}/*.md")))
+
+
+def mended(text: str, studies: Mapping[str, Figures]) -> str:
+    """`text` with the figures of `studies` as they are now."""
+
+    def put(match: re.Match) -> str:
+        of = studies.get(match["study"])
+        return match[0] if of is None else f"<!--n {of.name}.{match['what']}-->{of.shown(match['what'])}<!--/n-->"
+
+    return FIGURE.sub(put, text)
+
+
+def quoted(text: str, template: str, study: Figures) -> str:
+    """`text` with the figures of a template such as "{server} % against {equal:mean} %" as they are now. A space of the
+    template stands for any white space. ValueError if the text has no such place."""
+    pieces = re.split(r"\{([^}]+)\}", template)
+    fixed = [r"\s+".join(map(re.escape, re.split(r"\s+", piece))) for piece in pieces[::2]]
+    pattern = re.compile(r"([^\n]{1,60}?)".join(f"({part})" for part in fixed))
+    if not pattern.search(text):
+        raise ValueError(f"no place reads like {template!r}")
+    values = [*map(study.shown, pieces[1::2]), ""]
+
+    def put(match: re.Match) -> str:
+        return "".join(words + value for words, value in zip(match.groups()[::2], values, strict=True))
+
+    return pattern.sub(put, text)
+
+
+def changes(root: Path, studies: Mapping[str, Figures]) -> dict[Path, str]:
+    """{path: the text as it should be} of all texts that name another figure than their study; ValueError where one
+    cannot be read."""
+    new = {path: mended(path.read_text(encoding="utf-8"), studies) for path in pages(root)}
+    for study in studies.values():
+        for path, templates in ((root / name, of) for name, of in study.quotes.items()):
+            for template in templates:
+                new[path] = quoted(new.get(path) or path.read_text(encoding="utf-8"), template, study)
+    return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
+
+
+def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
+    """One sentence for each text that disagrees with its study, and for each claim that does not hold, stands in no
+    text, or in no study."""
+    lines = [f"{path.name}: a figure differs from its study; run {COMMAND} --texts" for path in changes(root, studies)]
+    found = (match for path in pages(root) for match in CLAIM.finditer(path.read_text(encoding="utf-8")))
+    marked = {(match["study"], match["claim"]) for match in found if match["study"] in studies}
+    claims = {(name, claim) for name, study in studies.items() for claim in study.claims}
+    lines += [f"{name}: a text marks {claim!r}, and no such claim is declared" for name, claim in marked - claims]
+    lines += [f"{name}: no text marks the claim with <!--c {name}.{claim}-->" for name, claim in claims - marked]
+    for name, claim in sorted(claims):
+        holds, words = studies[name].judge(claim, studies[name].rows())
+        if not holds:
+            lines.append(f"{name}: {claim} ({studies[name].claims[claim]}) does not hold: {words}")
+    return lines

@@ -15,7 +15,6 @@ from typing import Any
 from ...data import DATASETS
 from ...errors import choose, demand, number, parsed
 from ...methods import METHODS
-from ...methods.base import Knob
 from ..grid import SHARED
 from ..outcome import Outcome
 from ..rows import COLUMNS, Point
@@ -26,38 +25,30 @@ from .published import TABLES, PaperTable, Place, paper_table
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
 SEEDS = 10  # at classroom scale
-OUTSIDE = ("seed", "device", "backend")  # of a setting, what a point's name leaves out
-FREE = ("target",)  # of a column, what is no setting
+OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
+TARGET = "target"  # of a column, what is no setting
 SHARED_OUT = "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
 
 
 # -------------------------------------------------------------------------------------------------- what is read off
-def accuracy(outcome: Outcome, target: float) -> float:
-    """Of the model at the end, on the test images."""
-    return outcome.accuracy
-
-
-def best(outcome: Outcome, target: float) -> float:
-    """The best of the curve, as Fed-ET reports it: the round is chosen on test images, so it flatters all methods."""
-    return max(point["accuracy"] for point in outcome.history if point["phase"] != SHARED_OUT)
-
-
-def ensemble(outcome: Outcome, target: float) -> float:
-    """Of Co-Boosting's weighted ensemble, at the end."""
-    return outcome.report.ensemble_curve[-1]  # type: ignore[attr-defined]
+def curve(outcome: Outcome) -> list[Mapping[str, Any]]:
+    """The points of the curve that a table counts."""
+    return [point for point in outcome.history if point["phase"] != SHARED_OUT]
 
 
 def numbers_to_target(outcome: Outcome, target: float) -> float:
     """Numbers (4 bytes each) that were sent until the curve first reached the column's target, in per cent; where it
     never did, all that the run sent, which is too few."""
-    reached = [p["bytes"] for p in outcome.history if p["accuracy"] >= target / 100 and p["phase"] != SHARED_OUT]
+    reached = [point["bytes"] for point in curve(outcome) if point["accuracy"] >= target / 100]
     return min(reached, default=outcome.bytes_up + outcome.bytes_down) / 4
 
 
-MEASURES: Mapping[str, Callable[..., float]] = {
-    "accuracy": accuracy,
-    "best": best,
-    "ensemble": ensemble,
+MEASURES: Mapping[str, Callable[[Outcome, float], float]] = {
+    "accuracy": lambda outcome, target: outcome.accuracy,  # of the model at the end, on the test images
+    # As Fed-ET reports it: the round is chosen on test images, so it flatters all methods.
+    "best": lambda outcome, target: max(point["accuracy"] for point in curve(outcome)),
+    # Of Co-Boosting's weighted ensemble, at the end.
+    "ensemble": lambda outcome, target: outcome.report.ensemble_curve[-1],  # type: ignore[attr-defined]
     "numbers to target": numbers_to_target,
 }
 
@@ -98,27 +89,27 @@ def wanted(
     dataset = dataset or (STANDARD if scale == "classroom" else "")
     for place, column in enumerate(table.columns):
         values = dict(column.values)
-        own = {name: value for name, value in values.items() if name not in FREE}
+        own = {name: value for name, value in values.items() if name != TARGET}
         own |= {"partition": "classes"} if "classes_per_client" in own else {}
         on = column.dataset if dataset in ("", *table.datasets) else dataset
-        for name in column.numbers:
-            row = table.rows[name]
-            if not row.method:
-                why[name, place] = row.why
-            elif on not in (dataset, *DATASETS):
-                why[name, place] = f"the package has no data set {on}"
-            elif dataset not in ("", on):
-                why[name, place] = f"{dataset} alone was asked for"
-            elif "alpha" not in values and "classes_per_client" not in values:
-                why[name, place] = f"{column.dataset} comes with clients of its own, which no other data set has"
-            else:
-                paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
-                at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
-                settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": on, **overrides}
-                measure = table.measured(name)
-                label = " ".join([measure, *(f"{values[name]:g}" for name in FREE if name in values)])
-                read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get("target", 0))}
-                runs.append(Wanted(name, place, label, point(row.method, settings, seeds, read)))
+        reason = ""
+        if on not in (dataset, *DATASETS):
+            reason = f"the package has no data set {on}"
+        elif dataset not in ("", on):
+            reason = f"{dataset} alone was asked for"
+        elif "alpha" not in values and "classes_per_client" not in values:
+            reason = f"{column.dataset} comes with clients of its own, which no other data set has"
+        for row in map(table.rows.__getitem__, column.numbers):
+            if not row.method or reason:
+                why[row.name, place] = row.why or reason
+                continue
+            paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
+            at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
+            settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": on, **overrides}
+            label = measure = table.measured(row.name)
+            label += f" {values[TARGET]:g}" if TARGET in values else ""
+            read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get(TARGET, 0))}
+            runs.append(Wanted(row.name, place, label, point(row.method, settings, seeds, read)))
     return runs, why
 
 
@@ -130,9 +121,8 @@ def point(method: str, settings: Mapping[str, Any], seeds: Sequence[int], column
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
         own[name] = plans_for(plain, [method])[0].recipe.epochs
     asked, usual = Settings.make(**own), Settings()
-    at = {"dataset": asked.dataset, "alpha": asked.alpha, "clients": asked.clients}
-    names = sorted(setting_names() - set(OUTSIDE))
-    at |= {name: getattr(asked, name) for name in names if getattr(asked, name) != getattr(usual, name)}
+    changed = (name for name in sorted(setting_names() - OUTSIDE) if getattr(asked, name) != getattr(usual, name))
+    at = {name: getattr(asked, name) for name in ("dataset", "alpha", "clients", *changed)}
     return Point("tables", method, {**at, **dict(asked.overrides)}, asked, seeds, columns)
 
 
@@ -156,18 +146,14 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
 NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table names, beside the rules
 
 
-def is_rule(knob: Knob) -> bool:
-    """Whether a knob chooses among ways of doing something, and is no number."""
-    return bool(knob.options) or isinstance(knob.default, bool)
-
-
 def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str, str]]:
-    """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here."""
+    """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here. A
+    rule is a knob that chooses among ways of doing something, and is no number."""
     rows: dict[str, dict[str, str]] = {}
     for run in {(run.row, run.dataset): run for run in runs}.values():
         method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
-        knobs = [knob.name for knob in method.fields() if is_rule(knob) or knob.name in NUMBERS]
-        there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(knobs, method.info.name)
+        rules = [k.name for k in method.fields() if k.options or isinstance(k.default, bool) or k.name in NUMBERS]
+        there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
         for name, value in values(there).items():
             if getattr(method, name) != value:
                 own = f"{NUMBERS.get(name, name)} = {spelled(getattr(method, name))} (paper: {spelled(value)})"

@@ -211,11 +211,5 @@ def pairs(of: Iterable[Ordering]) -> dict[str, int]:
 
 
 def tally(of: Iterable[Ordering]) -> str:
-    """'5 agree, 1 disagrees and 2 are within the noise', and on how many pairs of runs that rests."""
-    tried = [one for one in of if one.verdict in TRIED]
-    n, apart = counts(tried), pairs(tried)
-    agree, against, noise = (n[verdict] for verdict in TRIED)
-    words = f"{agree} agree{'s' * (agree == 1)}, {against} disagree{'s' * (against == 1)} and {noise} "
-    words += f"{'is' if noise == 1 else 'are'} within the noise. They rest on {{pairs}} pairs of runs, since a run may "
-    words += "stand for several columns: {every} agree with every published column, {some} with some, {none} with none"
-    return words.format(**apart)
+    """'agrees 5, disagrees 1, within the noise 2'."""
+    return ", ".join(f"{verdict} {count}" for verdict, count in counts(of).items() if count) or "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,30 +11,17 @@ from typing import Any
 
 from ...data import load
 from ...errors import RunError, parsed, whole
-from ..engine import bar, row_of, writable
+from ..engine import row_of, writable
 from ..experiment import Event
-from ..grid import Cell, seeds_of
-from ..outcome import Outcome
-from ..results import Grid, Results, Shown, aligned, html_table, write
-from ..rows import Row, computed, key_of, read
+from ..grid import seeds_of
+from ..results import Grid, Results, Shown, aligned, write
+from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
+from . import published
 from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
-from .published import (
-    TABLES,
-    TRIED,
-    VERDICTS,
-    Ordering,
-    PaperTable,
-    Place,
-    Values,
-    counts,
-    orderings,
-    pairs,
-    paper_table,
-    tally,
-)  # fmt: skip
+from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, Place, Values, paper_table, tally
 
-FILE = Path(__file__).parents[1] / "declared" / "tables.json"
+FILE = FOLDER / "tables.json"
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
@@ -64,12 +50,12 @@ class Reproduction(Shown):
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
         runs = {(run.row, run.place): (run.point.key, run.label) for run in self.wanted}
-        return tuple(orderings(self.table, self.values, self.why, runs))
+        return tuple(published.orderings(self.table, self.values, self.why, runs))
 
     @property
     def counts(self) -> dict[str, int]:
         """How many orderings agree, disagree, and so on."""
-        return counts(self.orderings)
+        return published.counts(self.orderings)
 
     def ours(self, row: str, place: int) -> Band | None:
         """Mean and band of what was run for a row in the column at `place`; None if nothing was."""
@@ -103,19 +89,7 @@ class Reproduction(Shown):
         return fedlab_nb.plot_orderings(self)
 
     def parts(self) -> list[str | Grid]:
-        return [
-            heading(self),
-            *blocks(self),
-            *not_run(self),
-            *differing(self),
-            *totals(self.orderings),
-            *by_pair(self.orderings),
-        ]
-
-    def _repr_html_(self) -> str:
-        """The list of orderings is folded under it."""
-        every = f"<details><summary>All {len(self.orderings)} orderings</summary>{html_table(listing(self))}</details>"
-        return super()._repr_html_() + every
+        return [heading(self), *blocks(self), *not_run(self), *differing(self), totals(self.orderings)]
 
 
 def reproduce(
@@ -163,15 +137,9 @@ def reproduce(
     datasets = list(dict.fromkeys(run.dataset for run in runs))
     for own in datasets:
         load(own)
-    points = points_of(runs)
     rows: list[dict[str, Any]] = []
-    with bar(len(points) * len(chosen), progress) as shown:
-
-        def finished(cell: Cell, outcome: Outcome | None, error: str) -> None:
-            rows.append(row_of(cell, outcome, error))
-            shown.update()
-
-        made = [row for _, row in computed(points, workers=count, cache=cache, watch=watch, finished=finished)]
+    ways = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
+    made = [row for _, row in computed(points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways)]
     on = datasets[0] if len(datasets) == 1 else ""
     result = beside(table, runs, why, made, scale=scale, dataset=on, seeds=chosen, rows=rows)
     errors = [row["error"] for row in rows if row["error"]]
@@ -218,9 +186,9 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
         own = {r.dataset: places} if r.dataset else {columns[place].dataset: [place] for place in places}
         grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:
-            published = [str(columns[place].numbers.get(row, "-")) for place in places]
+            there = [str(columns[place].numbers.get(row, "-")) for place in places]
             bands = [next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()]
-            grid.append([row, *published, *(words(r, b) for b in bands)])
+            grid.append([row, *there, *(words(r, b) for b in bands)])
         yield grid
 
 
@@ -245,57 +213,29 @@ def differing(r: Reproduction) -> list[str]:
 
 
 def not_run(r: Reproduction) -> list[str]:
-    """Each reason once, with the rows and columns that it holds for."""
+    """Each reason once, with the rows and data sets that it holds for."""
     lines = []
     for reason in dict.fromkeys(r.why.values()):
         of = [at for at in r.why if r.why[at] == reason]
         rows = [row for row in r.table.rows if row in dict(of)]
-        columns = {place: r.table.columns[place] for _, place in of}
-        whole = len(rows) > 1 and all((row, place) in of for place, own in columns.items() for row in own.numbers)
-        what = ", ".join(dict.fromkeys(own.dataset for own in columns.values()) if whole else rows)
-        lines.append(f"Not run: {what}, because {reason.rstrip('.')}.")
+        what = ", ".join(rows) if len(rows) < len(r.table.rows) else "all rows"
+        where = ", ".join(dict.fromkeys(r.table.columns[place].dataset for _, place in of))
+        lines.append(f"Not run: {what} on {where}, because {reason.rstrip('.')}.")
     return lines
 
 
-def totals(of: Sequence[Ordering]) -> list[str]:
-    """How many orderings agree, of all that were tried and of those that are clear in the paper."""
-    n, tried = counts(of), [o for o in of if o.verdict in TRIED]
-    clear, judged = [o for o in tried if o.clear_there], [o for o in tried if o.clear_there is not None]
-    lines = [f"{len(tried)} of {len(of)} orderings (pairs of methods within a column) were tried: {tally(tried)}."]
-    if n["tie in the paper"]:
-        lines.append(f"{n['tie in the paper']} are ties in the paper, which have no order.")
-    if n["not run"]:
-        alone = " One seed is not enough; take two." if any(o.why == "one seed" for o in of) else ""
-        lines.append(f"{n['not run']} could not be tried.{alone}")
-    if judged:
-        lines.append(f"{len(clear)} of those tried are clear by the paper's own spread: {tally(clear)}.")
-    elif tried:
-        lines.append("The paper prints no spread, so nobody can say which of its orderings are clear.")
+def totals(of: Sequence[Ordering]) -> str:
+    """One line: how many orderings there are of each verdict, also of those that are clear in the paper."""
+    tried = [o for o in of if o.verdict in TRIED]
+    known = any(o.clear_there is not None for o in tried)
+    clear = tally(o for o in tried if o.clear_there) if known else "not known, since it prints none"
+    words = f"{len(of)} orderings (pairs of methods within a column): {tally(of)}. They rest on "
+    words += f"{published.pairs(of)['pairs']} pairs of runs. Clear by the paper's own spread: {clear}."
+    if any(o.why == "one seed" for o in of):
+        words += " One seed is not enough; take two."
     if len(tried) >= MANY:
-        chance = f"{100 * (1 - LEVEL):.0f} % of the {len(tried)} verdicts, about {(1 - LEVEL) * len(tried):.0f}"
-        lines.append(f"If all methods were equally good, {chance}, would be clear by chance.")
-    return lines
-
-
-PAIRS = (
-    "Published so, and clearly the other way round here", "Agrees wherever it was tried",
-    "Agrees in some columns, within the noise in the others", "Within the noise wherever it was tried",
-)  # fmt: skip
-
-
-def by_pair(of: Iterable[Ordering]) -> list[str]:
-    """Lists of pairs of methods, by PAIRS."""
-    groups: dict[str, Counter[str]] = {}
-    for o in of:
-        if o.verdict in TRIED:
-            groups.setdefault(f"{o.better} over {o.worse}", Counter())[o.verdict] += 1
-    lists: dict[str, list[str]] = {kind: [] for kind in PAIRS}
-    for pair, n in groups.items():
-        agree, against, total = n["agrees"], n["disagrees"], n.total()
-        kind = 0 if against else 1 if agree == total else 2 if agree else 3
-        share = f"{against or agree} of {total}" if kind in (0, 2) else total
-        lists[PAIRS[kind]].append(f"{pair} ({share})")
-    return [f"{kind}: {', '.join(pairs)}." for kind, pairs in lists.items() if pairs]
+        words += f" By chance alone about {(1 - LEVEL) * len(tried):.0f} of the {len(tried)} tried would be clear."
+    return words
 
 
 def listing(r: Reproduction) -> Grid:
@@ -326,12 +266,12 @@ class PaperTables(Shown):
             every, clear = r.orderings, [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
             known = any(o.clear_there is not None for o in every)
             own = [len(clear), *map(clear.count, TRIED[:2])] if known else ["not known", "", ""]
-            of = [len(every), *r.counts.values(), *pairs(every).values(), *own]
+            of = [len(every), *r.counts.values(), *published.pairs(every).values(), *own]
             rows.append([r.table.name, f"{r.table.paper}, Table {r.table.table}", *map(str, of)])
         return rows
 
     def parts(self) -> list[str | Grid]:
-        return [self.grid, *totals([o for r in self.tables for o in r.orderings])]
+        return [self.grid, totals([o for r in self.tables for o in r.orderings])]
 
 
 def paper_tables() -> PaperTables:

@@ -5,18 +5,9 @@ import math
 
 import pytest
 
-from fedlab_nb.studies.papers.published import (
-    TABLES,
-    VERDICTS,
-    Column,
-    Number,
-    PaperTable,
-    Row,
-    counts,
-    orderings,
-    paper_table,
-)
-from fedlab_nb.studies.papers.reproduction import Reproduction, by_pair, totals
+from fedlab_nb.studies.papers import published
+from fedlab_nb.studies.papers.published import TABLES, VERDICTS, Column, Number, PaperTable, Row, orderings, paper_table
+from fedlab_nb.studies.papers.reproduction import Reproduction, totals
 
 
 def small(runs=3, less=False):
@@ -82,19 +73,10 @@ def test_every_ordering_is_listed_exactly_once(name):
 
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(small(), "classroom", "digits", (0, 1, 2), OURS, {})
-    assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == counts(result.orderings)
-    lines = [*totals(result.orderings), *by_pair(result.orderings)]
-    assert lines[0] == (
-        "5 of 6 orderings (pairs of methods within a column) were tried: "
-        "1 agrees, 3 disagree and 1 is within the noise. They rest on 5 pairs of runs, since a run may stand for "
-        "several columns: 1 agree with every published column, 0 with some, 4 with none."
-    )
-    assert (
-        "Published so, and clearly the other way round here: A over D (1 of 1), B over D (1 of 1), C over D (1 of 1)."
-        in lines
-    )
-    assert "Agrees wherever it was tried: A over B (1)." in lines
-    text, page = repr(result), result._repr_html_()
-    for shown in ("60 ± 3", "61.0 ± 2.5", lines[0]):
-        assert shown in text and shown in page
-    assert len(result.listing().splitlines()) == 1 + 6 and "All 6 orderings" in page
+    assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == published.counts(result.orderings)
+    assert published.pairs(result.orderings) == {"pairs": 5, "every": 1, "some": 0, "none": 4}
+    verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
+    assert published.tally(result.orderings) == verdicts and totals(result.orderings).startswith("6 orderings")
+    for shown in ("60 ± 3", "61.0 ± 2.5", verdicts, "agrees 1, within the noise 1.", "5 pairs of runs"):
+        assert shown in repr(result) and shown in result._repr_html_()
+    assert len(result.listing().splitlines()) == 1 + 6

@@ -26,7 +26,7 @@ def test_a_table_end_to_end(tmp_path, capsys):
     assert len(places) == 2 and outcome.cached  # one run stands for SVHN and for CIFAR-10
     assert len(result.results) == 2 * 3  # methods, alphas
     assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "results.json", "table.txt"}
-    assert "61.62 ± 1.61" in (tmp_path / "table.txt").read_text() and "All 6 orderings" in result._repr_html_()
+    assert "61.62 ± 1.61" in (tmp_path / "table.txt").read_text()
     pairs = [x for key, value in TINY.items() for x in ("--set", f"{key}={value}")]
     assert main(["reproduce", "coboosting:2", "--seeds", "1", "--list", *pairs]) == 0
     out = capsys.readouterr().out
