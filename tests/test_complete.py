@@ -22,10 +22,11 @@ def missing(name: str) -> list[str]:
     title, lacking = METHODS[name].info.title, []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
-    tries, tried = tuning.parts()["methods"], tuning.load()
+    tries = tuning.parts()["methods"]
+    tried = {r["at"]["try"]: r["made"] for r in tuning.load() if (r["runs"], r["method"]) == ("methods", name)}
     if name not in tries and name not in BOUNDS:
         lacking.append("tries in studies/declared/tuning.toml")
-    elif name not in BOUNDS and tried.tries("methods", name) != list(tries[name]):
+    elif name not in BOUNDS and tried != dict(enumerate(tries[name])):
         lacking.append("the results of its tries (python -m fedlab_nb.studies.declared tuning)")
     lacking += [
         f"stored results on {dataset} (python -m fedlab_nb.studies.declared stored)"

@@ -7,7 +7,6 @@ out, made by `python -m fedlab_nb.studies.declared tuning-digits`, and the other
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -51,66 +50,47 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     first one."""
     base = {"dataset": validation_set(dataset), "device": "cpu", "clients": STUDY["clients"]}
     base |= STUDY[dataset].get("given", {})  # no try changes these
-    table = Tried.of(rows)
     for part, of in parts(dataset).items():
         for method, tries in of.items():
             places = [(part, n, alpha) for n in range(len(tries)) for alpha in STUDY["alphas"]]
-            if part == "methods" and all((part, method, n, alpha) in table.rows for _, n, alpha in places):
-                if better := table.better("methods", method):
-                    places += [(GUARD, n, alpha) for n in sorted({0, *better}) for alpha in STUDY["guard"]]
+            made = [(part, *r["at"].values()) for r in rows if (r["runs"], r["method"]) == (part, method)]
+            if part == "methods" and set(places) <= set(made) and (ahead := better(rows, part, [method])):
+                places += [(GUARD, n, alpha) for n in sorted({0, *ahead}) for alpha in STUDY["guard"]]
             prefix = "" if part == RECIPE else f"{method}."
             for name, n, alpha in places:
-                made = {f"{prefix}{knob}": value for knob, value in tries[n].items()}
-                asked = Settings.make(**base, alpha=alpha, **made)
+                own = {f"{prefix}{knob}": value for knob, value in tries[n].items()}
+                asked = Settings.make(**base, alpha=alpha, **own)
                 yield Point(name, method, {"try": n, "alpha": alpha}, asked, STUDY["seeds"], COLUMNS, tries[n])
 
 
-@dataclass(frozen=True)
-class Tried:
-    """The table. `rows`: by part, method, try and alpha, with `made`: what the try sets; `accuracy` on the validation
-    images by seed, 0-1, None for a run that diverged; `bytes` by seed, both ways."""
+# ------------------------------------------------------------------------------------------------ what came out
+def leads(rows: Iterable[Row], part: str, methods: Sequence[str]) -> dict[int, Band]:
+    """Each try minus the first one: validation accuracies, paired by method, alpha and seed; 0 for a run that diverged.
+    `methods`: the method, or all judges of a recipe."""
+    from pandas import Series
 
-    rows: Mapping[tuple[str, str, int, float], Row]
+    runs = {
+        (row["method"], row["at"]["alpha"], seed, row["at"]["try"]): accuracy or 0.0
+        for row in rows
+        if row["runs"] == part and row["method"] in methods
+        for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True)
+    }
+    tries = Series(runs).unstack() if runs else {}
+    return {n: band((own - tries[0]).dropna().tolist()) for n, own in tries.items()}
 
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> "Tried":
-        return cls({(row["runs"], row["method"], row["at"]["try"], row["at"]["alpha"]): row for row in rows})
 
-    def accuracies(self, part: str, method: str, number: int) -> dict[tuple[float, int], float]:
-        """{(alpha, seed): validation accuracy} of one try, 0 where it diverged."""
-        of = [(alpha, row) for (*this, alpha), row in self.rows.items() if this == [part, method, number]]
-        runs = ((alpha, *run) for alpha, row in of for run in zip(row["seeds"], row["accuracy"], strict=True))
-        return {(alpha, seed): accuracy or 0.0 for alpha, seed, accuracy in runs}
+def better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
+    """The tries that are clearly better than the first one, the best one first."""
+    ahead = {n: of.mean for n, of in leads(rows, part, methods).items() if of.verdict == "clear" and of.mean > 0}
+    return sorted(ahead, key=lambda number: -ahead[number])
 
-    def tries(self, part: str, method: str) -> list[Knobs]:
-        """What was tried, in order."""
-        made = {number: row["made"] for (*this, number, _), row in self.rows.items() if this == [part, method]}
-        return [made[number] for number in sorted(made)]
 
-    def lead(self, part: str, methods: Sequence[str], number: int) -> Band:
-        """Try `number` minus the first one, paired by method, alpha and seed."""
-        gaps = []
-        for method in methods:
-            first = self.accuracies(part, method, 0)
-            gaps += [value - first[at] for at, value in self.accuracies(part, method, number).items()]
-        return band(gaps)
-
-    def better(self, part: str, *methods: str) -> list[int]:
-        """The tries that are clearly better than the first one, the best one first. `methods`: as in `chosen`."""
-        leads = {n: self.lead(part, methods, n) for n in range(len(self.tries(part, methods[0])))}
-        clear = [n for n, lead in leads.items() if lead.verdict == "clear" and lead.mean > 0]
-        return sorted(clear, key=lambda number: -leads[number].mean)
-
-    def chosen(self, part: str, *methods: str) -> int:
-        """The try that is taken: of those clearly better than the first one the best that is not clearly worse where
-        there is no skew (of methods, as far as it was run there); else the first one. `methods`: the method, or all
-        judges of a recipe."""
-        for number in self.better(part, *methods):
-            guarded = part == "methods" and self.accuracies(GUARD, methods[0], number)
-            mild = self.lead(GUARD, methods, number) if guarded else None
-            if mild is None or mild.verdict != "clear" or mild.mean > 0:
-                return number
-        return 0
+def chosen(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
+    """The try that is taken: of those clearly better than the first one the best that is not clearly worse where there
+    is no skew (of methods, as far as it was run there); else the first one."""
+    mild = leads(rows, GUARD, methods) if part == "methods" else {}
+    worse = {n for n, of in mild.items() if of.verdict == "clear" and of.mean <= 0}
+    return next((n for n in better(rows, part, methods) if n not in worse), 0)
 
 
 def choice(method: str, dataset: str = DIGITS) -> Knobs:
@@ -119,11 +99,11 @@ def choice(method: str, dataset: str = DIGITS) -> Knobs:
     part = RECIPE if method == RECIPE else "methods"
     of = parts(dataset)[part]
     methods = list(of) if part == RECIPE else [choose("method of the tuning study", method, of)]
-    table = load(dataset)
-    return table.tries(part, methods[0])[table.chosen(part, *methods)]
+    return of[methods[0]][chosen(load(dataset), part, methods)]
 
 
 @cache
-def load(dataset: str = DIGITS) -> Tried:
-    """The table of a data set that came with the package."""
-    return Tried.of(read(file_of("tuning", dataset))[1])
+def load(dataset: str = DIGITS) -> list[Row]:
+    """The rows of a data set that came with the package: `made`: what the try sets; `accuracy` on the validation images
+    by seed, 0–1, None for a run that diverged; `bytes` by seed, both ways."""
+    return read(file_of("tuning", dataset))[1]

@@ -10,11 +10,9 @@ python -m fedlab_nb.studies.declared --claims --seeds 100-109  # do the claims h
 
 import argparse
 import sys
-import time
 
 from ...errors import choose
 from ...methods import METHODS
-from ..experiment import Event
 from ..rows import COMMAND, computed
 from .engine import ROOT, Figures, changes, complaints, load_all, seeds_in
 
@@ -52,16 +50,8 @@ def main() -> int:
     anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
     if asked.claims:
         return judge([*quoting.values()], asked.seeds, asked.workers)
-    start = time.perf_counter()
-
-    def watch(event: Event) -> None:
-        if event.outcome is not None:
-            s = event.outcome.settings
-            where = f"alpha={s.alpha:<5g} {s.partition} M={s.clients} seed={event.seed}"
-            print(f"{time.perf_counter() - start:6.0f} s  {event.method:12s} {where} {event.outcome.accuracy:6.1%}")
-
     for study in () if asked.texts or asked.check else studies:
-        for point, reason in study.make(anew=anew, workers=asked.workers, watch=watch).items():
+        for point, reason in study.make(anew=anew, workers=asked.workers, progress=True).items():
             print(f"{study.name} {point}: {reason}", file=sys.stderr)
         print(f"{study.name}: complete", flush=True)
     for path, text in () if asked.check else changes(ROOT, quoting).items():

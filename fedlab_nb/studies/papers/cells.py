@@ -133,13 +133,10 @@ def fits(method: str, name: str) -> bool:
 
 def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
     """UsageError for an override that is nobody's, and for what a table's columns set."""
-    methods = [row.method for row in table.rows.values() if row.method]
     fixed = {"seed", "seeds", "preset", "partition", *(key for column in table.columns for key, _ in column.values)}
-    known = [f"{method}.{knob.name}" for method in dict.fromkeys(methods) for knob in METHODS[method].fields()]
     for name in overrides:
         demand(name not in fixed, f"{table.name} sets {name} itself, so it cannot be set here; leave it out.")
-        if not any(fits(method, name) for method in methods):
-            choose("setting of this table", name, sorted([*(SHARED - fixed), *known]))
+    plans_for(Settings.make(**overrides), [row.method for row in table.rows.values() if row.method])
 
 
 # ------------------------------------------------------------------------------------------- what is not the paper's
