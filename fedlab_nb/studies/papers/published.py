@@ -199,15 +199,9 @@ def counts(of: Iterable[Ordering]) -> dict[str, int]:
     return {verdict: seen[verdict] for verdict in VERDICTS}
 
 
-def pairs(of: Iterable[Ordering]) -> dict[str, int]:
-    """How many pairs of runs are behind those that were tried, and how many of them agree with "every" published column
-    that they stand for, with "some" and with "none"."""
-    agreeing: dict[frozenset[Any], set[bool]] = {}
-    for one in of:
-        if one.verdict in TRIED:
-            agreeing.setdefault(one.runs, set()).add(one.verdict == "agrees")
-    kinds = {"every": {True}, "some": {True, False}, "none": {False}}
-    return {"pairs": len(agreeing), **{kind: [*agreeing.values()].count(of) for kind, of in kinds.items()}}
+def pairs(of: Iterable[Ordering]) -> int:
+    """How many pairs of runs are behind those that were tried: one pair may stand for several columns."""
+    return len({one.runs for one in of if one.verdict in TRIED})
 
 
 def tally(of: Iterable[Ordering]) -> str:

@@ -62,15 +62,8 @@ class Reproduction(Shown):
         values = self.values.get((row, place))
         return band(values) if values else None
 
-    @property
-    def is_count(self) -> bool:
-        """Whether the values are no shares."""
-        return self.table.measure in COUNTS
-
-    @property
-    def results(self) -> Results:
-        """The runs as a study's results, with one row a run."""
-        return Results(self.rows)
+    is_count = property(lambda self: self.table.measure in COUNTS)  # whether the values are no shares
+    results = property(lambda self: Results(self.rows))  # as a study's, with one row a run
 
     def save(self, folder: str | Path) -> Path:
         """`results.csv` and `results.json` of the runs, and `table.txt`: what is printed."""
@@ -80,7 +73,13 @@ class Reproduction(Shown):
 
     def listing(self) -> str:
         """Every ordering with its verdict, a line each."""
-        return aligned(listing(self))
+        rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
+        known = {True: "yes", False: "no", None: "not known"}
+        for o in self.orderings:
+            order = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}"]
+            ours = o.ours and replace(o.ours, mean=o.ours.mean * (-1 if self.table.less_is_better else 1))
+            rows.append([*order, f"{o.gap:g}", known[o.clear_there], words(self, ours, "+"), o.verdict])
+        return aligned(rows)
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
@@ -230,23 +229,12 @@ def totals(of: Sequence[Ordering]) -> str:
     known = any(o.clear_there is not None for o in tried)
     clear = tally(o for o in tried if o.clear_there) if known else "not known, since it prints none"
     words = f"{len(of)} orderings (pairs of methods within a column): {tally(of)}. They rest on "
-    words += f"{published.pairs(of)['pairs']} pairs of runs. Clear by the paper's own spread: {clear}."
+    words += f"{published.pairs(of)} pairs of runs. Clear by the paper's own spread: {clear}."
     if any(o.why == "one seed" for o in of):
         words += " One seed is not enough; take two."
     if len(tried) >= MANY:
         words += f" By chance alone about {(1 - LEVEL) * len(tried):.0f} of the {len(tried)} tried would be clear."
     return words
-
-
-def listing(r: Reproduction) -> Grid:
-    """Every ordering, a row each."""
-    rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
-    known = {True: "yes", False: "no", None: "not known"}
-    for o in r.orderings:
-        there = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", known[o.clear_there]]
-        ours = o.ours and replace(o.ours, mean=o.ours.mean * (-1 if r.table.less_is_better else 1))
-        rows.append([*there, words(r, ours, "+"), o.verdict])
-    return rows
 
 
 # ------------------------------------------------------------------------------------------------ all tables
@@ -258,15 +246,15 @@ class PaperTables(Shown):
 
     @property
     def grid(self) -> Grid:
-        """A row a table: how many orderings it has, and how many of each verdict; how many pairs of runs are behind
-        them, and with how many published columns these agree; of the clear orderings how many agree."""
-        head = ["table", "paper", "orderings", *VERDICTS, "pairs of runs", "agree with every column", "some", "none"]
-        rows = [[*head, "clear in the paper", "of these agree", "disagree"]]
+        """A row a table: how many orderings it has, how many of each verdict, on how many pairs of runs; of
+        those that are clear in the paper how many agree."""
+        head = ["table", "paper", "orderings", *VERDICTS, "pairs of runs", "clear in the paper"]
+        rows = [[*head, "of these agree", "disagree"]]
         for r in self.tables:
             every, clear = r.orderings, [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
             known = any(o.clear_there is not None for o in every)
             own = [len(clear), *map(clear.count, TRIED[:2])] if known else ["not known", "", ""]
-            of = [len(every), *r.counts.values(), *published.pairs(every).values(), *own]
+            of = [len(every), *r.counts.values(), published.pairs(every), *own]
             rows.append([r.table.name, f"{r.table.paper}, Table {r.table.table}", *map(str, of)])
         return rows
 
