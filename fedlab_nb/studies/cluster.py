@@ -119,21 +119,16 @@ def _submitted(client: Any, cells: Sequence[Cell], resources: Mapping[str, int] 
                 trainings[key] = client.submit(train, cell.plan, cache, **options)
             waiting[client.submit(one_cell, cell.plan, trainings.get(key), cache, **options)] = cell
         for future in as_completed(list(waiting)):
-            yield _received(future, waiting.pop(future), store)
+            cell = waiting.pop(future)
+            try:
+                entry, error = future.result()
+            except Exception as failure:  # the worker was killed again and again, or could not be reached
+                entry, error = None, reason(failure)
+            if entry and store and not store.has(cell.plan.run_key()):
+                store.put(cell.plan.run_key(), *entry)
+            yield cell, restored(cell.plan, entry) if entry else None, error
     finally:
         client.cancel(list(waiting))
-
-
-def _received(future: Any, cell: Cell, store: Store | None) -> Done:
-    try:
-        entry, error = future.result()
-    except Exception as failure:  # the worker was killed again and again, or could not be reached
-        entry, error = None, reason(failure)
-    if entry is None:
-        return cell, None, error
-    if store and not store.has(cell.plan.run_key()):
-        store.put(cell.plan.run_key(), *entry)
-    return cell, restored(cell.plan, entry), ""
 
 
 # ------------------------------------------------------------------------------------------------ on a worker

@@ -78,25 +78,16 @@ def study(
 
 
 def sweep(
-    methods: Sequence[str],
-    alphas: Sequence[float] | None = None,
-    clients: Sequence[int] | None = None,
-    *,
-    seeds: int | Sequence[int] = 1,
-    out: str | Path | None = None,
-    cache: bool = True,
-    watch: Callable[[Event], None] = lambda event: None,
-    **settings: Any,
+    methods: Sequence[str], alphas: Sequence[float] | None = None, clients: Sequence[int] | None = None, **settings: Any
 ) -> Results:
-    """Run every method at every (alpha, clients, seed). This is the short form of a study.
+    """Run every method at every (alpha, clients, seed). This is the short form of a study, with its other arguments.
 
     You may leave out `alphas` and `clients`. They are then as in a run, and data that name their own clients keep these
-    clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell. The other
-    arguments and the errors are those of `study`.
+    clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell.
     """
     named = {"alpha": alphas, "clients": clients}
-    settings |= {name: list(axis) for name, axis in named.items() if axis is not None}
-    return study(methods, seeds=seeds, out=out, cache=cache, watch=watch, columns=COLUMNS, **settings)
+    axes = {name: list(axis) for name, axis in named.items() if axis is not None}
+    return study(methods, columns=COLUMNS, **settings, **axes)
 
 
 def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:

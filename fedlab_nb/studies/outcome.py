@@ -24,6 +24,9 @@ VALUES = (
     "accuracy", "accuracy_validation", "validation_on", "per_class", "per_client", "history", "seconds", "parameters",
     "skew",
 )  # fmt: skip
+FIRST = ("dataset", "alpha", "clients", "seed", "preset", "device")  # of the flat record
+ROUND = ("nll", "ece", "seconds_local", "seconds_method", "seconds_total")
+NUMBERS = ("accuracy", "bytes_up", "bytes_down", "parameters", *ROUND, "cached", "clients_cached", "skew")
 ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 WORDS = {
     "held-out": "the clients' held-out samples",
@@ -91,12 +94,9 @@ class Outcome:
 
     def federation(self) -> Federation:
         """The very federation that this was run on. UsageError if other data have its data set's name by now."""
+        other = f"The name {self.settings.dataset!r} now belongs to other data than in this run"
         known = self.plan.digest in (None, self.settings.describe().digest)
-        demand(
-            known,
-            f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
-            "cannot be made again; give the name to the earlier data again.",
-        )
+        demand(known, f"{other}, so its federation cannot be made again; give the name to the earlier data again.")
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:
@@ -158,24 +158,15 @@ class Outcome:
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:
         """The flat record that the command line prints."""
-        s = self.settings
-        return {
-            "method": self.method,
-            **{name: getattr(s, name) for name in ("dataset", "alpha", "clients", "seed", "preset", "device")},
-            **{name: getattr(self, name) for name in ("accuracy", "bytes_up", "bytes_down", "parameters")},
-            **{n: None if v is None else round(v, 4) for n, v in (("nll", self.nll), ("ece", self.ece))},
-            "local_passes": round(self.local_passes, 2),
-            **{name: round(getattr(self, name), 4) for name in ("seconds_local", "seconds_method", "seconds_total")},
-            "cached": self.cached,
-            "clients_cached": self.clients_cached,
-            "partition": s.partition,
-            "model": self.plan.model,
-            "public": s.public,
-            "transform": s.transform,
-            "holdout": self.plan.holdout,
-            "skew": self.skew,
-            "extras": self.report.numbers(),
+        record: dict[str, Any] = {"method": self.method}
+        record |= {name: getattr(self.settings, name) for name in FIRST}
+        record |= {name: getattr(self, name) for name in NUMBERS}
+        record |= {
+            name: round(value, 4) for name, value in record.items() if isinstance(value, float) and name in ROUND
         }
+        record |= {name: getattr(self.settings, name) for name in ("partition", "public", "transform")}
+        record |= {"local_passes": round(self.local_passes, 2), "model": self.plan.model, "holdout": self.plan.holdout}
+        return record | {"extras": self.report.numbers()}
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """`(values, arrays)` for the store. "about" is for a person who looks into it."""

@@ -199,14 +199,12 @@ def resolve_device(device: str) -> str:
         return "cpu"
     import torch
 
-    if torch.cuda.is_available():
-        count = torch.cuda.device_count()
-        missing = f"Device {device!r} is not there: this machine has {count} CUDA device(s)"
-        demand(not index or (index.isdigit() and int(index) < count), f"{missing}; use cuda or cuda:0.")
-        return "cuda" if name == "auto" else str(device)
-    missing = "Device 'cuda' is not there: PyTorch finds no CUDA GPU on this machine"
-    demand(name != "cuda", f"{missing}; use device='auto' or 'cpu'.")
-    return "cpu"
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "auto":
+        return "cuda" if there else "cpu"
+    missing = f"Device {device!r} is not there: PyTorch finds {there} CUDA device(s) on this machine"
+    demand((index or "0").isdigit() and int(index or 0) < there, f"{missing}; use device='auto' or 'cpu'.")
+    return str(device)
 
 
 @dataclass(frozen=True)

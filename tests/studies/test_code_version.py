@@ -66,38 +66,31 @@ def comment(text):
     return text + "\n# A comment.\n"
 
 
+def last_sign(text):
+    return text.replace("* n + 1e-9", "* n - 1e-9")
+
+
 def test_a_copy_has_the_package_s_own_codes(before):
     assert before == of(SOURCES)
 
 
-@pytest.mark.parametrize(
-    ("file", "edit"),
-    [("data/partition.py", inner_docstring), ("methods/fens/__init__.py", comment), ("plots/partition.py", line),
-     (f"{HERE}/engine.py", line), ("methods/fusefl/__init__.py", line), ("methods/fedavg.py", line)],
-)  # fmt: skip
-def test_an_edit_that_decides_nothing_keeps_everything(before, after, file, edit):
-    assert after(file, edit) == before
-
-
-@pytest.mark.parametrize("file", ["training/loop.py", "data/partition.py", "methods/context.py", f"{HERE}/clients.py"])
-def test_an_edit_of_what_trains_clients_makes_other_clients(before, after, file):
-    assert after(file, line)[0] != before[0]
-
-
-def test_arithmetic_counts_to_the_last_sign(before, after):
-    now = after("data/partition.py", lambda text: text.replace("* n + 1e-9", "* n - 1e-9"))
-    assert now[0] != before[0]
+NOTHING, CLIENTS, RUNS = (False, False, False), (True, False, False), (False, True, True)  # clients, FENS, FedLPA
 
 
 @pytest.mark.parametrize(
-    ("file", "fens", "fedlpa"),
-    [("methods/fens/__init__.py", True, False), ("methods/fedlpa/__init__.py", False, True),
-     ("methods/base.py", True, True), (f"{HERE}/experiment.py", True, True)],
+    ("file", "edit", "other"),
+    [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", comment, NOTHING),
+     ("plots/partition.py", line, NOTHING), (f"{HERE}/engine.py", line, NOTHING), ("methods/fedavg.py", line, NOTHING),
+     ("methods/fusefl/__init__.py", line, NOTHING), ("training/loop.py", line, CLIENTS),
+     ("data/partition.py", line, CLIENTS), ("data/partition.py", last_sign, CLIENTS),
+     (f"{HERE}/clients.py", line, CLIENTS), ("methods/context.py", line, (True, True, True)),
+     ("methods/fens/__init__.py", line, (False, True, False)),
+     ("methods/fedlpa/__init__.py", line, (False, False, True)), ("methods/base.py", line, RUNS),
+     (f"{HERE}/experiment.py", line, RUNS)],
 )  # fmt: skip
-def test_an_edit_of_a_method_makes_other_runs_of_it_alone(before, after, file, fens, fedlpa):
-    now = after(file, line)
-    assert now[0] == before[0], "clients stay"
-    assert (now[1] != before[1], now[2] != before[2]) == (fens, fedlpa)
+def test_what_an_edit_makes_other(before, after, file, edit, other):
+    """What decides nothing keeps everything; a method's edit makes other runs of it alone, and keeps the clients."""
+    assert tuple(now != then for now, then in zip(after(file, edit), before, strict=True)) == other
 
 
 def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):

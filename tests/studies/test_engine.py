@@ -31,14 +31,6 @@ def exact(results: Results) -> list[tuple]:
     return [tuple(row[name] for name in EXACT) for row in results]
 
 
-@pytest.fixture(autouse=True)
-def empty_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "store"))
-    from fedlab_nb.studies import experiment
-
-    experiment._remembered._memory.clear()
-
-
 def test_the_rows_have_the_whole_setting():
     results = study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})
     assert len(results) == 12 and results.axes == ("alpha", "fens.rounds")
@@ -106,13 +98,10 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
 def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "carried_out", lambda *a, **options: pytest.fail("work was begun"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be written"):
-        study(["fedavg"], out=tmp_path / "file" / "out")
-    with pytest.raises(UsageError, match="alpha is -1"):
-        study(["fedavg"], alpha=[0.1, -1])
-    with pytest.raises(UsageError, match="workers"):
-        study(["fedavg"], workers=0)
-    with pytest.raises(UsageError, match="takes no settings beside it"):
+    for wrong in ({"out": tmp_path / "file" / "out"}, {"alpha": [0.1, -1]}, {"workers": 0}):
+        with pytest.raises(UsageError):
+            study(["fedavg"], **wrong)
+    with pytest.raises(UsageError):
         study(tmp_path / "mine.toml", alpha=1)
 
 
@@ -266,7 +255,7 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
         if len(rows) == 15:
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
-    assert stored_runs(tmp_path / "store") == 60  # what the workers computed was sent back into our own store
+    assert stored_runs(store.store_folder()) == 60  # what the workers computed was sent back into our own store
     assert sorted(exact(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
 
 

@@ -265,8 +265,6 @@ def test_wrong_plans_are_refused():
     for wrong in ({"preset": "paper"}, {"methods": ["fenz"]}, {"alpha": 0}, {"roundz": 3}):
         with pytest.raises(UsageError):
             fl.plan(**wrong)
-    with pytest.raises(UsageError, match="classroom, coboosting, fedet, fedlpa, fens, fusefl"):
-        fl.run("fedavg", preset="paper")
 
 
 def test_the_classroom_is_what_settings_are_without_a_word():
