@@ -86,7 +86,7 @@ def sweep(
     clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell.
     """
     named = {"alpha": alphas, "clients": clients}
-    axes = {name: list(axis) for name, axis in named.items() if axis is not None}
+    axes: dict[str, Any] = {name: list(axis) for name, axis in named.items() if axis is not None}
     return study(methods, columns=COLUMNS, **settings, **axes)
 
 

@@ -77,7 +77,11 @@ def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **
         **recipe_lines(works, there, settings, about),
     }
     own = {work.name: method_lines(work, there, settings) for work in works}
-    return Overview(preset, setup.title, shared, own, notes_on(asked, setup), tuple(works))
+    notes = list(setup.missing)
+    if setup.datasets and asked.dataset not in setup.datasets:
+        first = f"the values are those for {setup.block.shared['dataset'].value}, unless a line says something else"
+        notes.insert(0, f"{asked.dataset} is not in this paper: {first}")
+    return Overview(preset, setup.title, shared, own, tuple(notes), tuple(works))
 
 
 def federation_lines(asked: Settings, there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
@@ -145,14 +149,6 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
         source = GIVEN if plainly else source_of(knob, there, {}, name, kind="method")
         lines[knob] = Line(getattr(work.method, knob), source)
     return lines
-
-
-def notes_on(asked: Settings, setup: Setup) -> tuple[str, ...]:
-    """What the paper's experiment has and this one has not."""
-    foreign = setup.datasets and asked.dataset not in setup.datasets
-    first = setup.block.shared["dataset"].value if foreign else ""
-    note = f"{asked.dataset} is not in this paper: the values are those for {first}, unless a line says something else"
-    return (*([note] if foreign else []), *setup.missing)
 
 
 # ----------------------------------------------------------------------------------------------- how long a study takes

@@ -310,16 +310,15 @@ class Table(Shown, list):
         """What all rows share, in words; then the head and the lines."""
         if not self:
             return ["No outcomes."]
-        there = [name for name in WHAT if any(name in row for row in self)]
-        same = [name for name in there if all(row.get(name) == self[0].get(name) for row in self)]
-        words = [*(name for name in ALWAYS if any(name in row for row in self)), *(n for n in there if n not in same)]
-        numbers = [name for name in NUMBERS if any(name in row for row in self)]
-        grid = [[*words, *(NUMBERS[name][0] for name in numbers)]]
-        for row in self:
-            first = [text(row.get(name), partial(called, row, name)) for name in words]
-            grid.append([*first, *(text(row.get(name), NUMBERS[name][1]) for name in numbers)])
-        shared = ", ".join(f"{name} {text(self[0][name])}" for name in same)
-        return [shared, grid] if shared else [grid]
+        there = {name for row in self for name in row}
+        same = [name for name in WHAT if name in there and len({str(row.get(name)) for row in self}) == 1]
+        words: dict[str, tuple[str, Callable]] = {name: (name, str) for name in (*ALWAYS, *WHAT) if name not in same}
+        shown = {name: own for name, own in {**words, **NUMBERS}.items() if name in there}
+        titles = [label_of(row.get("method"), row.get("extras"), row.get("method")) for row in self]
+        rows = [{**row, "method": title} for row, title in zip(self, titles, strict=True)]
+        body = [["" if row.get(n) is None else form(row[n]) for n, (_, form) in shown.items()] for row in rows]
+        shared = ", ".join(f"{name} {self[0][name]}" for name in same)
+        return [*[shared] * bool(shared), [[head for head, _ in shown.values()], *body]]
 
 
 class Outcomes(Shown, list):
@@ -338,12 +337,3 @@ class Outcomes(Shown, list):
         if not values:
             raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
         return sum(values) / len(values)
-
-
-def called(row: Mapping[str, Any], name: str, value: Any) -> str:
-    """A word of a row as it is shown."""
-    return label_of(value, row.get("extras"), value) if name == "method" else str(value)
-
-
-def text(value: Any, form: Callable[[Any], str] = str) -> str:
-    return "" if value is None else form(value)

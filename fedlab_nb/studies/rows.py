@@ -67,7 +67,7 @@ class Point:
         if self.watched is not None:
             return self.watched
         plan = self.plan(self.seeds[0])
-        parts = {"recipe": plan.recipe, plan.name: plan.method}
+        parts: dict[str, Any] = {"recipe": plan.recipe, plan.name: plan.method}
         of = {f"{part}.{name}": value for part, own in parts.items() for name, value in asdict(own).items()}
         return json.loads(json.dumps({"model": plan.model, **of}))
 

@@ -17,18 +17,6 @@ from fedlab_nb.studies.settings import Settings, plans_for
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
 
-def test_alone_in_company_cached_or_not_gives_the_same_digits():
-    together = {o.method: o for o in compare(["fedavg", "ensemble", "fens", "fedlpa"], **QUICK)}
-    for name, there in together.items():
-        assert not there.cached
-        for cached in (False, True):
-            alone = run(name, cache=cached, **QUICK)
-            assert alone.cached is cached
-            assert alone.accuracy == there.accuracy and alone.ledger == there.ledger
-            assert np.array_equal(alone.test_features, there.test_features)
-            assert [p["accuracy"] for p in alone.history] == [p["accuracy"] for p in there.history]
-
-
 def test_clients_are_trained_once(monkeypatch):
     calls = []
     real = experiment.Context.check_finite

@@ -141,12 +141,10 @@ def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_pa
     assert err.startswith("fedlab-nb: wards.csv: The label is column 'ill'. 1 column of numbers is standardised")
 
 
-def test_partition_options_of_the_command_line(capsys, tmp_path):
+def test_partition_options_of_the_command_line(capsys):
     words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
     assert main([*words, "--partition", "client_dirichlet", "--size-sigma", "0.4", "--share", "0.5"]) == 0
     assert json.loads(capsys.readouterr().out)["partition"] == "client_dirichlet"
     assert main([*words, "--repair", "redraw", "--minimum", "247", "--alpha", "0.01"]) == 1
     err = capsys.readouterr().err
     assert "None of 1000 draws of the dirichlet partition" in err and "use repair='move'" in err
-    sweep = ["sweep", "--methods", "fedavg", "--set", "epochs=1", "--set", "share=0.2", "--out", str(tmp_path)]
-    assert main(sweep) == 0 and len((tmp_path / "results.csv").read_text().splitlines()) == 2

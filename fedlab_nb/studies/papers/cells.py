@@ -43,7 +43,7 @@ def numbers_to_target(outcome: Outcome, target: float) -> float:
     return min(reached, default=outcome.bytes_up + outcome.bytes_down) / 4
 
 
-MEASURES: Mapping[str, Callable[[Outcome, float], float]] = {
+MEASURES: Mapping[str, Callable[..., float]] = {
     "accuracy": lambda outcome, target: outcome.accuracy,  # of the model at the end, on the test images
     # As Fed-ET reports it: the round is chosen on test images, so it flatters all methods.
     "best": lambda outcome, target: max(point["accuracy"] for point in curve(outcome)),
@@ -116,7 +116,8 @@ def wanted(
 def point(method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]) -> Point:
     """A run a seed. A value "recipe" stands for the epochs of local training. The point is named by all that was set
     for it, seed and device left out, so that it is the same for the same runs of two tables."""
-    own = {name: value for name, value in settings.items() if fits(method, name)}
+    fields = {knob.name for knob in METHODS[method].fields()}
+    own = {k: value for k, value in settings.items() if k in SHARED or k.removeprefix(f"{method}.") in fields}
     for name in [name for name, value in own.items() if value == "recipe"]:
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
         own[name] = plans_for(plain, [method])[0].recipe.epochs
@@ -124,11 +125,6 @@ def point(method: str, settings: Mapping[str, Any], seeds: Sequence[int], column
     changed = (name for name in sorted(setting_names() - OUTSIDE) if getattr(asked, name) != getattr(usual, name))
     at = {name: getattr(asked, name) for name in ("dataset", "alpha", "clients", *changed)}
     return Point("tables", method, {**at, **dict(asked.overrides)}, asked, seeds, columns)
-
-
-def fits(method: str, name: str) -> bool:
-    """Whether a setting is the method's, or every method's."""
-    return name in SHARED or name.removeprefix(f"{method}.") in {knob.name for knob in METHODS[method].fields()}
 
 
 def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:

@@ -48,9 +48,6 @@ class Number:
         mean, _, spread = text.partition("±")
         return cls(float(mean), float(spread or "nan"), text.replace("±", " ± "))
 
-    def __str__(self) -> str:
-        return self.printed
-
 
 @dataclass(frozen=True)
 class Row:
@@ -132,7 +129,7 @@ def paper_table(name: str) -> PaperTable:
 
 
 # -------------------------------------------------------------------------------------------------- orderings
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ordering:
     """One pair of methods in one column. `better`, `worse`: as published (of a tie: in the table's order). `runs`: the
     runs that both are compared by here, which may stand for other columns, too."""
@@ -170,7 +167,7 @@ class Ordering:
             return "within the noise"
         return "agrees" if self.ours.mean > 0 else "disagrees"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
 
 

@@ -137,7 +137,7 @@ def reproduce(
     for own in datasets:
         load(own)
     rows: list[dict[str, Any]] = []
-    ways = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
+    ways: dict[str, Any] = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
     made = [row for _, row in computed(points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways)]
     on = datasets[0] if len(datasets) == 1 else ""
     result = beside(table, runs, why, made, scale=scale, dataset=on, seeds=chosen, rows=rows)
@@ -185,7 +185,7 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
         own = {r.dataset: places} if r.dataset else {columns[place].dataset: [place] for place in places}
         grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:
-            there = [str(columns[place].numbers.get(row, "-")) for place in places]
+            there = [columns[p].numbers[row].printed if row in columns[p].numbers else "-" for p in places]
             bands = [next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()]
             grid.append([row, *there, *(words(r, b) for b in bands)])
         yield grid

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers.cells import MEASURES
 from fedlab_nb.studies.papers.published import TABLES, Number, paper_table
@@ -77,9 +76,4 @@ def test_the_papers_own_statements_hold_in_the_data():
 def test_numbers_as_they_are_printed():
     number = Number.of("10.1±0.3")
     assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
-    assert (str(Number.of("10.10±0.30")), str(Number.of("72"))) == ("10.10 ± 0.30", "72")
-
-
-def test_an_unknown_table_is_one_sentence():
-    with pytest.raises(UsageError, match="Unknown table of a paper 'fedlpa': did you mean 'fedlpa:1'?"):
-        paper_table("fedlpa")
+    assert (Number.of("10.10±0.30").printed, Number.of("72").printed) == ("10.10 ± 0.30", "72")
