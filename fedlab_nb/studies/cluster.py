@@ -48,15 +48,13 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         import dask
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        lacking = "A study on several workers needs Dask, which is not installed"
-        raise UsageError(f"{lacking}: pip install 'fedlab-nb[cluster]'.") from None
+        raise UsageError("A study on several workers needs Dask: pip install 'fedlab-nb[cluster]'.") from None
     if scheduler is not None:
         try:
             return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
         except (OSError, ValueError) as error:
-            advice = "start one with: dask scheduler, and give its address, such as tcp://127.0.0.1:8786"
             why = f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__})"
-            raise UsageError(f"{why}; {advice}.") from None
+            raise UsageError(f"{why}; start one with: dask scheduler, and give its address.") from None
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}))
@@ -79,8 +77,8 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError(f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there.") from None
     if others:
         address, version = next(iter(others.items()))
-        advice = "install the same fedlab_nb and torch on all machines"
-        raise UsageError(f"The worker {address} has another version ({version}) than this one ({here}); {advice}.")
+        other = f"The worker {address} has another version ({version}) than this one ({here})"
+        raise UsageError(f"{other}; install the same fedlab_nb and torch on all machines.")
     if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
         raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
 

@@ -89,7 +89,6 @@ class Study:
             else:
                 known = [f"{method}.{field}" for method in names for field in sorted(fields[method])]
                 choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
-                raise UsageError(f"Setting {name!r} is of none of the study's methods ({', '.join(names)}).")
         study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
         cells = len(study)
         demand(cells <= MOST, f"The study has {cells:,} cells, and at most {MOST:,} are allowed; shorten an axis.")

@@ -27,7 +27,6 @@ from .stored import load
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
 NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
-HEAD = ("setting", "value", "source")
 TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 
 
@@ -54,7 +53,8 @@ class Overview(Shown):
 
     def parts(self) -> list[str | Grid]:
         missing = f"Missing or different here: {'; '.join(self.notes)}."
-        return [f"{self.preset}: {self.title}", [list(HEAD), *map(list, self.rows())], *[missing] * bool(self.notes)]
+        grid = [["setting", "value", "source"], *map(list, self.rows())]
+        return [f"{self.preset}: {self.title}", grid, *[missing] * bool(self.notes)]
 
 
 def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:

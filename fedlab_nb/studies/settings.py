@@ -276,9 +276,7 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
     short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
-        if key not in known and key not in short:
-            choose("setting", key, sorted(short | known | setting_names()))
-            raise UsageError(f"Setting {key!r} cannot be overridden here; pass it as an argument of its own.")
+        choose("setting", key, [key] if key in known | short else sorted(short | known | setting_names()))
     about = settings.describe()
     return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
 
