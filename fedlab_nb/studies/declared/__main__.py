@@ -11,7 +11,7 @@ python -m fedlab_nb.studies.declared --claims --seeds 100-109  # do the claims h
 import argparse
 import sys
 
-from ...errors import choose
+from ...errors import UsageError, choose
 from ...methods import METHODS
 from ..rows import COMMAND, computed
 from .engine import ROOT, Figures, changes, complaints, load_all, seeds_in
@@ -43,11 +43,14 @@ def main() -> int:
     parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     asked, known = parser.parse_args(), load_all()
-    for name in asked.names:
-        choose("study", name, [name] if any(key.startswith(name) for key in known) else known)
+    try:
+        for name in asked.names:
+            choose("study", name, [name] if any(key.startswith(name) for key in known) else known)
+        anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
+    except UsageError as error:
+        parser.error(str(error))
     studies = [study for key, study in known.items() if not asked.names or key.startswith(tuple(asked.names))]
     quoting = {study.name: study for study in studies if isinstance(study, Figures)}
-    anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
     if asked.claims:
         return judge([*quoting.values()], asked.seeds, asked.workers)
     for study in () if asked.texts or asked.check else studies:
