@@ -2,6 +2,7 @@
 
     def work(self, state):                                    # of a LabView
         outcomes = yield from one_run("fens", {**state.settings, "fens.bits": 4}, "4 bits")     # {seed: Outcome}
+        outcome = yield from again(state.outcome, "ensemble")              # another method, same federation and seed
         by_bits = yield from tries("fens", state.settings, {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}})
         return by_bits                                        # {"4 bits": {seed: Outcome}, "8 bits": {…}}
 
@@ -9,14 +10,17 @@ Clients are trained once and remembered, so that a run costs what comes after th
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from ..panels import words
+from ..methods import METHODS
+from ..panels import PanelState, words
 from ..plots import listed, percent
 from ..plots.words import Setting, setting_of
 from ..studies import job
+from ..studies.settings import RECIPE_FIELDS, Settings
 
 Steps = Generator[tuple[int, int, str], None, Any]
 
@@ -43,13 +47,21 @@ def mostly(counts: np.ndarray, names: Sequence[str]) -> str:
     return "mostly " + listed([f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order] or ["no class"])
 
 
+def taken(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `settings` that a run of `method` alone takes: not those of a method beside it."""
+    own = {*RECIPE_FIELDS, *(f.name for f in fields(Settings)), *(knob.name for knob in METHODS[method].fields())}
+    own = own - {"overrides"} | {"seeds", "cache"}
+    return {name: value for name, value in settings.items() if name.removeprefix(f"{method}.") in own}
+
+
 def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1) -> Steps:
-    """Run `method` with `settings` (as for `study.job`), all their seeds: returns {seed: Outcome}; a failed run raises.
+    """Run `method` with those of `settings` (as for `study.job`) that it takes, all their seeds: returns
+    {seed: Outcome}; a failed run raises.
 
     Yields (done, total, `name` with the phase), as part `part` (from 0) of `parts` of the work.
     """
     outcomes: dict[int, Any] = {}
-    for event in job(method, **settings):
+    for event in job(method, **taken(method, settings)):
         if event.error is not None:
             raise event.error
         if event.outcome is not None:
@@ -58,6 +70,18 @@ def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int 
         share = min(1.0, (len(outcomes) + begun) / settings.get("seeds", 1))
         yield 100 * part + int(100 * share), 100 * parts, ", ".join(filter(None, (name, event.phase)))
     return outcomes
+
+
+def again(outcome: Any, method: str, changes: Mapping[str, Any] | None = None, name: str = "") -> Steps:
+    """Run `method` as `outcome` was run, but for `changes`: returns its outcome."""
+    outcomes = yield from one_run(method, {**outcome.settings.keywords(), **(changes or {})}, name)
+    return outcomes[outcome.settings.seed]
+
+
+def plain_ensemble(state: PanelState) -> Steps:
+    """The plain ensemble of the run's clients: the one that ran beside it, else again."""
+    known = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
+    return known or (yield from again(state.outcome, "ensemble"))
 
 
 def tries(

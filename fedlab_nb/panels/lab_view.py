@@ -30,13 +30,14 @@ BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared",
 
 @dataclass(frozen=True, eq=False)
 class OwnState:
-    """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned, and how often
-    a person moved its controls.
+    """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned (`run`: for the
+    run of that number; None: it needs no run), and how often a person moved its controls.
     """
 
     prepared: Any = None
     anchor: Any = None
     worked: Any = None
+    run: int | None = None
     moved: int = 0
 
 
@@ -53,7 +54,7 @@ class PanelState:
     metrics:  dicts(phase, done, …) of the running method so far
     frame:    width and height of the frames in pixels, (0, 0) before they were seen
     view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
-    prepared, worked: what the view's own `prepare` and `work` returned; None before
+    prepared, worked: what the view's own `prepare` and `work` returned; None before, and after another run
     running:  whether a job runs
     stored:   (methods, settings) that the stored results are asked for before the first run; None: they say nothing
     """
@@ -94,7 +95,8 @@ class PanelState:
         """The state as `view` is drawn from it, with what that view has of its own."""
         own = self.own.get(view, OwnState())
         prepared = own.prepared if own.anchor is self.anchor else None
-        return replace(self, view=view, prepared=prepared, worked=own.worked)
+        worked = own.worked if own.run in (None, self.number) else None
+        return replace(self, view=view, prepared=prepared, worked=worked)
 
     def with_own(self, view: str, **changes: Any) -> Mapping[str, OwnState]:
         """`own` with changes for one view."""

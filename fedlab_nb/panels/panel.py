@@ -358,7 +358,8 @@ class Panel(saved.Saved):
 
         def ended(how: str, error: Exception | None) -> None:
             self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
-            self._go(own=self._state.with_own(name, **({"worked": results[0]} if results else {})))
+            run = None if view.ready == "data" else state.number
+            self._go(own=self._state.with_own(name, **({"worked": results[0], "run": run} if results else {})))
 
         self._work(steps, stepped, ended)
 

@@ -12,15 +12,14 @@ from ipywidgets import Dropdown, SelectionSlider
 from ...errors import RunError
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
-from ...panels import LabView, PanelState, made, offer
+from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, listed, percent, tabled, told
 from ...plots.axes import FIFTHS, log_axis, percent_axis
 from ...plots.style import ACCENT, INK, SERIES, look
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
 from ..runs import where
-from . import replay
-from .replay import DECADES, labelled, layer_names, nearest, power, ten
+from .replay import DAMPINGS, layer_names, offered, power, replay, ten
 
 MARKED = "The λ_damp that is marked in the picture"
 SPLIT = "How the two factors share the damping"
@@ -42,18 +41,15 @@ class Damping(LabView):
     _outcome: Any = None
 
     def __init__(self) -> None:
-        offered = {"options": labelled(replay.HALVES), "value": nearest(replay.HALVES, 1e-3)}
         rules = [("π = 1", "one"), ("π by the traces", "trace")]
-        self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered)
+        self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered())
         self.pi = made(Dropdown, label="Split", help=SPLIT, width=210, options=rules)
 
     def adapt(self, state: PanelState) -> None:
-        """Offer the λ_damp that were tried; start at what the run had."""
-        if state.prepared is not None and state.outcome is not self._outcome:
-            self._outcome, options, dampings = state.outcome, state.outcome.options, state.prepared.dampings
-            here = nearest(dampings, options["damping"])
-            offer(self.damping, labelled(dampings), here)
-            self.damping.value, self.pi.value = here, options["pi"]
+        """Start at what the run had."""
+        if state.outcome is not self._outcome:
+            self._outcome, options = state.outcome, state.outcome.options
+            self.damping.value, self.pi.value = offered(options["damping"])["value"], options["pi"]
 
     def prepare(self, state: PanelState) -> Generator[None, None, "DampingSweep"]:
         return sweep_dampings(state.outcome)
@@ -97,11 +93,10 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     held = validation_of(outcome)
     if held is None:
         raise RunError("This run has no validation images to compare λ_damp on; choose a holdout above 0.")
-    server, large = replay.replay(outcome, held[:2])
-    dampings = DECADES if large else replay.HALVES
+    server = replay(outcome, held[:2])
     accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}
     for rule, by_use in accuracies.items():
-        for damping in dampings:
+        for damping in DAMPINGS:
             received = server.uploads(damping, rule)
             for use, shares in by_use.items():
                 known = use == "none" and shares  # the average does not depend on λ_damp
@@ -111,10 +106,10 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     measured = np.array([[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients])
     ratios = {rule: np.array([own.ratios(rule) for own in of_clients]) for rule in PI_RULES}
     names, tested = layer_names(outcome.report), {}
-    sweep = DampingSweep(dampings, accuracies, measured, ratios, names, where(outcome), tested, held[2])
-    on_test, _ = replay.replay(outcome)
+    sweep = DampingSweep(DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2])
+    on_test = replay(outcome)
     for rule in PI_RULES:
-        received = on_test.uploads(dampings[sweep.best(rule)], rule)
+        received = on_test.uploads(DAMPINGS[sweep.best(rule)], rule)
         tested[rule] = on_test.accuracy(on_test.use("exact", received))
     return sweep
 

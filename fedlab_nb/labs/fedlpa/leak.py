@@ -12,7 +12,7 @@ from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import classes_read_off, label_leak
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, heading, listed, percent, tabled, told
-from ...plots.axes import class_ticks, mark
+from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
 from ...plots.characters import client_axis
 from ...plots.kit import heat_map
 from ...plots.style import SECOND
@@ -71,7 +71,7 @@ class NoiseSweep(NamedTuple):
 
 def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
     """Every noise, in three draws; the numbers that are `sent` are those of the first one."""
-    server, large = replay(outcome)
+    server = replay(outcome)
     options, last = outcome.options, outcome.report.layers[-1]
     counts = torch.as_tensor(outcome.report.train_counts)
     readings = {DIAGONAL: lambda upload: from_upper_triangle(upload["factors"][last]["b"]).diagonal()}
@@ -82,7 +82,7 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
     accuracy = []
     for noise in NOISES:
         draws = []
-        for draw in range(1 if large or not noise else 3):
+        for draw in range(3 if noise else 1):
             draws.append(server.uploads(options["damping"], options["pi"], noise, seed=draw))
             yield
         accuracy.append(mean(server.accuracy(server.use("exact", received)) for received in draws))
@@ -104,21 +104,16 @@ def leak(
     named = np.array([(k, c, counts[k, c] > 0) for k, own in enumerate(guesses) for c in own])
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
-        heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T, empty=True)
+        held = heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T, empty=True)
+        colour_bar(held, ax, "samples, of the client's largest class", format=PERCENT, ticks=HALVES)
         heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
         class_ticks(ax, names, "y", length=6)
         client_axis(ax, len(counts), sweep.setting, few=12)
         mark(ax, client, len(counts), frame=True)
         mark(ax, klass, len(names), "y", frame=True)
         for right, marker, colour in ((1, "o", "white"), (0, "x", SECOND)):
-            ax.plot(
-                *named[named[:, 2] == right, :2].T,
-                marker,
-                ms=200 / max(25, *counts.shape),
-                mfc="none",
-                mec=colour,
-                mew=1.6,
-            )
+            style = {"ms": 200 / max(25, *counts.shape), "mfc": "none", "mec": colour, "mew": 1.6}
+            ax.plot(*named[named[:, 2] == right, :2].T, marker, **style)
     classes = [[np.flatnonzero(own).tolist() for own in counts], guesses, np.argsort(-sent, kind="stable")[:, :5]]
     rows = [(k, *([names[c] for c in each] for each in of)) for k, of in enumerate(zip(*classes, strict=True))]
     noise = sweep.noises[chosen]

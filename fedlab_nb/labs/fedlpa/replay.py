@@ -3,7 +3,6 @@ share.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,9 +12,8 @@ from ...errors import RunError
 from ...methods.fedlpa.server import LIMIT, FedLPAReport, ServerReplay
 
 Samples = tuple[torch.Tensor, torch.Tensor]
-LARGE = 400_000  # bytes that one client measured; beyond that fewer λ_damp, draws and test images are tried
-HALVES = [10 ** (e / 2) for e in range(-12, 5)]  # λ_damp from 1e-6 to 100
-DECADES = HALVES[::2]
+LARGE = 400_000  # bytes that one client measured; beyond that fewer test images are looked at
+DAMPINGS = [10.0**e for e in range(-6, 3)]  # λ_damp
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -27,29 +25,25 @@ def posteriors_of(outcome: Any) -> list:
     return outcome.model.posteriors
 
 
-def replay(outcome: Any, samples: Samples | None = None) -> tuple[ServerReplay, bool]:
-    """The run's server, ready to do its part again, and whether its networks are large. `samples`: on which accuracies
-    are reported; default: the test images."""
+def replay(outcome: Any, samples: Samples | None = None) -> ServerReplay:
+    """The run's server, ready to do its part again. `samples`: on which accuracies are reported; default: the test
+    images."""
     one = posteriors_of(outcome)[0]
-    large = one.size > LARGE
     dataset, like = load(outcome.settings.dataset), next(iter(one.state.values()))
-    rows = slice(0, 1000 if large else None)
+    rows = slice(0, 1000 if one.size > LARGE else None)
     x, y = samples or (dataset.x_test, dataset.y_test)
     x, y = x[rows].to(like.device, like.dtype), y[rows].to(like.device)
-    return ServerReplay(outcome.model, x, y, outcome.options["weights"]), large
+    return ServerReplay(outcome.model, x, y, outcome.options["weights"])
 
 
 def layer_names(report: FedLPAReport) -> list[str]:
     return [f"layer {i + 1}" for i in range(len(report.layers))]
 
 
-def labelled(dampings: Sequence[float]) -> list[tuple[str, float]]:
-    """Choices of λ_damp for a menu."""
-    return [(f"{value:.1g}", value) for value in dampings]
-
-
-def nearest(dampings: Sequence[float], damping: float) -> float:
-    return min(dampings, key=lambda value: abs(math.log(value / damping)))
+def offered(damping: float = 1e-3) -> dict[str, Any]:
+    """Options of a menu of DAMPINGS, and its value: the one that is nearest to `damping`."""
+    value = min(DAMPINGS, key=lambda each: abs(math.log(each / damping)))
+    return {"options": [(f"{each:.1g}", each) for each in DAMPINGS], "value": value}
 
 
 def ten(value: float) -> str:

@@ -7,19 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from ipywidgets import Dropdown, SelectionSlider
+from ipywidgets import Dropdown
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, drawing, dress, legend, percent, plural, told
 from ...plots.axes import log_axis
-from ...plots.style import ACCENT, SERIES
+from ...plots.style import SERIES
 from ..runs import Steps, where
-from .replay import DECADES, labelled, power, replay, ten
+from .replay import offered, power, replay, ten
 
 STEPS = "How many steps gradient descent makes. Conjugate gradients stop by themselves"
-MARKED = "Mark the state after this number of steps"
 # solver -> words, colour, line
 SOLVERS = {
     "cg": ("conjugate gradients", SERIES[2], "-"),
@@ -28,7 +27,6 @@ SOLVERS = {
 }
 LEAST = 1e-16  # of a residual on the axis
 DOUBLED = [0, *(2**e for e in range(20))]
-LAST = -1
 
 Path = Sequence[tuple[int, float]]  # steps, accuracy 0-1
 
@@ -41,12 +39,9 @@ class Solver(LabView):
     work_label = "Solve in three ways"
 
     def __init__(self) -> None:
-        marks = {"options": [*((str(step), step) for step in DOUBLED[:15]), ("last", LAST)], "value": LAST}
-        dampings = {"options": labelled(DECADES), "value": DECADES[3]}
-        self.damping = made(Dropdown, label="λ_damp", help="The damping of all three solvers", width=140, **dampings)
+        self.damping = made(Dropdown, label="λ_damp", help="The damping of all three solvers", width=140, **offered())
         many = {"options": [100, 1000, 10000], "value": 1000}
         self.steps = made(Dropdown, label="Gradient steps", help=STEPS, width=196, **many)
-        self.step = made(SelectionSlider, label="Step", help=MARKED, width=215, label_width=34, **marks)
 
     def work(self, state: PanelState) -> Steps:
         """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the chosen λ_damp"""
@@ -55,14 +50,12 @@ class Solver(LabView):
         return (yield from solutions(state.outcome, self.damping.value, self.steps.value))
 
     def draw(self, state: PanelState) -> Picture:
-        outcome, report, worked = state.outcome, state.report, state.worked
+        outcome, report = state.outcome, state.report
         if outcome is None:
             asked = state.runs.find("fedlpa").settings  # the knob may have been moved since
             name = asked.get("fedlpa.solver", FedLPA.solver)
-            shown = Solutions({name: report.curves}, {}, state.setting)
-        else:
-            shown = worked if worked is not None and worked.outcome is outcome else own_solution(outcome)
-        return solver(shown, None if self.step.value == LAST else self.step.value)
+            return solver(Solutions({name: report.curves}, {}, state.setting), running=True)
+        return solver(state.worked or own_solution(outcome))
 
 
 # ------------------------------------------------------------------------------------------------ numbers
@@ -70,18 +63,17 @@ class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
     curves:  solver -> layer -> relative residual after 0, 1, 2, … steps;   points: solver -> (steps, accuracy 0-1)
-    setting: in words;   outcome: of the run; None while it runs
+    setting: in words
     """
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]
     points: Mapping[str, Path]
     setting: str
-    outcome: Any = None
 
 
 def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, int, str], None, Solutions]:
     """The three solvers of the paper's question on the run's uploads; `steps` of gradient descent."""
-    server, _ = replay(outcome)
+    server = replay(outcome)
     received = server.uploads(damping, outcome.options["pi"])
     curves, points = {}, {}
     for name in SOLVERS:
@@ -93,7 +85,7 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
                 yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, where(outcome, f"λ_damp = {damping:g}"), outcome)
+    return Solutions(curves, points, where(outcome, f"λ_damp = {damping:g}"))
 
 
 def own_solution(outcome: Any) -> Solutions:
@@ -104,15 +96,13 @@ def own_solution(outcome: Any) -> Solutions:
     if not options["rounds"]:
         points[max(report.iterations.values())] = outcome.accuracy
     name, setting = options["solver"], where(outcome, f"λ_damp = {options['damping']:g}")
-    return Solutions({name: report.curves}, {name: sorted(points.items())}, setting, outcome)
+    return Solutions({name: report.curves}, {name: sorted(points.items())}, setting)
 
 
 # ------------------------------------------------------------------------------------------------ picture
-def solver(solutions: Solutions, step: int | None = None) -> Picture:
-    """Every solver's residuals, a line a layer; in words its accuracy on the way. `step` is marked, where given."""
-    running = solutions.outcome is None
-    last = {name: max(map(len, by_layer.values())) - 1 for name, by_layer in solutions.curves.items()}
-    longest = max(9, *last.values())
+def solver(solutions: Solutions, *, running: bool = False) -> Picture:
+    """Every solver's residuals, a line a layer; in words how far it came; `running`: so far."""
+    longest = max(9, *(len(curve) - 1 for by_layer in solutions.curves.values() for curve in by_layer.values()))
     with drawing() as (figure, ax):
         dress(ax, title="How far from solved", x="steps of the solver", y="relative residual, a line a layer", grid="y")
         for name, by_layer in solutions.curves.items():
@@ -126,30 +116,28 @@ def solver(solutions: Solutions, step: int | None = None) -> Picture:
         ax.set_xlim(-0.25, longest * 1.6)
         ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= longest)], ticks)
         ax.set_xticks([], minor=True)
-        if step is not None:
-            ax.axvline(step, color=ACCENT, lw=7, alpha=0.16, zorder=0)
         legend(ax, loc="lower left")
-    table = [row for name in solutions.curves for row in rows(solutions, name, DOUBLED)]
+    by_solver = [rows(solutions, name) for name in solutions.curves]
     shown = []
-    for name in solutions.curves:
-        (row,) = rows(solutions, name, [last[name] if step is None else min(step, last[name])])
-        accuracy = f", accuracy {row['accuracy']}" if "accuracy" in row else ""
-        shown.append(f"{row['solver']} after {plural(row['steps'], 'step')}: residual {row['residual']}{accuracy}")
+    for *_, end in by_solver:
+        accuracy = f", accuracy {end['accuracy']}" if "accuracy" in end else ""
+        shown.append(f"{end['solver']} after {plural(end['steps'], 'step')}: residual {end['residual']}{accuracy}")
     return told(
         figure,
         "Relative residual of each layer against the solver's steps",
         solutions.setting + ", so far" * running,
         "Solving. " * running + capital("; ".join(shown)) + ".",
-        table,
+        [row for of in by_solver for row in of],
     )
 
 
-def rows(solutions: Solutions, name: str, steps: Sequence[int]) -> list[dict]:
-    """Largest residual and accuracy of a solver after `steps`, as far as it went: what is no longer above rounding is
-    LEAST, and an accuracy is that of the last point before.
+def rows(solutions: Solutions, name: str) -> list[dict]:
+    """Largest residual and accuracy of a solver after 0, 1, 2, 4, … steps and at its end: what is no longer above
+    rounding is LEAST, and an accuracy is that of the last point before.
     """
     curves, path, table = solutions.curves[name].values(), solutions.points.get(name, ()), []
-    for step in [step for step in steps if step < max(map(len, curves))]:
+    last = max(map(len, curves)) - 1
+    for step in sorted({last, *(step for step in DOUBLED if step < last)}):
         worst = max(LEAST, *(curve[min(step, len(curve) - 1)] for curve in curves))
         row = {"solver": SOLVERS[name][0], "steps": step, "residual": power(worst)}
         table.append(row | {"accuracy": percent([share for at, share in path if at <= step][-1])} if path else row)

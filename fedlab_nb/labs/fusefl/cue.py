@@ -2,7 +2,7 @@
 of marks a client; what all clients together achieve stands in the sentence and the table.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from ipywidgets import Dropdown
 from matplotlib.axes import Axes
 
 from ...data.cues import CUES
-from ...errors import demand
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, percent, plural, tabled, told
@@ -21,8 +20,8 @@ from ...plots.identity import short
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND
 from ...rng import generator
-from ...training import ClientModels, accuracy
-from ..runs import where
+from ...training import accuracy
+from ..runs import Steps, plain_ensemble, where
 
 TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
 HELP = "The test images as they are, with the cue of their own class, or with the cue of a random class"
@@ -43,18 +42,14 @@ class SpuriousCue(LabView):
     def adapt(self, state: PanelState) -> None:
         offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
 
-    def prepare(self, state: PanelState) -> Generator[None, None, "Cue"]:
-        settings, federation = state.outcome.settings, state.outcome.federation()
-        data, plain = federation.dataset, settings.data()
-        device, clients = settings.device, alone(state)
-        yield
-        marked = with_and_without_cue(data, federation.tint or settings.tint, settings.seed, settings.cue)
-        tests = {name: x.to(device) for name, x in marked.items()}
-        y_test = data.y_test[:MOST].to(device)
-        outside = {}
-        for name, x in tests.items():
-            outside[name] = [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
-            yield
+    def prepare(self, state: PanelState) -> Steps:
+        """Of the plain ensemble's clients, each trained alone."""
+        settings, federation, device = state.outcome.settings, state.outcome.federation(), state.outcome.settings.device
+        clients = (yield from plain_ensemble(state)).model.clients
+        data, plain, y_test = federation.dataset, settings.data(), federation.dataset.y_test[:MOST].to(device)
+        cues = with_and_without_cue(data, federation.tint or settings.tint, settings.seed, settings.cue)
+        tests = {name: x.to(device) for name, x in cues.items()}
+        outside = {name: [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)] for name, x in tests.items()}
         home, bare, images = [], [], []
         for m, (rows, _) in enumerate(federation.split(state.outcome.plan.holdout)):
             y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
@@ -68,7 +63,6 @@ class SpuriousCue(LabView):
             if settings.seed in outcomes:
                 model, title = outcomes[settings.seed].model, short(METHODS[method].info.title)
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
-                yield
         return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)
 
     def draw(self, state: PanelState) -> Picture:
@@ -95,16 +89,6 @@ class Cue(NamedTuple):
     images: Sequence[tuple[np.ndarray, np.ndarray]]
 
 
-def alone(state: PanelState) -> ClientModels:
-    """Clients trained alone: the ensemble's where it ran beside, at full width; else FuseFL's own after round 1."""
-    ensemble = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
-    if ensemble is not None:
-        return ensemble.model.clients
-    rounds = state.outcome.model.rounds
-    demand(rounds, "These networks are too large to be stored; tick Ensemble beside FuseFL, and press Run.")
-    return rounds[0]
-
-
 def with_and_without_cue(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, torch.Tensor]:
     """Test samples as they are and, of images, with the cue of their own class and with one drawn at random."""
     x, y = data.x_test[:MOST], data.y_test[:MOST]
@@ -127,7 +111,6 @@ def varied(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 # ------------------------------------------------------------------------------------------------ picture
 def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture:
     """`test`: which test samples are looked at, a key of TESTS."""
-    test = test if test in data.outside else "clean"
     client = client if client is not None and client < len(data.home) else None
     who = min(data.marked, default=0) if client is None else client
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):

@@ -2,7 +2,6 @@
 clients merely averaged (K = 1, hatched), under each way of making the classifier.
 """
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,16 +27,12 @@ class Halves(LabView):
         """Run the same federation without fusion (K = 1) and calibrated, on the same seeds. Earlier runs are kept."""
         own = state.outcome.options
         wanted = [1 if own["blocks"] > 1 else 2] + [own["blocks"]] * (own["head"] != "ccvr")
-        choices = {
-            f"K = {blocks}, seed {seed}": {"seed": seed, "fusefl.blocks": blocks, "fusefl.head": "ccvr"}
-            for blocks, seed in itertools.product(wanted, sorted(state.outcomes))
-        }
-        runs = yield from tries("fusefl", state.outcome.settings.keywords(), choices)
-        return {"number": state.number, "outcomes": [o for by_seed in runs.values() for o in by_seed.values()]}
+        choices = {f"K = {blocks}": {"fusefl.blocks": blocks, "fusefl.head": "ccvr"} for blocks in wanted}
+        runs = yield from tries("fusefl", state.runs.find("fusefl").settings, choices)
+        return [outcome for by_seed in runs.values() for outcome in by_seed.values()]
 
     def draw(self, state: PanelState) -> Picture:
-        more = state.worked["outcomes"] if state.worked and state.worked["number"] == state.number else []
-        heads = by_classifier([*state.outcomes.values(), *more])
+        heads = by_classifier([*state.outcomes.values(), *(state.worked or [])])
         ensemble = {s: o.accuracy for s, o in state.others.get("ensemble", {}).items() if s in state.outcomes}
         return halves(heads, setting=state.setting, ensemble=ensemble, chance=1 / len(state.class_names))
 

@@ -12,7 +12,7 @@ one kind can be compared. The paper's picture (as the authors' code makes it) co
 client.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from statistics import mean
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from ...errors import demand
 from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
 from ...panels import LabView, PanelState
-from ...plots import Picture, drawing, dress, legend, percent, tabled, told
+from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import few_ticks, percent_axis
 from ...plots.identity import Look
 from ...plots.kit import lines
@@ -32,7 +32,7 @@ from ...plots.style import ACCENT, SECOND
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
-from ..runs import one_run, where
+from ..runs import Steps, again, where
 
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
 UNLIKE = "The clients' networks differ in shape or depth, so their features have no mean to probe."
@@ -45,11 +45,10 @@ class Probes(LabView):
     name, title = "probes", "Probes by layer"
     empty = "Press Run. Linear probes then show how well the features of each layer separate the classes."
 
-    def prepare(self, state: PanelState) -> Generator[None, None, "Probed"]:
+    def prepare(self, state: PanelState) -> Steps:
         outcome, isolated = state.outcome, state.outcome
         if outcome.options["blocks"] > 1:  # the same federation, unfused
-            unfused = {**outcome.settings.keywords(), "seeds": 1, "fusefl.blocks": 1, "fusefl.head": "average"}
-            isolated = (yield from one_run("fusefl", unfused))[outcome.settings.seed]
+            isolated = yield from again(outcome, "fusefl", {"fusefl.blocks": 1, "fusefl.head": "average"})
         data, device = outcome.settings.data(), outcome.settings.device
         x, y = (part[:MOST_TRAIN].to(device) for part in (data.x_train, data.y_train))
         x_test, y_test = (part[:MOST_TEST].to(device) for part in (data.x_test, data.y_test))
@@ -169,9 +168,9 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
         dress(ax, title="What a linear probe reads from each layer", x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
         lines(ax, curves, looks)
-        percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.3))
+        percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
-        legend(ax, loc="lower left")
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
     rows = ((layer, *(percent(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
     top = ", ".join(f"{name} {percent(of[max(of)])}" for name, of in shares.items())

@@ -77,26 +77,34 @@ class Replay(NamedTuple):
         home, outside = self.report.home, self.report.outside
         return [] if home is None or outside is None else list(zip(home.tolist(), outside, strict=True))
 
-    def fused(self, kind: str) -> list[float]:
-        """Accuracy of the fused network after such a step, where it is known."""
-        own = "own" if self.options["head"] == "own" else "average"
-        name, heads = {AVERAGE: own, CALIBRATE: "ccvr"}.get(kind), self.report.heads or {}
-        return [heads[name]] if name in heads else []
-
 
 class Step(NamedTuple):
-    """One state of the drawing. `block` counts from 1; rows up to `frozen` are frozen, and adaptors stand in front of
-    blocks 2 to `adapted`. `up`, `down`: bytes of all clients so far.
+    """One state of the drawing; `block` counts from 1.
+
+    up, down: bytes of all clients so far
+    right:    accuracies that are then known: of the clients at home and on test samples (means), or of the fused network
     """
 
     kind: str
     block: int
     title: str
     text: str
-    frozen: int
-    adapted: int
     up: int
     down: int
+    right: Sequence[float] = ()
+
+    @property
+    def frozen(self) -> int:
+        """Rows up to this one are frozen."""
+        return self.block - (self.kind in (START, TRAIN, SEND))
+
+    @property
+    def adapted(self) -> int:
+        """Adaptors stand in front of blocks 2 to this one."""
+        return self.block + (self.kind == ADAPT)
+
+
+RIGHT = ("", ": right for {} of the test samples", ": {} right at home, {} on test samples (mean of the clients)")
 
 
 def replay_of(state: PanelState) -> Replay:
@@ -110,41 +118,36 @@ def replay_of(state: PanelState) -> Replay:
 def steps(replay: Replay) -> list[Step]:
     """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
     every: list[Step] = []
-    clients, last, options = replay.clients, replay.blocks, replay.options
-    learnt = options["adaptor"] == "conv"
+    clients, last, options, heads = replay.clients, replay.blocks, replay.options, replay.report.heads or {}
+    learnt, own = options["adaptor"] == "conv", options["head"] == "own"
 
-    def right(kind: str) -> str:
-        return "".join(f": right for {percent(share)} of the test samples" for share in replay.fused(kind))
-
-    def add(kind: str, block: int, title: str, text: str, frozen: int, phase: str = "") -> None:
+    def add(kind: str, block: int, title: str, text: str, phase: str = "", right: Sequence[float] = ()) -> None:
         up, down = replay.phases.get(phase, (0, 0))
-        before = (every[-1].up, every[-1].down) if every else (0, 0)
-        adapted = min(block + (kind == ADAPT), last)
-        sizes = f" ({data_size(up)} up, {data_size(down)} down)" if up or down else ""
-        every.append(Step(kind, block, title, f"{text}{sizes}.", frozen, adapted, before[0] + up, before[1] + down))
+        text += RIGHT[len(right)].format(*map(percent, right))
+        text += f" ({data_size(up)} up, {data_size(down)} down)." if up or down else "."
+        up, down = up + (every[-1].up if every else 0), down + (every[-1].down if every else 0)
+        every.append(Step(kind, block, title, text, up, down, right))
 
-    add(START, 1, "Start", f"The server sends the same first weights to all {clients} clients", 0, "initial model")
+    add(START, 1, "Start", f"The server sends the same first weights to all {clients} clients", "initial model")
     for k in range(1, last + 1):
         adaptor = "its adaptor, " * learnt
         text = f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {k} on and its classifier"
         text = "Each client trains its whole network alone, on its own samples" if k == 1 else text
-        if replay.rounds:
-            home, outside = map(percent, map(mean, replay.rounds[k - 1]))
-            text += f": {home} right at home, {outside} on test samples (mean of the clients)"
-        add(TRAIN, k, f"Train for block {k}", text, k - 1)
+        right = tuple(map(mean, replay.rounds[k - 1])) if replay.rounds else ()
+        add(TRAIN, k, f"Train for block {k}", text, right=right)
         text = f"Block {k} of every client goes up, and comes down to all other clients that still need it"
-        add(SEND, k, f"Send block {k}", text, k - 1, f"block {k}")
+        add(SEND, k, f"Send block {k}", text, f"block {k}")
         text = f"All {clients} copies of block {k} now stand side by side at every client, and never change again"
-        add(FREEZE, k, f"Fuse and freeze block {k}", text, k)
+        add(FREEZE, k, f"Fuse and freeze block {k}", text)
         if k < last:
             text = f"A new adaptor in front of block {k + 1} reads" if learnt else f"Block {k + 1} reads the mean of"
-            add(ADAPT, k, f"Adapt block {k + 1}", f"{text} all {clients} outputs below", k)
-    how = "kept, each with its own branch" if options["head"] == "own" else "averaged"
-    text = f"The classifiers go up and are {how}{right(AVERAGE)}"
-    add(AVERAGE, last, "Fuse the classifiers", text, last, "classifiers")
+            add(ADAPT, k, f"Adapt block {k + 1}", f"{text} all {clients} outputs below")
+    text = f"The classifiers go up and are {'kept, each with its own branch' if own else 'averaged'}"
+    right = [heads["own" if own else "average"]] if heads else ()
+    add(AVERAGE, last, "Fuse the classifiers", text, "classifiers", right)
     if options["head"] == "ccvr":
         text = "Means and covariances of every class go up; the classifier is trained on features drawn from them"
-        add(CALIBRATE, last, "Calibrate", f"{text}{right(CALIBRATE)}", last, "class statistics")
+        add(CALIBRATE, last, "Calibrate", text, "class statistics", [heads["ccvr"]] if heads else ())
     return every
 
 
@@ -169,11 +172,8 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     if client is not None and over and client < replay.clients:
         home, outside = (percent(values[client]) for values in over[-1])
         text += f" Client {client} after round {len(over)}: {home} at home, {outside} on test samples."
-    rows = []
-    for i, s in enumerate(every, 1):
-        known = map(mean, replay.rounds[s.block - 1]) if s.kind == TRAIN and replay.rounds else ()
-        shares = *known, *replay.fused(s.kind)
-        rows.append((i, s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, shares))))
+    each = ((s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, s.right))) for s in every)
+    rows = ((i, *cells) for i, cells in enumerate(each, 1))
     columns_of_table = "step | what | up so far | down so far | at home, on test samples; fused"
     title = f"The networks of {replay.clients} clients as columns of {blocks} blocks, {now.frozen} of them frozen"
     return told(figure, title, replay.setting, text, tabled(columns_of_table, rows))
