@@ -42,6 +42,20 @@ def ends(control):
     return [control.base**end if hasattr(control, "base") else end for end in (control.min, control.max)]
 
 
+def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
+    """A client and a class are looked at, and each control of these views goes to its ends, and back."""
+    look_at(panel, client=0, klass=9)
+    for name in names:
+        picture_of(panel, name, setting)
+        for control in (c for c in panel.lab_views[name].controls if hasattr(c, "options") or hasattr(c, "min")):
+            before = control.value
+            for end in ends(control):
+                control.value = end
+                picture_of(panel, name, setting)
+            control.value = before
+    look_at(panel)
+
+
 def drawn_live(panel, name):
     """Run; the pictures of the view that were drawn while it ran."""
     view = panel.lab_views[name]

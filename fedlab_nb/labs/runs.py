@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..methods import METHODS
-from ..panels import PanelState, words
+from ..panels import PanelState
 from ..plots import listed, percent
 from ..plots.words import Setting, setting_of
 from ..studies import job
@@ -34,11 +34,6 @@ def where(of: Any, *more: str) -> Setting:
     settings = (getattr(of, "outcome", None) or of).settings
     settings = getattr(settings, "__dict__", settings)
     return setting_of(settings, f"seed {settings['seed']}", *more)
-
-
-def moved(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """A closing sentence where the controls have moved since a view's work was done."""
-    return "" if then == now else f" Made with {words(dict(then))}; the controls have moved since."
 
 
 def mostly(counts: np.ndarray, names: Sequence[str]) -> str:
@@ -84,25 +79,9 @@ def plain_ensemble(state: PanelState) -> Steps:
     return known or (yield from again(state.outcome, "ensemble"))
 
 
-def tries(
-    method: str,
-    settings: Mapping[str, Any],
-    choices: Mapping[Any, Mapping[str, Any]],
-    failures: dict[Any, Exception] | None = None,
-) -> Steps:
-    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}.
-
-    failures: where given, a choice that fails is put in there with its error and the others go on; if all of them fail,
-    the first error is raised.
-    """
+def tries(method: str, settings: Mapping[str, Any], choices: Mapping[Any, Mapping[str, Any]]) -> Steps:
+    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
     for part, (name, changes) in enumerate(choices.items()):
-        try:
-            outcomes[name] = yield from one_run(method, {**settings, **changes}, str(name), part, len(choices))
-        except Exception as error:
-            if failures is None:
-                raise
-            failures[name] = error
-    if failures and not outcomes:
-        raise next(iter(failures.values()))
+        outcomes[name] = yield from one_run(method, {**settings, **changes}, str(name), part, len(choices))
     return outcomes

@@ -1,7 +1,6 @@
-"""Co-Boosting's lab: weights by hand and by epoch, synthetic images, teacher and student, the three switches."""
+"""Co-Boosting's lab: weights by hand and by epoch, synthetic images, the three switches."""
 
 from ...panels import Extra, LabSpec
-from .curves import TeacherAndStudent
 from .hand import Hand
 from .images import Images
 from .switches import Switches
@@ -25,5 +24,5 @@ LAB = LabSpec(
         Extra("partition", "Partition", PARTITIONS, PARTITION),
         Extra("model", "Client models", MODELS, MODEL),
     ),
-    views=(Hand, Trajectories, Images, TeacherAndStudent, Switches),
+    views=(Hand, Trajectories, Images, Switches),
 )

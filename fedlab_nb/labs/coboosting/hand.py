@@ -18,14 +18,17 @@ from ...plots.style import ACCENT, INK, LOCK, QUIET, SECOND, class_colours, new_
 from ...plots.vector import moves
 from ...plots.words import points, significance
 from ...studies.statistics import Band, band
-from ..runs import Steps, where
-from .votes import FROM_REAL, beside, by_class, client_logits, correct, halves, shares_of
+from ..runs import Steps, again, plain_ensemble, where
+from .votes import by_class, client_logits, correct, halves, shares_of
 
 YOURS, EQUAL, LEARNT, REAL = "yours", "equal", "Co-Boosting", "real images"
 OWN = "own"
 LEARNT_HELP = "Show the weights that Co-Boosting has found, and its score"
 JUDGE_HELP = "Accuracy on the half on which nobody chose weights"
 LEVEL = 0.5  # of all sliders at the start
+# Weights from real images do not depend on synthetic images or on a student: as few as possible of both.
+FROM_REAL = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, "generator_steps": 1}
+FROM_REAL = {f"coboosting.{name}": value for name, value in FROM_REAL.items()}
 
 
 class Hand(LabView):
@@ -55,20 +58,16 @@ class Hand(LabView):
             self.learnt.value = self.judge.value = self._spoilt = False
             self._offer(state)
             self.sliders.put(np.ones(len(state.outcome.label_counts)))
-        elif REAL not in self._presets and self._real(state) is not None:
+        elif REAL not in self._presets and state.worked is not None:
             self._offer(state)
 
     def _offer(self, state: PanelState) -> None:
         """What all sliders can be set to."""
         counts = state.outcome.label_counts
         weights = {EQUAL: np.ones(len(counts)), "by sample counts": counts.sum(1)}
-        weights |= {LEARNT: np.asarray(state.report.ensemble_weights), REAL: self._real(state)}
+        weights |= {LEARNT: np.asarray(state.report.ensemble_weights), REAL: state.worked}
         self._presets = {name: w for name, w in weights.items() if w is not None}
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
-
-    def _real(self, state: PanelState) -> np.ndarray | None:
-        """Weights from real images, if they were learnt for this very outcome."""
-        return state.worked["weights"] if state.worked and state.worked["outcome"] is state.outcome else None
 
     def _set(self, change: Mapping[str, Any]) -> None:
         if change["new"] in self._presets:
@@ -83,18 +82,17 @@ class Hand(LabView):
 
     def prepare(self, state: PanelState) -> Steps:
         """The plain ensemble of the same clients, whose features are their logits; they are remembered: it is quick."""
-        outcome = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
-        return outcome or (yield from beside(state.outcome, "ensemble", "logits"))
+        return (yield from plain_ensemble(state))
 
     def work(self, state: PanelState) -> Steps:
         """The same rule on the clients' own images. This is only a reference: clients would have to send them"""
-        learnt = yield from beside(state.outcome, "coboosting", "weights from real images", **FROM_REAL)
-        return {"outcome": state.outcome, "weights": np.asarray(learnt.report.ensemble_weights)}
+        learnt = yield from again(state.outcome, "coboosting", FROM_REAL, "weights from real images")
+        return np.asarray(learnt.report.ensemble_weights)
 
     def draw(self, state: PanelState) -> Picture:
         learnt = state.report.ensemble_weights if self.learnt.value else None
         weights = {EQUAL: np.ones(len(self.sliders.value)), YOURS: self.sliders.value}
-        weights |= {LEARNT: learnt, REAL: self._real(state)}
+        weights |= {LEARNT: learnt, REAL: state.worked}
         shown = {who: w for who, w in weights.items() if w is not None}
         tries = tried(state.prepared, shown, self.judge.value)
         look = {"client": state.client, "klass": state.klass, "spoilt": self._spoilt}

@@ -1,7 +1,7 @@
 """What each of Co-Boosting's three ideas is worth: teacher and student with some of them switched off."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ipywidgets import BoundedIntText, Dropdown
 
@@ -10,11 +10,9 @@ from ...panels.figures import words
 from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.axes import HALVES
 from ...plots.kit import Bars
-from ...plots.words import points
+from ...plots.words import apart, points
 from ...studies.statistics import difference
 from ..runs import Steps, tries
-from .curves import against
-from .votes import last_of_ensemble, settings_for
 
 IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
 PAIRS = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
@@ -50,25 +48,25 @@ class Switches(LabView):
 
     def work(self, state: PanelState) -> Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls describe"""
-        settings = settings_for("coboosting", state.settings)
-        settings |= {"seeds": self.seeds.value, "coboosting.answer": "server"}
-        which, sets = self.which.value, SETS[self.which.value]
-        switched = {
-            f"{Variant(on).name} ({i} of {len(sets)})": {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS}
-            for i, on in enumerate(sets, 1)
-        }
-        outcomes = yield from tries("coboosting", settings, switched)
-        variants = [
-            Variant(on, last_of_ensemble(runs), {seed: o.accuracy for seed, o in runs.items()})
-            for on, runs in zip(sets, outcomes.values(), strict=True)
-        ]
-        return {"variants": variants, "setting": words(settings), "which": which}
+        settings = {**state.settings, "seeds": self.seeds.value, "coboosting.answer": "server"}
+        which = self.which.value
+        choices = {Variant(on).name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS} for on in SETS[which]}
+        outcomes = yield from tries("coboosting", settings, choices)
+        variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
+        return which, words(settings), variants
 
     def draw(self, state: PanelState) -> Picture:
-        if state.worked and state.worked["which"] == self.which.value:
-            return switches(state.worked["variants"], state.worked["setting"])
-        empty = [Variant(on) for on in SETS[self.which.value]]
-        return switches(empty, words({**state.settings, "seeds": self.seeds.value}))
+        which, setting, variants = state.worked or ("", "", [])
+        if which != self.which.value:  # these were not run
+            variants = [Variant(on) for on in SETS[self.which.value]]
+            setting = words({**state.settings, "seeds": self.seeds.value})
+        return switches(variants, setting)
+
+
+def accuracies_of(outcomes: Mapping[int, Any]) -> tuple[dict[int, float], dict[int, float]]:
+    """Of the ensemble f̄_w after its last epoch, and of the server model, by seed."""
+    ensemble = {seed: o.report.ensemble_curve[-1] for seed, o in outcomes.items()}
+    return ensemble, {seed: o.accuracy for seed, o in outcomes.items()}
 
 
 def switches(variants: Sequence[Variant], setting: str) -> Picture:
@@ -84,7 +82,7 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
         for part in PARTS:
             values = getattr(v, part)
             row += [mean_percent(values) if values else "not run yet"]
-            row += [against(values, getattr(whole, part)) if values and v is not whole else ""]
+            row += [apart(values, getattr(whole, part), one_seed="one seed") if values and v is not whole else ""]
         table.append(row)
     columns = "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | server, against all three"
     title = "Bars of the accuracy of ensemble and server model with ideas switched off"

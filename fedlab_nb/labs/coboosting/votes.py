@@ -1,47 +1,9 @@
 """The ensemble Σ_k w_k f_k of a finished run: its clients' logits on the shown test images, what weights achieve."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from ...methods import METHODS
-from ...studies.settings import RECIPE_FIELDS, Settings
-from ..runs import Steps, one_run
-
-NAMES = {"ensemble": "equal weights", "fedavg": "FedAvg", "dense": "DENSE", "feddf": "FedDF"}
-# Weights from real images do not depend on synthetic images or on a student: as few as possible of both.
-FROM_REAL = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, "generator_steps": 1}
-
-
-def settings_for(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `settings` that a run of `method` alone takes: not those of a method beside it."""
-    own = {*RECIPE_FIELDS, *(f.name for f in fields(Settings)), *(knob.name for knob in METHODS[method].fields())}
-    own |= {"seeds", "cache"}
-    return {k: v for k, v in settings.items() if k.removeprefix(f"{method}.") in own - {"overrides"}}
-
-
-def beside(outcome: Any, method: str, words: str, **changes: Any) -> Steps:
-    """Run `method` as `outcome` was run, with the options of `coboosting` that `changes` names: returns its outcome."""
-    settings = {**asdict(outcome.settings), **dict(outcome.settings.overrides)}
-    settings |= {f"coboosting.{name}": value for name, value in changes.items()}
-    outcomes = yield from one_run(method, settings_for(method, settings), words)
-    return outcomes[outcome.settings.seed]
-
-
-def last_of_ensemble(outcomes: Mapping[int, Any]) -> dict[int, float]:
-    """{seed: test accuracy of f̄_w after the last epoch} of {seed: outcome of Co-Boosting}."""
-    return {seed: o.report.ensemble_curve[-1] for seed, o in outcomes.items()}
-
-
-def server_points(outcome: Any) -> list[tuple[float, float]]:
-    """(epoch, accuracy) of the server model; empty where the run predicted with the ensemble."""
-    if outcome.options["answer"] == "ensemble":
-        return []
-    epochs = len(outcome.report.ensemble_curve)
-    points = [p for p in outcome.history if p["phase"] == "distillation"]
-    return [(round((2 * p["progress"] - 1) * epochs), p["accuracy"]) for p in points]
 
 
 def client_logits(ensemble: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""Fed-ET in the classroom: one sample and its experts; temperature, dissent and λ_div, on the logits that a run leaves
-behind, so that all of it follows the hand; the feedback loop; public data and traffic, which need runs of their own.
+"""Fed-ET in the classroom: one sample and its experts under any weights, dissent and λ_div, on the logits that a run
+leaves behind, so that all of it follows the hand; the feedback loop; public data and traffic, which need runs of their
+own.
 """
 
 from ...panels import Extra, LabSpec
@@ -8,7 +9,6 @@ from .expert import Expert
 from .public import Public
 from .rounds import Rounds
 from .target import Target
-from .temperature import Temperature
 from .traffic import Traffic
 
 SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
@@ -18,5 +18,5 @@ LAB = LabSpec(
     method="fedet", name="fedet", companions=("local", "ensemble"),
     settings={"alpha": 0.1, "seeds": 1, "model": SIZES}, extras=(Extra("model", "Small models", MODELS, HELP),),
     knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
-    views=(Expert, Temperature, Dissent, Target, Rounds, Public, Traffic),
+    views=(Expert, Dissent, Target, Rounds, Public, Traffic),
 )  # fmt: skip

@@ -23,10 +23,8 @@ class Dissent(LabView):
     empty = "Press Run. The picture then shows how often the consensus is right if few or many clients dissent."
 
     def __init__(self) -> None:
-        help, ends = (
-            "If a larger part of the weight disagrees, no answer is given",
-            {"value": 0.6, "max": 1, "step": 0.02},
-        )
+        help = "If a larger part of the weight disagrees, no answer is given"
+        ends = {"value": 0.6, "max": 1, "step": 0.02}
         self.limit = made(widgets.FloatSlider, label="Answer only if dissent ≤", help=help, width=340, **ends)
 
     def draw(self, state: PanelState) -> Picture:

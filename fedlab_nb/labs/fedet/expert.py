@@ -1,5 +1,6 @@
 """Who is the expert? What each client says of one sample, how much it counts, and what comes of it (Fed-ET)."""
 
+from statistics import mean
 from typing import Any
 
 import ipywidgets as widgets
@@ -9,11 +10,11 @@ from scipy.special import softmax
 from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, capital, percent
+from ...plots import Picture, capital, percent, plural, seeds_of
 from ...plots.style import shorten
 from ..one_sample import OneSample, one_sample
 from ..runs import where
-from .votes import heat_slider, leaf_to, rule_of, votes
+from .votes import rule_of, share_right, votes, votes_on_test
 
 
 class Expert(LabView):
@@ -32,7 +33,9 @@ class Expert(LabView):
         rules = [("softmax (paper)", "softmax"), ("raw logits", "logit-variance"), ("raw logits, summed", "logits")]
         rules += [("equal", "uniform")]
         self.rule = made(widgets.Dropdown, label="Weights", help="What makes the weights", width=175, options=rules)
-        self.heat = heat_slider("τ", "Temperature of the weights. Only softmax has one", 150)
+        ends = {"value": 1.0, "min": -1, "max": 2, "step": 0.05, "readout_format": ".2g"}
+        help = "Temperature of the weights. Only softmax has one"
+        self.heat = made(widgets.FloatLogSlider, label="τ", help=help, width=150, **ends)
 
     def _tests(self, state: PanelState) -> bool:
         """Whether test samples are leafed through, whose classes are known."""
@@ -61,11 +64,11 @@ class Expert(LabView):
             self.rule.value, heat = rule_of(state.outcome.options)
             self.heat.value = min(max(heat, 0.1), 100)
         self.heat.disabled = self.rule.value != "softmax"
-        leaf_to(self.at, len(self._rows(state)) - 1)
+        self.at.max = len(self._rows(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
         vote, rows, report = self._vote(state), self._rows(state), state.report
-        i = int(rows[min(self.at.value, len(rows) - 1)])
+        i = int(rows[self.at.value])
         if self._tests(state):
             truth, logits, student = int(report.test_truth[i]), report.test_logits[:, i], report.test_student[i]
             number = int(report.test_rows[i])
@@ -83,7 +86,18 @@ class Expert(LabView):
             x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(),
             known, report.members.tolist(), state.class_names, where(state), state.client, state.klass,
         )  # fmt: skip
-        return one_sample(of, "What each client says, in %", told_by(of))
+        return one_sample(of, "What each client says, in %", told_by(of) + self._over_all(state))
+
+    def _over_all(self, state: PanelState) -> str:
+        """A closing sentence on all test samples under the chosen weights, mean over the seeds."""
+        if state.outcome is None:
+            return ""
+        each = [votes_on_test(outcome, self.rule.value, self.heat.value) for outcome in state.outcomes.values()]
+        right, count = mean(share_right(*of) for of in each), mean(float(of.effective_clients.mean()) for of, _ in each)
+        return (
+            f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights is right for "
+            f"{percent(right)}, and in effect {count:.1f} of {plural(len(state.report.members), 'client')} count."
+        )
 
 
 def told_by(of: OneSample) -> str:

@@ -1,13 +1,13 @@
 """Accuracy against the numbers sent, and in words the rounds: what a large model saves, and what it doesn't."""
 
 from collections.abc import Mapping, Sequence
+from statistics import mean
 
 import ipywidgets as widgets
-import numpy as np
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
-from ...plots.axes import level_line, log_axis, percent_axis
+from ...plots.axes import level_line, log_axis, percent_axis, seed_lines
 from ...plots.style import INK, looks
 from ...studies import Outcome
 from ..runs import Steps, tries
@@ -39,20 +39,13 @@ class Traffic(LabView):
         sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
         models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}
         rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
-        plain = {k: v for k, v in state.runs.find("fedet").settings.items() if not k.startswith("fedet.")}
         choices = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
-        return (yield from tries("fedavg_multi", plain, choices)), state.number
+        return (yield from tries("fedavg_multi", state.runs.find("fedet").settings, choices))
 
     def draw(self, state: PanelState) -> Picture:
-        return traffic(traffic_lines(state), state.setting, self.goal.value)
-
-
-def traffic_lines(state: PanelState) -> dict[str, dict[int, Points]]:
-    """{method: {seed: points by round}} of what the view shows, Fed-ET first."""
-    outcomes = {"Fed-ET": state.outcomes}
-    if state.worked is not None and state.worked[1] == state.number:
-        outcomes |= state.worked[0]
-    return {name: {seed: by_round(outcome) for seed, outcome in of.items()} for name, of in outcomes.items()}
+        shown = {"Fed-ET": state.outcomes, **(state.worked or {})}
+        lines = {name: {seed: by_round(outcome) for seed, outcome in of.items()} for name, of in shown.items()}
+        return traffic(lines, state.setting, self.goal.value)
 
 
 def by_round(outcome: Outcome) -> Points:
@@ -69,21 +62,18 @@ def first_reached(of: Mapping[int, Points], target: float) -> tuple[float, float
     firsts = [next((p for p in points if p[2] >= target), None) for points in of.values()]
     if not firsts or any(p is None for p in firsts):
         return None
-    return float(np.mean([p[0] for p in firsts])), float(np.mean([p[1] for p in firsts]))
+    return mean(p[0] for p in firsts), mean(p[1] for p in firsts)
 
 
 def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: float) -> Picture:
     """`lines`: {method: {seed: points}}, the lab's method first. Numbers are model parameters up and down, all clients;
     `target`: the accuracy to be reached."""
     reached = {name: first_reached(of, target) for name, of in lines.items()}
-    # Means over seeds, as far as every seed goes.
-    middle = {name: np.mean([p[: min(map(len, of.values()))] for p in of.values()], 0) for name, of in lines.items()}
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (hue, mark, dashes) in looks(lines).items():
-            for points in lines[name].values() if len(lines[name]) > 1 else ():
-                ax.plot([sent for _, sent, _ in points], [share for *_, share in points], color=hue, lw=0.8, alpha=0.3)
-            ax.plot(*middle[name].T[1:], color=hue, ls=dashes, lw=2, marker=mark, ms=4, label=name)
+            points = {seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()}
+            seed_lines(ax, points, hue, mark, label=name, ls=dashes)
             if reached[name] is not None:
                 ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
         level_line(ax, target, percent(target), left=True, size=9)
@@ -98,7 +88,7 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
             first = amount(reached[name][1]), f"{reached[name][0]:.1f}".removesuffix(".0")
         said.append(f"{name} {first[0]}" + (f" numbers in {first[1]} rounds" if first[1] else ""))
         best = percent(max(p[2] for points in of.values() for p in points))
-        rows.append((name, *first, best, amount(middle[name][-1, 1])))
+        rows.append((name, *first, best, amount(mean(points[-1][1] for points in of.values()))))
     sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
     columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
     return told(figure, "Accuracy against numbers sent", setting, sentence, tabled(columns, rows))

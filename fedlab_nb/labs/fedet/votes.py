@@ -5,13 +5,12 @@ logits. Views and lesson 04 share it.
 from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 import torch
 from torch import Tensor
 
 from ...methods.fedet.consensus import Consensus, consensus
-from ...panels import PanelState, made
+from ...panels import PanelState
 from ...studies import Outcome
 
 
@@ -39,15 +38,3 @@ def options_of(state: PanelState) -> Mapping[str, Any]:
 def share_right(vote: Consensus, truth: Tensor) -> float:
     """Accuracy of the consensus, 0–1."""
     return float((vote.labels == truth).double().mean())
-
-
-def heat_slider(label: str, help: str, width: int) -> widgets.FloatLogSlider:
-    """The temperature τ, from 0.1 to 100."""
-    ends = {"value": 1.0, "min": -1, "max": 2, "step": 0.05, "readout_format": ".2g"}
-    return made(widgets.FloatLogSlider, label=label, help=help, width=width, **ends)
-
-
-def leaf_to(slider: widgets.IntSlider, last: int) -> None:
-    """The slider's end, for samples 0 … `last`."""
-    slider.value = min(slider.value, last)
-    slider.max = last

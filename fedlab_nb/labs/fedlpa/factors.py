@@ -101,7 +101,7 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
     """A, B and, where the layer reads images, the mean image. `klass` is marked."""
     names = class_names if layer.outputs_are_classes else ()
     a, b = layer.sent or (layer.a, layer.b)
-    with drawing(1, 3 if layer.seen else 2) as (figure, axes):
+    with drawing(1, 3 if layer.seen else 2, subplot_kw={"anchor": "N"}) as (figure, axes):
         symmetric(axes[0], a, "A: inputs", "input")
         symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":

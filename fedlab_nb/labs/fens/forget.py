@@ -3,22 +3,21 @@ clients' models stay as they were.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import LabView, PanelState, made, offer, words
+from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, percent, tabled, told
 from ...studies import Outcome
-from ..runs import Steps, moved, tries
+from ..runs import Steps, tries, where
 from .trust import beside_the_samples, shares
 
 
 class Forgotten(NamedTuple):
-    """FENS with everybody, and without each of some clients, {client: outcome}, under the panel's `settings`."""
+    """FENS with everybody, and without each of some clients, {client: outcome}."""
 
-    settings: Mapping[str, Any]
     whole: Outcome
     without: Mapping[int, Outcome]
 
@@ -42,9 +41,9 @@ class Forgotten(NamedTuple):
 class Forget(LabView):
     """Phase 2 without a client: what it alone had brought is gone."""
 
-    name, title, ready = "forget", "Forget a client", "data"
+    name, title = "forget", "Forget a client"
     work_label = "Forget, and run phase 2 again"
-    empty = f"Press “{work_label}”: phase 1 stays as it was, phase 2 is run without the client."
+    empty = f"Press Run, then “{work_label}”: phase 1 stays as it was, phase 2 is run without the client."
     EACH = -1
 
     def __init__(self) -> None:
@@ -53,28 +52,24 @@ class Forget(LabView):
         self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
 
     def adapt(self, state: PanelState) -> None:
-        clients = ((f"client {k}", k) for k in range(state.federation.clients))
+        clients = ((f"client {k}", k) for k in range(len(state.outcome.label_counts)))
         offer(self.who, [("each in turn", self.EACH), *clients])
 
     def work(self, state: PanelState) -> Steps:
         """Run FENS with all clients, then without the chosen one, or without each in turn. Only the first seed runs."""
-        settings = {k: v for k, v in state.settings.items() if k not in ("fens.without", "seeds")}
-        gone = range(state.federation.clients) if self.who.value == self.EACH else [self.who.value]
-        choices = {f"without = {k}": {"fens.without": k} for k in (-1, *gone)}
-        runs = yield from tries("fens", settings, choices)
+        gone = range(len(state.outcome.label_counts)) if self.who.value == self.EACH else [self.who.value]
+        choices = {k: {"fens.without": k} for k in (-1, *gone)}
+        runs = yield from tries("fens", state.outcome.settings.keywords(), choices)
         whole, *without = (next(iter(outcomes.values())) for outcomes in runs.values())
-        return Forgotten(dict(state.settings), whole, dict(zip(gone, without, strict=True)))
+        return Forgotten(whole, dict(zip(gone, without, strict=True)))
 
     def draw(self, state: PanelState) -> Picture:
-        forgotten: Forgotten | None = state.worked
-        who = self.who.value
-        if forgotten is None or (who != self.EACH and who not in forgotten.without):
+        forgotten, who = state.worked or Forgotten(state.outcome, {}), self.who.value
+        if who != self.EACH:
+            forgotten = forgotten._replace(without={k: of for k, of in forgotten.without.items() if k == who})
+        if not forgotten.without:
             return blank(self.empty, setting=state.setting)
-        setting = words({**forgotten.settings, "seeds": 1})
-        shown = forgotten if who == self.EACH else forgotten._replace(without={who: forgotten.without[who]})
-        picture = forgetting(shown, state.class_names, setting, state.client, state.klass)
-        picture.sentence += moved(forgotten.settings, state.settings)
-        return picture
+        return forgetting(forgotten, state.class_names, where(state), state.client, state.klass)
 
 
 def forgetting(

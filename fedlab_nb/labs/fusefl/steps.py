@@ -82,7 +82,7 @@ class Step(NamedTuple):
     """One state of the drawing; `block` counts from 1.
 
     up, down: bytes of all clients so far
-    right:    accuracies that are then known: of the clients at home and on test samples (means), or of the fused network
+    right:    accuracies that are then known: the clients' means at home and on test samples, or the fused network's
     """
 
     kind: str

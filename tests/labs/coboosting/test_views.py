@@ -7,12 +7,12 @@ import pytest
 from lab_views import look_at, sentence_of, sound
 
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.coboosting.curves import curves
 from fedlab_nb.labs.coboosting.hand import EQUAL, YOURS, ByHand, Sliders, Tried, tried
 from fedlab_nb.labs.coboosting.images import DATA_FREE, Images
 from fedlab_nb.labs.coboosting.switches import IDEAS, Variant, switches
-from fedlab_nb.labs.coboosting.votes import by_class, client_logits, correct, halves, settings_for, shares_of
+from fedlab_nb.labs.coboosting.votes import by_class, client_logits, correct, halves, shares_of
 from fedlab_nb.labs.coboosting.weights import Trajectories, trajectories
+from fedlab_nb.labs.runs import taken
 from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.plots import png
 from fedlab_nb.studies import job, run
@@ -23,15 +23,14 @@ SHORT = {
     "clients": 3, "coboosting.epochs": 4, "coboosting.images": 16, "coboosting.batch": 8,
     "coboosting.passes": 2, "coboosting.generator_steps": 2, "coboosting.mu": 0.5, "epochs": 2,
 }  # fmt: skip
-OWN = ("hand", "weights", "images", "curves", "switches")
+OWN = ("hand", "weights", "images")
 
 
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
     for client, klass in ((2, 9), (-1, -1)):
         look_at(ran, client, klass)
-        said = {name: sentence_of(ran, name) for name in OWN[:4]}
+        said = {name: sentence_of(ran, name) for name in OWN}
         assert client < 0 or f"client {client} (rank " in said["weights"]
-    assert "seeds 0–1" in ran.show("curves").alt
 
 
 def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
@@ -81,7 +80,7 @@ def test_weights_from_real_images_are_those_of_the_whole_method(make):
     assert panel.error == "" and panel.status == "done"
     sentence_of(panel, "hand")
     view = panel.lab_views["hand"]
-    weights = panel.state("hand").worked["weights"]
+    weights = panel.state("hand").worked
     whole = run("coboosting", **{**SHORT, "coboosting.ee_data": "real"})
     np.testing.assert_allclose(weights, whole.report.ensemble_weights, rtol=1e-6)
     view.judge.value = True
@@ -102,7 +101,7 @@ def test_the_replay_shows_every_epoch_that_was_kept(ran):
 def test_while_it_runs_weights_and_images_move(make):
     """From the report that the method shows as it goes."""
     panel = make()
-    settings = settings_for("coboosting", panel.state("weights").settings)
+    settings = taken("coboosting", panel.state("weights").settings)
     events = [e for e in job(["coboosting"], **settings, cache=False) if e.report is not None]
     for event in events[::2]:
         state = replace(panel.state("weights"), report=event.report)
@@ -130,7 +129,7 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make):
 def test_two_architectures_and_an_answer_without_a_student(make):
     panel = make(model="mlp,lenet5", methods=["ensemble"], **{"coboosting.answer": "ensemble"})
     panel.run(wait=True)
-    assert all(sentence_of(panel, name) for name in OWN[:4]) and "server" not in sentence_of(panel, "curves")
+    assert all(sentence_of(panel, name) for name in OWN)
 
 
 def test_a_slider_for_each_client():
@@ -227,23 +226,6 @@ def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     held = np.append(counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
     made(trajectories(path, held, names(40), SETTING, client=49, klass=1))
-
-
-# ------------------------------------------------------------------------------------------------ curves, switches
-TEACHER = {0: [0.5, 0.6, 0.7], 1: [0.5, 0.65, 0.74], 2: [0.5, 0.62, 0.72]}
-STUDENT = {0: [(1, 0.2), (3, 0.6)], 1: [(1, 0.3), (3, 0.6)], 2: [(1, 0.25), (3, 0.6)]}
-
-
-def test_curves_tell_the_rise_and_the_distance_to_the_teacher():
-    flat = {"equal weights": {0: 0.5, 1: 0.5}, "FedAvg": {0: 0.3, 1: 0.4}}
-    picture = made(curves(TEACHER, STUDENT, flat, setting=SETTING, chance=0.1))
-    assert "from 50 % to 72 % (+22 ± 5 points, more than noise)" in picture.sentence
-    assert "ends at 60 %; against its teacher, -12 ± 5 points" in picture.sentence
-    rows = {row["what"]: row["accuracy"] for row in picture.table}
-    assert rows["ensemble (teacher), first epoch"] == "50 %" and rows["FedAvg"] == "35 %" and "guessing" in rows
-    one = made(curves({3: TEACHER[0]}, {3: STUDENT[0]}, {}, setting=SETTING, chance=0.1))
-    assert "one seed: nobody can tell" in one.sentence
-    assert "server" not in made(curves({0: [0.4]}, {}, {}, setting=SETTING, chance=0.1)).sentence
 
 
 def variant(on, ensemble, server):

@@ -10,7 +10,6 @@ from fedlab_nb.labs.fedet.dissent import dissent, thirds
 from fedlab_nb.labs.fedet.public import public
 from fedlab_nb.labs.fedet.rounds import AFTER, AVERAGED, BEFORE, COPIED, DISSENT, one_shot, rounds
 from fedlab_nb.labs.fedet.target import target
-from fedlab_nb.labs.fedet.temperature import temperature
 from fedlab_nb.labs.fedet.traffic import amount, first_reached, traffic
 from fedlab_nb.plots import png
 
@@ -20,19 +19,6 @@ NAMES = ["zero", "one", "two"]
 
 def check(picture, *words):
     return sound(picture, SETTING, *words)
-
-
-# --------------------------------------------------------------------------------------------------- temperature
-def test_temperature_names_the_best_and_the_chosen():
-    runs = {
-        0: ([0.5, 0.6, 0.9], [3, 2, 1], {"equal weights": 0.4}),
-        1: ([0.5, 0.6, 0.7], [3, 2, 1], {"equal weights": 0.6}),
-    }
-    picture = temperature(runs, SETTING, 3, 1.0, [0.1, 1, 10])
-    check(picture, "τ = 1 the consensus is right for 60 %", "2.0 of 3 clients", "Best is τ = 10 with 80 %")
-    assert [row["consensus right"] for row in picture.table] == ["50 %", "60 %", "80 %", "50 %"]
-    for chosen in (0.1, 10):
-        check(temperature({3: runs[0]}, SETTING, 1, chosen, [0.1, 1, 10]), f"τ = {chosen:g}")
 
 
 # ------------------------------------------------------------------------------------------------------- dissent
@@ -56,10 +42,9 @@ def test_thirds_are_cut_by_dissent():
 
 # -------------------------------------------------------------------------------------------------------- target
 def one(label, voice, strength, **more):
-    """Of one client and sample: what it adds to the dissenters' target."""
-    voices = np.array(voice, dtype=float)[None, None]
-    options = {"sample": 0, "setting": SETTING, "members": [0], **more}
-    return target(np.array([label]), voices, NAMES, strength=strength, **options)
+    """Of one sample."""
+    voices = np.array([voice], dtype=float)
+    return target(np.array([label]), voices, NAMES, strength=strength, sample=0, setting=SETTING, **more)
 
 
 def test_target_is_the_soft_label():
@@ -70,10 +55,9 @@ def test_target_is_the_soft_label():
     check(one(0, [0, 0.5, 0], 0), "get 0 %")
 
 
-def test_target_of_many_clients_and_classes():
-    voices = np.random.default_rng(0).dirichlet([0.3] * 30, (50, 4)) / 50
-    options = {"setting": SETTING, "members": range(50), "klass": 1}
-    check(target(np.zeros(4, dtype=int), voices, list(map(str, range(30))), strength=4, sample=3, **options))
+def test_target_of_many_classes():
+    voices, names = np.random.default_rng(0).dirichlet([0.3] * 30, 4), list(map(str, range(30)))
+    check(target(np.zeros(4, dtype=int), voices, names, strength=4, sample=3, setting=SETTING, klass=1))
 
 
 # -------------------------------------------------------------------------------------------------- public, rounds

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from lab_views import drawn_live, ends, look_at, picture_of, sentence_of, sound
+from lab_views import drawn_live, every_control_at_both_ends, look_at, picture_of, sentence_of, sound
 
 from fedlab_nb.labs.fedlpa import leak as leaking
-from fedlab_nb.labs.fedlpa import replay
 from fedlab_nb.labs.fedlpa.damping import DampingSweep, damping
 from fedlab_nb.labs.fedlpa.factors import LayerFactors, factors, image_shape
 from fedlab_nb.labs.fedlpa.leak import NoiseSweep, leak
@@ -19,13 +18,6 @@ SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 OWN = ["plane", "factors", "damping", "solver", "leak"]
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    """Three λ_damp and two kinds of noise in place of all."""
-    monkeypatch.setattr(replay, "HALVES", [1e-6, 1e-3, 100.0])
-    monkeypatch.setattr(leaking, "NOISES", (0.0, 3.0))
-
-
 # ------------------------------------------------------------------------------------------------------ the lab
 def test_the_plane_has_its_numbers_without_a_run(make):
     panel = make()
@@ -35,17 +27,8 @@ def test_the_plane_has_its_numbers_without_a_run(make):
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
 
 
-@pytest.mark.parametrize("name", OWN[1:])
-def test_every_view_after_a_run_with_its_controls_at_both_ends(ran, name):
-    look_at(ran, client=2, klass=9)
-    sentence_of(ran, name, "")
-    for control in ran.lab_views[name].controls:
-        before = control.value
-        for value in ends(control):
-            control.value = value
-            assert ran.error == "" and ran.views[name].picture is not None
-        control.value = before
-    look_at(ran)
+def test_every_view_after_a_run(ran):
+    every_control_at_both_ends(ran, OWN[1:], "")
 
 
 def test_factors_are_those_of_the_chosen_client_and_layer(ran):
@@ -55,9 +38,8 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
         assert sentence_of(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
-    assert "as sent" in sentence_of(ran, "factors")
-    assert "before damping" in ran.set("factors", what="measured").sentence
-    ran.set("factors", what="sent")
+    diagonals = {what: ran.set("factors", what=what).table[0]["diagonal of B"] for what in ("measured", "sent")}
+    assert diagonals["sent"] > diagonals["measured"]
     look_at(ran)
 
 
@@ -75,7 +57,7 @@ def test_the_solver_of_the_run_then_all_three(ran):
     picture = ran.work("solver")
     assert ran.error == "" and "λ_damp = 1e-06" in picture.alt
     assert {row["solver"] for row in picture.table} == {"conjugate gradients", "gradient descent", "shortcut EA"}
-    assert ran.set("solver", step=0).sentence.count("after 0 steps") == 3
+    assert [row["steps"] for row in picture.table].count(0) == 3
 
 
 def test_labels_are_read_off_and_noise_hides_them(ran):
@@ -96,9 +78,7 @@ def test_the_residuals_move_while_it_solves(make, monkeypatch, tmp_path):
 def test_one_client_with_a_cnn(make):
     panel = make(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)
-    look_at(panel, client=0, klass=0)
-    for name in OWN:
-        sentence_of(panel, name, "")
+    every_control_at_both_ends(panel, OWN[1:3], "")
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
@@ -195,23 +175,20 @@ GD = {"a": [1.0, *[0.5] * 100], "b": [0.5, *[0.25] * 100]}
 def test_solver_tells_residual_and_accuracy_of_each_way():
     curves = {"cg": CG, "gd": GD, "ea": {"a": [1.0], "b": [0.5]}}
     points = {"cg": [(0, 0.2), (1, 0.7), (2, 0.8)], "gd": [(0, 0.2), (1, 0.3), (100, 0.4)], "ea": [(0, 0.2)]}
-    solutions = Solutions(curves, points, "toy", outcome="a run")
-    picture = sound(solver(solutions), "toy")
+    picture = sound(solver(Solutions(curves, points, "toy")), "toy")
     assert picture.sentence == (
         "Conjugate gradients after 2 steps: residual 10⁻⁷, accuracy 80 %; gradient descent after 100 steps: residual "
         "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
     )
-    assert "after 1 step: residual 10⁻³, accuracy 70 %" in solver(solutions, step=1).sentence
-    assert picture.table[1] == {
-        "solver": "conjugate gradients", "steps": 1, "residual": "10⁻³", "accuracy": "70 %",
-    }  # fmt: skip
+    assert list(picture.table[1].values()) == ["conjugate gradients", 1, "10⁻³", "70 %"]
+    assert [row["steps"] for row in picture.table if row["solver"] == "gradient descent"][-2:] == [64, 100]
 
 
 def test_solver_while_it_runs_and_with_many_layers():
-    live = sound(solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy")), "toy, so far")
+    live = sound(solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), running=True), "toy, so far")
     assert live.sentence == "Solving. Gradient descent after 1 step: residual 0.5."
     many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
-    sound(solver(Solutions({"cg": many}, {}, "toy"), step=8192), "toy")
+    sound(solver(Solutions({"cg": many}, {}, "toy")), "toy")
 
 
 def test_leak_counts_right_guesses_and_tells_of_the_client():

@@ -8,7 +8,6 @@ from toy_outcomes import toy
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, bytes_at_two_sizes
 from fedlab_nb.labs.fens.forget import Forgotten, forgetting
 from fedlab_nb.labs.fens.trust import KINDS, likeness, trust
-from fedlab_nb.labs.fens.vary import ALONE, FENS, Point, vary
 from fedlab_nb.labs.one_sample import OneSample, one_sample
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 
@@ -69,39 +68,10 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     assert first["who"] == "client 3" and first["says"] == f"“c{logits[0].argmax()}”" and first["own"] == "1.2e+03"
 
 
-# ------------------------------------------------------------------------------------------------ one knob's values
-def points(values, seeds=2, size=1000):
-    """A point for each {label: validation accuracy}; test accuracies are 0.3 and 0.2 everywhere."""
-    made = []
-    for i, (label, share) in enumerate(values.items()):
-        lines = {FENS: dict.fromkeys(range(seeds), 0.3), ALONE: dict.fromkeys(range(seeds), 0.2)}
-        judged = {s: share + s / 1000 for s in range(seeds)}
-        made.append(Point(label, lines, (1 + i) * size, 1 + i, judged, "public"))
-    return made
-
-
-def test_values_of_a_knob_are_compared_on_validation_images_and_the_best_one_is_tested_once():
-    picture = vary(points({"2": 0.5, "8": 0.9}, 3), "Bits", setting=SETTING)
-    assert "best with 8 (90 %) and worst with 2 (50 %; +40 ± 0 points, clear)" in said(picture)
-    assert [row["test"] for row in picture.table] == ["", "FENS 30 %, mean client alone 20 %"]
-    assert [row["bytes of one client"] for row in picture.table] == [1000, 2000]
-    a, b = points({"a": 0.5, "b": 0.5})
-    noisy = [a._replace(validation={0: 0.5, 1: 0.9}), b._replace(validation={0: 0.9, 1: 0.6})]
-    assert "within the noise" in said(vary(noisy, "Rule", setting=SETTING, ordered=False))
-    assert "one seed nobody can tell" in said(vary(points({"2": 0.5, "8": 0.9}, seeds=1), "Bits", setting=SETTING))
-    said(vary(points({"2": 0.5}), "Bits", setting=SETTING))
-    said(vary(points({str(i): 0.5 + i / 99 for i in range(12)}), "Rounds", setting=SETTING))
-
-
-def test_without_validation_images_nothing_is_chosen():
-    untold = [point._replace(validation={}) for point in points({"2": 0.5, "8": 0.9})]
-    assert "no validation images" in vary(untold, "Bits", setting=SETTING).sentence
-
-
 # ------------------------------------------------------------------------------------------------ bytes, forget
 def test_bytes_are_compared_at_both_sizes():
     own, paper = (
-        {"one-shot": {OWN: d}, FENS: {OWN: d, ENSEMBLE: d, ROUNDS: 50}, "20 rounds of FedAvg": {FEDAVG: 20 * d}}
+        {"one-shot": {OWN: d}, "FENS": {OWN: d, ENSEMBLE: d, ROUNDS: 50}, "20 rounds of FedAvg": {FEDAVG: 20 * d}}
         for d in (100, 10_000)
     )
     picture = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING)
@@ -112,7 +82,7 @@ def test_bytes_are_compared_at_both_sizes():
 def forgotten(before, after, counts=COUNTS):
     """`before [C]`, and `after` {client gone: [C]}; accuracies over all classes are 0.85 and 0.46."""
     whole = toy("fens", 0.85, per_class=before, label_counts=counts)
-    return Forgotten({}, whole, {k: toy("fens", 0.46, per_class=left) for k, left in after.items()})
+    return Forgotten(whole, {k: toy("fens", 0.46, per_class=left) for k, left in after.items()})
 
 
 def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
