@@ -33,6 +33,30 @@ def make(request, closing):
     return lambda **options: closing(lab(request.module.SYSTEM, **{**request.module.SHORT, **options}))
 
 
+@pytest.fixture
+def live(make, monkeypatch, tmp_path):
+    """Opens the lab and runs it: the panel, and the pictures of a view that were drawn while it ran."""
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # a remembered run has no while
+    monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
+
+    def through(name, **options):
+        panel, seen = make(**options), []
+        draw = panel.lab_views[name].draw
+
+        def watched(state):
+            picture = draw(state)
+            seen.extend([picture] * (state.outcome is None))
+            return picture
+
+        panel.lab_views[name].draw = watched
+        panel.show(name)
+        panel.run(wait=True)
+        assert panel.error == "" and seen
+        return panel, seen
+
+    return through
+
+
 @pytest.fixture(scope="module")
 def ran(request):
     """The lab after one run, with the file's `RAN` besides, for the tests that only look at it."""

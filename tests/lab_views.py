@@ -54,20 +54,3 @@ def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
                 picture_of(panel, name, setting)
             control.value = before
     look_at(panel)
-
-
-def drawn_live(panel, name):
-    """Run; the pictures of the view that were drawn while it ran."""
-    view = panel.lab_views[name]
-    draw, seen = view.draw, []
-
-    def watched(state):
-        picture = draw(state)
-        seen.extend([picture] * (state.outcome is None))
-        return picture
-
-    view.draw = watched
-    panel.show(name)
-    panel.run(wait=True)
-    assert panel.error == "" and seen
-    return seen

@@ -30,8 +30,8 @@ BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared",
 
 @dataclass(frozen=True, eq=False)
 class OwnState:
-    """What a view has beside the state of all: what its `prepare` returned (for `anchor`), what its `work` returned (for
-    the run of number `run`; None: for none), and how often a person moved its controls.
+    """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned (for the run
+    of number `run`; None: for none), and how often a person moved its controls.
     """
 
     prepared: Any = None

@@ -27,8 +27,7 @@ LEARNT_HELP = "Show the weights that Co-Boosting has found, and its score"
 JUDGE_HELP = "Accuracy on the half on which nobody chose weights"
 LEVEL = 0.5  # of all sliders at the start
 # Weights from real images do not depend on synthetic images or on a student: as few as possible of both.
-FROM_REAL = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, "generator_steps": 1}
-FROM_REAL = {f"coboosting.{name}": value for name, value in FROM_REAL.items()}
+REAL_OPTIONS = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, "generator_steps": 1}
 
 
 class Hand(LabView):
@@ -86,7 +85,8 @@ class Hand(LabView):
 
     def work(self, state: PanelState) -> Steps:
         """The same rule on the clients' own images. This is only a reference: clients would have to send them"""
-        learnt = yield from again(state.outcome, "coboosting", FROM_REAL, "weights from real images")
+        options = {f"coboosting.{name}": value for name, value in REAL_OPTIONS.items()}
+        learnt = yield from again(state.outcome, "coboosting", options, "weights from real images")
         return np.asarray(learnt.report.ensemble_weights)
 
     def draw(self, state: PanelState) -> Picture:

@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lab_views import look_at, sentence_of, sound
+from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.coboosting.hand import EQUAL, YOURS, ByHand, Sliders, Tried, tried
-from fedlab_nb.labs.coboosting.images import DATA_FREE, Images
+from fedlab_nb.labs.coboosting.images import DATA_FREE
 from fedlab_nb.labs.coboosting.switches import IDEAS, Variant, switches
 from fedlab_nb.labs.coboosting.votes import by_class, client_logits, correct, halves, shares_of
 from fedlab_nb.labs.coboosting.weights import Trajectories, trajectories
-from fedlab_nb.labs.runs import taken
 from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.plots import png
-from fedlab_nb.studies import job, run
+from fedlab_nb.studies import run
 from fedlab_nb.studies.statistics import Band, band
 
 SYSTEM, RAN = "coboosting", {"seeds": 2}
@@ -27,10 +26,10 @@ OWN = ("hand", "weights", "images")
 
 
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
-    for client, klass in ((2, 9), (-1, -1)):
-        look_at(ran, client, klass)
-        said = {name: sentence_of(ran, name) for name in OWN}
-        assert client < 0 or f"client {client} (rank " in said["weights"]
+    every_control_at_both_ends(ran, OWN)
+    look_at(ran, client=2)
+    assert "client 2 (rank " in sentence_of(ran, "weights")
+    look_at(ran)
 
 
 def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
@@ -98,20 +97,13 @@ def test_the_replay_shows_every_epoch_that_was_kept(ran):
     assert view.play.max == 3
 
 
-def test_while_it_runs_weights_and_images_move(make):
-    """From the report that the method shows as it goes."""
-    panel = make()
-    settings = taken("coboosting", panel.state("weights").settings)
-    events = [e for e in job(["coboosting"], **settings, cache=False) if e.report is not None]
-    for event in events[::2]:
-        state = replace(panel.state("weights"), report=event.report)
-        for view in (Trajectories(), Images()):
-            view.adapt(state)
-            picture = view.draw(state)
-            assert picture.sentence and "seed 0" in picture.alt
-    assert len(events) == 4 and len(events[-1].report.weights) == 4
-    state = replace(panel.state("weights"), report=CoBoostingReport(weights=np.full((2, 5), 0.2)))
-    assert "holds 0 samples" in Trajectories().draw(state).sentence  # of clients that are no longer there
+@pytest.mark.parametrize("name", ["weights", "images"])
+def test_while_it_runs_weights_and_images_move(live, name):
+    panel, seen = live(name, model="mlp,lenet5", methods=[], **{"coboosting.answer": "ensemble"})
+    assert all("seed 0" in picture.alt for picture in seen)
+    report = CoBoostingReport(weights=np.full((2, 5), 0.2))  # of clients that are no longer there
+    state = replace(panel.state("weights"), report=report, outcome=None)
+    assert "holds 0 samples" in Trajectories().draw(state).sentence
 
 
 def test_switches_run_their_variants_on_the_seeds_asked_for(make):
@@ -124,12 +116,6 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make):
     assert [r["EE"] for r in rows] == ["on", "on", "on", "off", "off"]
     assert len(panel.set("switches", which="all eight").table) == 8  # not run yet
     assert "Guess" in sentence_of(panel, "switches")
-
-
-def test_two_architectures_and_an_answer_without_a_student(make):
-    panel = make(model="mlp,lenet5", methods=["ensemble"], **{"coboosting.answer": "ensemble"})
-    panel.run(wait=True)
-    assert all(sentence_of(panel, name) for name in OWN)
 
 
 def test_a_slider_for_each_client():
@@ -240,14 +226,13 @@ def test_switches_name_what_matters_and_what_is_noise():
     assert "no EE -20 ± 4 points. Server: no GHS 0 ± " in picture.sentence
     assert "(within the noise) (seeds 0–2, against all three)." in picture.sentence
     assert picture.table[2]["EE"] == "off" and picture.table[2]["ensemble"] == "51 %"
-    assert "more than noise" in picture.table[2]["ensemble, against all three"]
+    assert picture.table[2]["ensemble, against all three"] == "-20 ± 4 points, clear"
     one = switches([variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])], SETTING)
-    assert "one seed: nobody can tell" in made(one).table[1]["ensemble, against all three"]
+    assert made(one).table[1]["ensemble, against all three"] == "-20 points, one seed"
     empty = made(switches([Variant(on) for on in (IDEAS, ("EE",), ())], SETTING))
     assert "Guess" in empty.sentence and [row["variant"] for row in empty.table] == ["all three", "EE alone", "none"]
 
 
-# ------------------------------------------------------------------------------------------------ other methods
 @pytest.mark.parametrize("method", DATA_FREE)
 def test_images_of_every_epoch_are_shown_for_a_data_free_method(method, closing):
     panel = closing(lab(method, clients=3, epochs=1, methods=[], **{f"{method}.epochs": 2}))

@@ -28,11 +28,8 @@ def test_dissent_says_whether_disagreement_predicts_error():
     check(picture, "right for 100 %", "0 % of the third with the most (AUC 1.00)", "56 % of the samples")
     assert [row["server right"] for row in picture.table] == ["100 %", "0 %", "0 %", "60 %"]
     check(dissent({0: (mass + 0.1, right, right)}, SETTING, 0.0), "0 % of the samples get an answer")
-
-
-def test_dissent_of_a_single_sample():
-    right = np.ones(1, dtype=bool)
-    assert "AUC" not in check(dissent({0: (np.zeros(1), right, right)}, SETTING, 1.0), "right for 100 %").sentence
+    one = np.ones(1, dtype=bool)
+    assert "AUC" not in check(dissent({0: (np.zeros(1), one, one)}, SETTING, 1.0), "right for 100 %").sentence
 
 
 def test_thirds_are_cut_by_dissent():

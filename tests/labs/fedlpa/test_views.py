@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lab_views import drawn_live, every_control_at_both_ends, look_at, picture_of, sentence_of, sound
+from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of, sound
 
 from fedlab_nb.labs.fedlpa import leak as leaking
 from fedlab_nb.labs.fedlpa.damping import DampingSweep, damping
@@ -67,10 +67,8 @@ def test_labels_are_read_off_and_noise_hides_them(ran):
     ran.set("leak", source=leaking.DIAGONAL, noise=0.0)
 
 
-def test_the_residuals_move_while_it_solves(make, monkeypatch, tmp_path):
-    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # a remembered run has no while
-    panel = make(solver="gd", iterations=2000)
-    seen = drawn_live(panel, "solver")
+def test_the_residuals_move_while_it_solves(live):
+    panel, seen = live("solver", solver="gd", iterations=2000)
     assert all(picture.sentence.startswith("Solving. Gradient descent after ") for picture in seen)
     assert "Gradient descent after 2000 steps" in panel.sentence
 

@@ -39,10 +39,11 @@ def two_networks(name="cnn"):
 
 def test_probed_features_are_the_layers_outputs():
     networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    outputs = probes.layers_of(fused_from(networks, 1), x)
+    outputs, (whole,) = (of(fused_from(networks, 1), x) for of in (probes.layers_of, probes.blocks_of))
     assert len(outputs) == 4 and all(len(of_clients) == 2 for of_clients in outputs)
     for m, network in enumerate(networks):
         torch.testing.assert_close(outputs[1][m], network.body[:2](x))
+        torch.testing.assert_close(outputs[-1][m].flatten(1), whole[m])  # not fused, the last block ends there
     first, last = probes.blocks_of(fused_from(networks, 2), x)
     for m, network in enumerate(networks):
         torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
@@ -68,10 +69,3 @@ def test_what_cannot_be_probed():
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
         next(probes.probe([[narrow, wide]], torch.arange(4), [[narrow, wide]], torch.arange(4)))
-
-
-def test_without_fusing_the_last_block_is_the_last_layer():
-    x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    network = fused_from(two_networks(), 1)
-    for a, b in zip(probes.blocks_of(network, x)[0], probes.layers_of(network, x)[-1], strict=True):
-        torch.testing.assert_close(a, b.flatten(1))
