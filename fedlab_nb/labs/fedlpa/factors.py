@@ -132,7 +132,8 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
     ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
-    colour_bar(image, ax, orientation="horizontal").set_ticks(**ticks)
+    below = ax.inset_axes((0, -0.36, 1, 0.05))
+    colour_bar(image, ax, cax=below, orientation="horizontal").set_ticks(**ticks)
 
 
 def rank(matrix: np.ndarray) -> int:
