@@ -19,6 +19,12 @@ def mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
     return percent(mean(shares.values() if isinstance(shares, Mapping) else shares))
 
 
+def letter(client: int) -> str:
+    """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are classes."""
+    high, low = divmod(client, 26)
+    return (letter(high - 1) if high else "") + chr(ord("A") + low)
+
+
 def capital(text: str) -> str:
     """The text with its first letter large."""
     return text[:1].upper() + text[1:]

@@ -8,6 +8,7 @@ import numpy as np
 from ...labs.coboosting import votes
 from ...plots import Picture
 from ...plots.series import Series
+from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import (
@@ -65,7 +66,7 @@ def one_class(o: Outcome) -> Card:
     held = o.label_counts[:, c]
     holders = [int(k) for k in np.argsort(-held) if held[k] > 0.1 * held.sum()]
     logits = votes.client_logits(o)[o.test_labels == c]
-    alone = [f"client {k} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders]
+    alone = [f"client {letter(k)} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders]
     return worked(
         f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. Those who hold most of them "
         f"do better alone ({', '.join(alone)}). {(held == 0).sum()} of {len(held)} clients never saw a “{c}”, and they "

@@ -13,7 +13,7 @@ from ...labs.fedet.votes import votes_on_test
 from ...methods.fedet.consensus import consensus as fedet_consensus
 from ...plots import Picture
 from ...plots.series import Series
-from ...plots.words import percent
+from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, alike
 from ..kit import (
@@ -45,7 +45,7 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
     total, lines = float(spread.sum()), []
     for k in clients:
         lines.append(
-            f"client {k} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = "
+            f"client {letter(k)} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = "
             f"({float(p[k].square().sum()):.3f} − 0.1) / 10 = {float(spread[k]):.4f}, "
             f"ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
         )

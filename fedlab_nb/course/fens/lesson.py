@@ -11,6 +11,7 @@ from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
+from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
 from ..kit import BELOW, NOISE, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
@@ -90,7 +91,7 @@ def sum_for_one(panel: Panel) -> Card:
     for c in (wrong, right):
         big = int((table[:, c] * z[i, :, c]).abs().argmax())
         lines.append(
-            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {big}'s, "
+            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {letter(big)}'s, "
             f"λ · f = {table[big, c]:.2f} · {z[i, big, c]:.1f} = {table[big, c] * z[i, big, c]:.1f}"
         )
     return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")

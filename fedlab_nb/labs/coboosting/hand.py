@@ -16,7 +16,7 @@ from ...plots.axes import HALVES, few_ticks, level_line, percent_axis
 from ...plots.partition import Artists, beyond
 from ...plots.style import ACCENT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
 from ...plots.vector import moves
-from ...plots.words import points, significance
+from ...plots.words import letter, points, significance
 from ...studies.statistics import Band, band
 from ..runs import Steps, again, plain_ensemble, where
 from .votes import by_class, client_logits, correct, halves, shares_of
@@ -124,7 +124,7 @@ class Sliders(widgets.Box):
             for slider in self.children:
                 slider.close()
             self.children = [
-                made(widgets.FloatSlider, label=str(k), help=f"Weight of client {k}", **small)
+                made(widgets.FloatSlider, label=letter(k), help=f"Weight of client {letter(k)}", **small)
                 for k in range(len(self.value))
             ]
             for slider in self.children:
@@ -199,7 +199,7 @@ class ByHand:
             shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
             moves(self.figure, shown, **self._parts(tried))
         scores = {"tune half": tried.tune, **({"judge half": tried.judge} if tried.judge else {})}
-        columns = ["weights", *scores, *(f"client {k}" for k in range(len(tried.counts)))]
+        columns = ["weights", *scores, *(f"client {letter(k)}" for k in range(len(tried.counts)))]
         cells = ((who, *(half[who] for half in scores.values()), *w) for who, w in tried.shares.items())
         table = tabled(columns, ((who, *map(percent, shares)) for who, *shares in cells))
         title = "Weights of the clients above the training samples that they hold, and accuracy"

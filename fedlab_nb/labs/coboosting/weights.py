@@ -11,6 +11,7 @@ from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.characters import row_name
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
+from ...plots.words import letter
 from ..runs import mostly, where
 from .images import planned
 
@@ -67,7 +68,7 @@ def trajectories(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
         setting,
-        f"After {plural(len(path), 'epoch')} client {k} (rank {order.index(k) + 1}) has {percent(last[k])} "
+        f"After {plural(len(path), 'epoch')} client {letter(k)} (rank {order.index(k) + 1}) has {percent(last[k])} "
         f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {mostly(counts[k], names)}. "
         f"{plural(silent, 'client')} with nearly no weight.",
         tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
@@ -86,4 +87,4 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
     few_ticks(ax, "x", 6, whole=True)
     named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
-    end_labels(ax, [(shares[-1, k], str(k), ACCENT if k == client else INK) for k in named], size=9)
+    end_labels(ax, [(shares[-1, k], letter(k), ACCENT if k == client else INK) for k in named], size=9)

@@ -14,6 +14,7 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ...plots.kit import table_colours
+from ...plots.words import letter
 from ...rng import generator
 from ..runs import mostly, where
 from .replay import posteriors_of, power
@@ -114,9 +115,9 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
     rows = zip(names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True)
     return told(
         figure,
-        f"Factors A and B of {layer.layer} of client {layer.client}",
+        f"Factors A and B of {layer.layer} of client {letter(layer.client)}",
         layer.setting,
-        f"Client {layer.client} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
+        f"Client {letter(layer.client)} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
         f"in {rank(layer.a)} of {len(a)} directions, its errors in {rank(layer.b)} of {len(b)}{column}. Shown {how}.",
         tabled("output | diagonal of B", rows)[:100],
     )

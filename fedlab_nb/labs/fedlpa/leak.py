@@ -16,6 +16,7 @@ from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
 from ...plots.characters import client_axis
 from ...plots.kit import heat_map
 from ...plots.style import SECOND
+from ...plots.words import letter
 from ..runs import where
 from .replay import replay
 
@@ -120,7 +121,7 @@ def leak(
     words = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(rows):
         own, guess = map(listed, rows[client][1:3])
-        words = f"Client {client} holds {own}; a reader of its upload names {guess}. {words}"
+        words = f"Client {letter(client)} holds {own}; a reader of its upload names {guess}. {words}"
     return told(
         figure,
         "What the clients hold, and the classes that are read off their uploads",

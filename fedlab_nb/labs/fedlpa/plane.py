@@ -8,6 +8,7 @@ from matplotlib.patches import Ellipse
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.style import INK, SERIES, look
+from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 
 ANGLE = "The direction of which client 2 is sure. Client 1 is sure of weight 1, which is 0 degrees"
@@ -74,7 +75,7 @@ def gaussians(ax: Axes, weights: TwoWeights) -> None:
             ellipse.set(facecolor=(colour, strength), edgecolor=colour, lw=1.1, zorder=2)
             ax.add_patch(ellipse)
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
-        ax.text(*(mean + 0.12), f"client {k}", fontsize=10, color=colour, fontweight="bold", zorder=9)
+        ax.text(*(mean + 0.12), f"client {letter(k)}", fontsize=10, color=colour, fontweight="bold", zorder=9)
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="W")
 
 

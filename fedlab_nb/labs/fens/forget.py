@@ -10,6 +10,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, percent, tabled, told
+from ...plots.words import letter
 from ...studies import Outcome
 from ..runs import Steps, tries, where
 from .trust import beside_the_samples, shares
@@ -52,7 +53,7 @@ class Forget(LabView):
         self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
 
     def adapt(self, state: PanelState) -> None:
-        clients = ((f"client {k}", k) for k in range(len(state.outcome.label_counts)))
+        clients = ((f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts)))
         offer(self.who, [("each in turn", self.EACH), *clients])
 
     def work(self, state: PanelState) -> Steps:
@@ -83,11 +84,11 @@ def forgetting(
     rows = [("nobody", whole, *("" if np.isnan(v) else percent(v) for v in before))]
     for k, outcome in forgotten.without.items():
         points = ("" if np.isnan(v) else f"{100 * v:+.0f} points" for v in change[k])
-        rows.append((f"client {k}", percent(outcome.accuracy), *points))
+        rows.append((f"client {letter(k)}", percent(outcome.accuracy), *points))
     sentence = largest_loss(forgotten, names)
     if len(forgotten.without) == 1:
         ((k, outcome),) = forgotten.without.items()
-        sentence = f"Without client {k}, accuracy goes from {whole} to {percent(outcome.accuracy)}. {sentence}"
+        sentence = f"Without client {letter(k)}, accuracy goes from {whole} to {percent(outcome.accuracy)}. {sentence}"
     table = tabled(["without", "accuracy", *(f"class {n}" for n in names)], rows)
     title = "Two heat-maps: training samples, and by how many points the accuracy of a class changes without a client"
     return told(figure, title, setting, sentence, table)
@@ -99,7 +100,7 @@ def largest_loss(forgotten: Forgotten, names: Sequence[str]) -> str:
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     losses, owned, known = change < -0.2, share > 0.5, ~np.isnan(change)
     return (
-        f"Class {names[c]} without client {k} changes most, by {100 * change[k, c]:.0f} points; the client holds "
-        f"{percent(share[k, c])} of it. {losses.sum()} of {known.sum()} cells lose more than 20 points, "
+        f"Class {names[c]} without client {letter(k)} changes most, by {100 * change[k, c]:.0f} points; the client "
+        f"holds {percent(share[k, c])} of it. {losses.sum()} of {known.sum()} cells lose more than 20 points, "
         f"{(losses & owned).sum()} of them where the client holds more than half of the class."
     )

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, percent, tabled, told
 from ...plots.kit import Heat
+from ...plots.words import letter
 from ..runs import where
 
 # What the numbers beside the partition are, rule by rule: title, unit, whether they can be negative.
@@ -156,7 +157,7 @@ def trusted(
         klass = int(weights[client].argmax())
     if klass is not None and klass < len(names):
         k = int(np.nanargmax(weights[:, klass])) if client is None else client
-        text = f"client {k} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
+        text = f"client {letter(k)} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
         text += f"{counts[k, klass]} samples), "
     return (
         f"{text}the heaviest client of a class is the one with most of its samples for {like.owners} of {like.classes} "

@@ -18,7 +18,7 @@ LAB = LabSpec(
     knobs=("blocks", "adaptor", "head", "merge", "warm_start", "frozen_norm"),
     settings={"alpha": 0.1, "clients": 5, "seeds": 1},
     extras=(
-        Extra("spurious", "Spurious cue", (("no client", ""), ("client 0", "0"), ("clients 0 and 1", "0,1")), MARKED),
+        Extra("spurious", "Spurious cue", (("no client", ""), ("client A", "0"), ("clients A and B", "0,1")), MARKED),
         Extra("cue", "Its kind", (("background", "tint"), ("small shape", "shape")), KIND),
         Extra("model", "Network", NETWORKS, MODEL),
     ),

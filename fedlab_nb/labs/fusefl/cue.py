@@ -19,6 +19,7 @@ from ...plots.axes import QUARTERS, client_ticks, legend_above, mark, percent_ax
 from ...plots.identity import short
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND
+from ...plots.words import letter
 from ...rng import generator
 from ...training import accuracy
 from ..runs import Steps, plain_ensemble, where
@@ -114,12 +115,12 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
     client = client if client is not None and client < len(data.home) else None
     who = min(data.marked, default=0) if client is None else client
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        names = (f"client {who}, without cue", "as it has them")
+        names = (f"client {letter(who)}, without cue", "as it has them")
         tiles(upper, list(zip(names, data.images[who], strict=True))[who not in data.marked :])
         clients(lower, data, test, client)
     names = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
     each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
-    table = [(f"client {k}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
+    table = [(f"client {letter(k)}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
     table += [(name, "", "", "", *(percent(shares[t]) for t in data.outside)) for name, shares in data.systems.items()]
     title = f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together"
     return told(figure, title, data.setting, sentence(data, test, client), tabled(names, table))
@@ -149,7 +150,7 @@ def sentence(data: Cue, test: str, client: int | None) -> str:
     who, cue = list(data.marked) or range(len(data.home)), "with the cue" if data.marked else "without a cue"
     text = f"{plural(len(who), 'client')} {cue}"
     if client is not None:
-        who, text = [client], f"Client {client}"
+        who, text = [client], f"Client {letter(client)}"
     home, bare, out = (percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test]))
     together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
     return (

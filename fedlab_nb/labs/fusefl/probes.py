@@ -29,6 +29,7 @@ from ...plots.axes import few_ticks, percent_axis
 from ...plots.identity import Look
 from ...plots.kit import lines
 from ...plots.style import ACCENT, SECOND
+from ...plots.words import letter
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
@@ -161,7 +162,8 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
             "one client": ({layer: dict(enumerate(each)) for layer, (each, _) in at.items()}, "s", "--"),
         }
         if client is not None and client < len(points[0][0]):
-            three[f"client {client}"] = ({layer: {0: each[client]} for layer, (each, _) in at.items()}, "D", ":")
+            own = {layer: {0: each[client]} for layer, (each, _) in at.items()}
+            three[f"client {letter(client)}"] = (own, "D", ":")
         curves |= {f"{kind}, {words}": curve for words, (curve, _, _) in three.items()}
         looks |= {f"{kind}, {words}": Look(hue, *rest) for words, (_, *rest) in three.items()}
     with drawing() as (figure, ax):

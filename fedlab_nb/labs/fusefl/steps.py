@@ -17,6 +17,7 @@ from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
 from ...plots.axes import mark, no_spines
 from ...plots.style import ACCENT, INK, QUIET, SECOND
+from ...plots.words import letter
 from ..runs import where
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()
@@ -171,7 +172,7 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     text = f"Step {step + 1} of {len(every)}, {now.title.lower()}. {now.text}"
     if client is not None and over and client < replay.clients:
         home, outside = (percent(values[client]) for values in over[-1])
-        text += f" Client {client} after round {len(over)}: {home} at home, {outside} on test samples."
+        text += f" Client {letter(client)} after round {len(over)}: {home} at home, {outside} on test samples."
     each = ((s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, s.right))) for s in every)
     rows = ((i, *cells) for i, cells in enumerate(each, 1))
     columns_of_table = "step | what | up so far | down so far | at home, on test samples; fused"
