@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..plots import Picture, drawing, dress, heading, percent, told
-from ..plots.axes import class_ticks, few_ticks, mark, no_spines
+from ..plots.axes import class_ticks, few_ticks, mark
 from ..plots.characters import row_name
-from ..plots.kit import as_tile, table_colours
+from ..plots.kit import as_tile, heat_map, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND
 
 FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
@@ -81,18 +81,14 @@ def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
 def who_says_what(ax: Axes, of: OneSample, title: str, hues: Sequence[str]) -> None:
     (m, classes), answers = of.said.shape, np.array(list(of.answers.values()))
     values = np.concatenate([of.said / of.limit, answers])
-    ax.imshow(values, cmap=table_colours(True), vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-    if m <= FEW and classes <= NARROW:
-        written = np.concatenate([of.said * (100 if of.limit == 1 else 1), 100 * answers]).round()
-        for i, j in np.argwhere(written):
-            ink = "white" if abs(values[i, j]) > 0.7 else INK
-            ax.text(j, i, f"{written[i, j]:.0f}", ha="center", va="center", fontsize=8, color=ink)
+    written = np.concatenate([of.said * (100 if of.limit == 1 else 1), 100 * answers])
+    few = m <= FEW and classes <= NARROW
+    heat_map(ax, values, signed=True, text=unless_zero("{:.0f}") if few else None, numbers=written, size=8)
     colours = [*hues, *[INK] * len(answers)]
     ax.scatter(values.argmax(1) + 0.36, range(len(values)), s=14, color=colours, edgecolors="white", lw=0.5)
     heading(ax, title, size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
     class_ticks(ax, of.names, length=6, few=26)
-    ax.tick_params(length=0, labelcolor=INK)
     shown = [*range(0, m, -(-m // 25)), *range(m, len(values))]
     names = [*(row_name(k, of.setting) for k in of.members), *of.answers]
     ax.set_yticks(shown, [names[i] for i in shown], fontsize=9.5 if m <= FEW else 7.5)
@@ -101,7 +97,6 @@ def who_says_what(ax: Axes, of: OneSample, title: str, hues: Sequence[str]) -> N
     ax.axhline(m - 0.5, color=QUIET, lw=1.5)
     mark(ax, of.truth, classes, frame=True, colour="#009E73")
     mark(ax, of.klass, classes, frame=True, lw=1.2)
-    no_spines(ax)
 
 
 def what_is_known(ax: Axes, of: OneSample, hues: Sequence[str]) -> None:

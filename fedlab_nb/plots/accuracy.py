@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .axes import FIFTHS, level_line, percent_axis, rows_axis, rows_size, seed_lines
+from .axes import FIFTHS, level_line, percent_axis, seed_lines
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
-from .style import ACCENT, FAINT, INK, QUIET, SECOND, Picture, drawing, dress, heading
+from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
 from .words import band_words, listed, percent, plural, seed_words, seeds_of, significance, tabled
 
@@ -34,23 +34,14 @@ def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
 
 
 def one_seed(series: Sequence[Series], seed: int) -> Picture:
-    """Bars of one seed, and on each the mean of all seeds with its band."""
+    """Bars of one seed, and on each a dot for each seed and the band of their mean."""
     with drawing() as (figure, ax):
-        dress(ax, title="Test accuracy", x=f"bar: seed {seed}; diamond: mean of all seeds, 95 % band", grid="x", size=9)
-        size = rows_size(len(series))
-        for i, s in enumerate(series):
-            ax.barh(i, s.accuracies[seed], height=0.62, color=ACCENT, alpha=0.75)
-            ax.plot(s.ends, [i] * len(s.ends), color=INK, lw=1.6)
-            ax.plot([s.mean], [i], "D", ms=5, mfc="white", mec=INK, clip_on=False)
-            ax.text(1.02, i, f"{percent(s.accuracies[seed])}   ({s.number})", va="center", fontsize=size, color=INK,
-                    clip_on=False, gid="outside")  # fmt: skip
-        rows_axis(ax, [s.lines for s in series], least=3, size=size)
-        percent_axis(ax, "x", ticks=FIFTHS)
-    each = listed([f"{s.name} {percent(s.accuracies[seed])} ({s.number})" for s in series])
-    rows = ((s.name, percent(s.accuracies[seed]), s.number) for s in series)
-    sentence = f"Seed {seed}, and in brackets the mean of {seeds_of(series[0].accuracies)}: {each}."
-    return told(figure, "Bars of test accuracy", settings_of(series), sentence,
-                tabled(f"rule | seed {seed} | mean of seeds", rows))  # fmt: skip
+        Bars(ax, series, seed=seed).update(series)
+    each = [(s.name, percent(s.accuracies[seed]), s.number) for s in series]
+    said = listed([f"{name} {own} ({mean})" for name, own, mean in each])
+    sentence = f"Seed {seed}, and in brackets the mean of {seeds_of(series[0].accuracies)}: {said}."
+    table = tabled(f"rule | seed {seed} | mean of seeds", each)
+    return told(figure, "Bars of test accuracy", settings_of(series), sentence, table)
 
 
 def mark_guess(figure: Figure | None, share: float) -> None:
@@ -66,7 +57,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     in grey.
     """
     many = any(len(s.curves) > 1 for s in series)
-    x = "progress; bold: mean over seeds" if many else "progress of the run"
+    x = "bold: mean of the seeds" if many else "progress of the run"
     dress(ax, title="While it trains", x=x, grid="y", size=9)
     for s in series:
         fused, dashes = {}, (0, (4, 2)) if s.pinned else s.look.line

@@ -8,20 +8,17 @@ mark(ax, client, M), mark(ax, klass, C, "y")  what is looked at, if anything is
 level_line(ax, chance, "guessing")            a thin line at a level
 seed_lines(ax, {seed: [(x, y)]}, colour)      every seed faintly, their mean clearly
 end_labels(ax, [(y, text, colour)])           the name of each line at its right end
-with two_axes((1, 1.2)) as (figure, left, right)     fixed places, for pictures that follow a slider
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from .style import ACCENT, INK, QUIET, drawing, legend, shorten
+from .style import ACCENT, INK, QUIET, legend, shorten
 from .words import data_size, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
@@ -212,20 +209,8 @@ def colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options
     figure = image.axes.figure
     bar = figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
     bar.outline.set_visible(False)
+    bar.locator = MaxNLocator(5)
     bar.ax.tick_params(labelsize=8.5, colors=QUIET, labelcolor=INK)
     if label:
         bar.set_label(label, fontsize=9, color=QUIET)
     return bar
-
-
-@contextmanager
-def two_axes(
-    widths: tuple[float, float] = (1, 1), *, left: float = 0.09, right: float = 0.96, bottom: float = 0.14,
-    top: float = 0.925, between: float = 0.2, sharey: bool = False,
-) -> Iterator[tuple[Figure, Axes, Axes]]:  # fmt: skip
-    """While nobody else draws: a figure and two axes side by side in fixed places, for pictures that follow a slider,
-    where a layout is half of the cost. Margins are parts of the figure; `between` is a part of an axes' width."""
-    with drawing(fixed=True) as (figure, _):
-        one, other = figure.subplots(1, 2, width_ratios=widths, sharey=sharey)
-        figure.subplots_adjust(left=left, right=right, bottom=bottom, top=top, wspace=between)
-        yield figure, one, other

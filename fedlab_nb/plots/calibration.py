@@ -21,10 +21,9 @@ def calibration(series: Sequence[Series]) -> Picture:
     done = [s for s in finished(series) if known(s)]
     without = [s for s in finished(series) if not known(s)]
     with drawing() as (figure, ax):
-        dress(ax, title="Reliability", x="confidence", y="share right", grid="both", size=9)
+        title = "Above the dotted line: too modest; below it: too sure"
+        dress(ax, title=title, x="confidence", y="share right", grid="both", size=9)
         ax.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
-        ax.text(0.03, 0.94, "too modest", fontsize=8.5, color=QUIET)
-        ax.text(0.97, 0.03, "too sure", fontsize=8.5, color=QUIET, ha="right")
         for s in done[:MOST_LINES]:
             x, y, counts = bins(s)
             shown = counts >= LEAST

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .kit import Heat, points, told
+from .kit import clients_and_classes, points, told
 from .series import Series, finished
 from .style import QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
@@ -21,8 +21,8 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
         for k, bar in enumerate(bars):
             mark(bar, f"client {k}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
-        heat = Heat(lower, clients, [str(c) for c in range(classes)], signed=False)
-        heat.show(noisy, "Class counts, with noise", max(1.0, float(noisy.max())), ring=False)
+        top = max(1.0, float(noisy.max()))
+        clients_and_classes(lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top)
     large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
     text = (
         f"The largest of {clients} clients, number {large}, has {sizes[large]} samples, the smallest, number {small}, "

@@ -4,7 +4,7 @@ Bars(ax, rows).update(rows)             a bar a `Series`: mean, 95 % band, a dot
 lines(ax, {label: {x: {seed: share}}})  means over a number with 95 % bands;   `axes.seed_lines`: with a line a seed
 points(ax, rows)                        accuracy against bytes: a named point a `Series`
 stacked(ax, {label: {part: size}}, …)   bars of parts, such as bytes
-heat_map(ax, values)                    a table in colours;   Heat: of clients and classes, with an update
+heat_map(ax, values)                    a table in colours;   clients_and_classes: of those two
 tiles(ax, [(label, images), …])         rows of small images
 told(figure, title, setting, sentence, table)     the `Picture`: its alt text is made from these
 blank(text, setting=…)                  a picture that says what to do so that there will be one
@@ -22,18 +22,20 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, band
-from .axes import FIFTHS, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size, spread
+from .axes import HALVES, bytes_axis, class_ticks, level_line, percent_axis, rows_axis, rows_size, spread
+from .axes import mark as look_at
 from .characters import client_axis, known_words
-from .identity import Look, looks
+from .identity import Look, looks, short
 from .series import Series
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, many_is_dark, new_figure, shorten
+from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure
 from .vector import mark
+from .words import percent
 
-BARS = "mean, 95 % band of Student's t, one dot per seed"
-WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells of a `Heat`
+BARS = "dots: seeds; line: 95 % band of the mean"
+WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells of their table
 CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
 WORD, EMPTY = 0.3, 0.93  # height of a word under a tile, in tiles; grey of a place without one
@@ -74,37 +76,39 @@ def blank(text: str, *, setting: str) -> Picture:
 class Bars:
     """One horizontal bar a series: mean, 95 % band of Student's t, a dot a seed; the numbers at the right edge.
 
-    A series without a result yet has its place and no bar, so that nothing moves when the result comes.
+    A series without a result yet has its place and no bar, so that nothing moves when the result comes. seed: whose
+    accuracy the bars show in the place of the mean
     """
 
     def __init__(
-        self, ax: Axes, rows: Sequence[Series], chance: float | None = None, *, x: str = BARS, ticks: Sequence = FIFTHS
+        self, ax: Axes, rows: Sequence[Series], chance: float | None = None, *, seed: int | None = None
     ) -> None:
-        self.ax = dress(ax, x=x, grid="x", size=9)
+        x = BARS if seed is None else f"bar: seed {seed}; {BARS}"
+        self.ax, self.seed = dress(ax, x=x, grid="x", size=9), seed
         size = rows_size(max(len(rows), 3))
         self.parts = []
         for i, s in enumerate(rows):
             hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
             bar = ax.barh(i, 0, height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
-            span = ax.plot([], [], color=INK, lw=2, solid_capstyle="butt")[0]
-            ends = ax.plot([], [], "|", color=INK, ms=9, mew=1.6)[0]
+            span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
             dots = ax.plot([], [], "o", ms=4.6, mfc="white", mec=INK, mew=0.9, ls="", zorder=3)[0]
-            text = ax.text(1.02, i, "88 ± 88", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
-            self.parts.append((bar, span, ends, dots, text))
+            text = ax.text(1.02, i, "88.8 ± 0.8", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
+            self.parts.append((bar, span, dots, text))
         if chance:
             level_line(ax, chance, axis="x")
         rows_axis(ax, [s.lines for s in rows], least=3, size=size)
-        percent_axis(ax, "x", ticks=ticks)
+        percent_axis(ax, "x", ticks=HALVES)
 
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
         heading(self.ax, title)
-        for i, (s, (bar, span, ends, dots, text)) in enumerate(zip(rows, self.parts, strict=True)):
-            bar.set_width(s.mean if s.accuracies else 0)
-            for line in (span, ends):
-                line.set_data(s.ends, [i] * len(s.ends))
+        for i, (s, (bar, span, dots, text)) in enumerate(zip(rows, self.parts, strict=True)):
+            number = s.number if s.accuracies else "…"
+            long = s.accuracies.get(self.seed, s.mean if s.accuracies else 0)
+            bar.set_width(long)
+            span.set_data(s.ends, [i] * len(s.ends))
             dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
             mark(bar, s.says, method=s.held_as)
-            text.set_text(s.number if s.accuracies else "…")
+            text.set_text(number if self.seed is None else f"{percent(long)}  ({number})")
 
 
 def stacked(
@@ -133,10 +137,10 @@ def lines(
 ) -> list[tuple[float, str, str]]:
     """Means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands.
 
-    own: the look of each label, where it does not follow from it. Returns (last y, label, colour), for `end_labels`.
+    own: the looks of labels from which they do not follow. Returns (last y, label, colour), for `end_labels`.
     """
     ends = []
-    for label, (colour, marker, dashes) in (own or looks(of)).items():
+    for label, (colour, marker, dashes) in {**looks(of), **(own or {})}.items():
         bands = {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of[label].items())}
         y, wide = (np.array([getattr(v, name) for v in bands.values()]) for name in ("mean", "half_width"))
         wide = np.nan_to_num(wide)
@@ -163,37 +167,41 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
     # Each name in its colour, at the side of its point with more room; no two stand at one height.
     left, right = ax.get_xlim()
     letters = ax.get_position().width * ax.figure.get_figwidth() * 72 / (0.6 * size)  # as many as fit into the axes
-    places = spread([s.mean for s in shown], min(0.048, 1 / max(len(shown), 1)) * (1.03 - low), 1.0, low)
-    for s, place in zip(shown, places, strict=True):
-        x = max(s.total, left)
-        at = math.log(x / left) / math.log(right / left)
-        side, away = ("right", -size) if at > 0.5 else ("left", size)
-        text = shorten([s.name], int(letters * max(at, 1 - at)) - 3)[0]
-        style = {"fontsize": size, "color": own[s.held_as].colour, "ha": side, "va": "center"}
-        ax.annotate(text, (x, place), xytext=(away, 0), textcoords="offset points", **style)
+    at = [math.log(max(s.total, left) / left) / math.log(right / left) for s in shown]
+    texts = [fitting(s.name, int(letters * max(part, 1 - part)) - 3) for s, part in zip(shown, at, strict=True)]
+    tall = 0.048 * max((1 + text.count("\n") for text in texts), default=1)
+    places = spread([s.mean for s in shown], min(tall, 1 / max(len(shown), 1)) * (1.03 - low), 1.0, low)
+    for s, part, text, place in zip(shown, at, texts, places, strict=True):
+        side, away = ("right", -size) if part > 0.5 else ("left", size)
+        style = {"fontsize": size, "color": own[s.held_as].colour, "ha": side, "va": "center", "linespacing": 0.95}
+        halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
+        at_point = {"xytext": (away, 0), "textcoords": "offset points", "path_effects": halo}
+        ax.annotate(text, (max(s.total, left), place), **at_point, **style)
+
+
+def fitting(name: str, letters: int) -> str:
+    """A name in so many letters: 'FedAvg' of 'FedAvg, one round', or on several lines."""
+    return name if len(name) <= letters else textwrap.fill(short(name), max(letters, 8))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
-def table_colours(signed: bool) -> LinearSegmentedColormap:
-    """Zero white, above it blue; `signed`: below it orange. One hue for "more", so that the eye can compare two
-    tables. Cells without a value are grey.
-    """
-    made = LinearSegmentedColormap.from_list("table", [SECOND, "white", ACCENT] if signed else ["white", ACCENT])
-    return made.with_extremes(bad=FAINT)
-
-
 def heat_map(
-    ax: Axes, values: np.ndarray, *, top: float = 1.0, text: Callable[[float], str] | None = None, size: float = 8.5,
-    empty: bool = False,
+    ax: Axes, values: np.ndarray, *, top: float = 1.0, signed: bool = False, text: Callable[[float], str] | None = None,
+    numbers: np.ndarray | None = None, size: float = 8.5,
 ) -> AxesImage:  # fmt: skip
-    """A table `[rows, columns]` from 0 to `top`, dark for much; nan stays white. Returns the image, for a colour bar.
+    """A table `[rows, columns]` in colours from 0 to `top`: zero is white, more is bluer, so that the eye can compare
+    two tables; nan is grey. Returns the image, for a colour bar.
 
-    text: how a value is written into its cell, where there is room for it;   empty: 0 is white
+    signed: from -top on, orange below zero;   text: how a value is written into its cell, where there is room for it
+    numbers: what is written in place of the values
     """
-    image = ax.imshow(values, cmap=many_is_dark(empty), vmin=0, vmax=top, aspect="auto", interpolation="nearest")
+    colours = LinearSegmentedColormap.from_list("table", [SECOND, "white", ACCENT] if signed else ["white", ACCENT])
+    place = {"vmin": -top if signed else 0, "vmax": top, "aspect": "auto", "interpolation": "nearest"}
+    image = ax.imshow(values, cmap=colours.with_extremes(bad=FAINT), **place)
     for i, j in np.argwhere(np.isfinite(values)) if text is not None else ():
-        dark = "white" if values[i, j] > 0.5 * top else INK
-        ax.text(j, i, text(values[i, j]), ha="center", va="center", fontsize=size, color=dark)
+        dark = "white" if abs(values[i, j]) > 0.7 * top else INK
+        label = text((values if numbers is None else numbers)[i, j])
+        ax.text(j, i, label, ha="center", va="center", fontsize=size, color=dark)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     ax.spines[:].set_visible(False)
     return image
@@ -208,63 +216,43 @@ def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> 
     mark(shapes, **{name: [about.get(name) for about in cells.values()] for name in names})
 
 
-class Heat:
-    """The heat-map of a table `[M, C]`. text: form of the numbers in the cells;   signed: values below zero are told
-    apart;   first: whether the classes are named (the left one of two)
+def unless_zero(form: str) -> Callable[[float], str]:
+    """A form of numbers, for a table in which a zero is not written."""
+
+    def written(value: float) -> str:
+        label = form.format(value)
+        return label if label.strip("+-0.") else ""
+
+    return written
+
+
+def clients_and_classes(
+    ax: Axes, values: np.ndarray, names: Sequence[str], title: str, top: float, *, text: str = "{:.0f}",
+    signed: bool = False, ring: bool = False, client: int | None = None, klass: int | None = None, setting: str = "",
+    first: bool = True,
+) -> AxesImage:  # fmt: skip
+    """The heat-map of a table `[M, C]` with a column a client (nan: grey); returns the image.
+
+    text: form of the numbers in the cells, where there are few;   top, signed: as for `heat_map`;   ring: round the
+    largest value of each class;   client, klass: framed;   setting: by which known clients are named
+    first: whether the classes are named (the left one of two)
     """
-
-    def __init__(
-        self, ax: Axes, clients: int, names: Sequence[str], *, text: str = "{:.0f}", signed: bool, first: bool = True
-    ) -> None:
-        self.ax, self.text, self.signed = ax, text, signed
-        self.clients, self.classes = clients, len(names)
-        empty = np.zeros((self.classes, clients))
-        self.image = ax.imshow(empty, cmap=table_colours(signed), aspect="auto", interpolation="nearest")
-        cells = np.ndindex(clients, self.classes) if max(clients, self.classes) <= WRITTEN else ()
-        self.texts = {(k, c): ax.text(k, c, "", ha="center", va="center", fontsize=8) for k, c in cells}
-        self.rings = [Rectangle((0, 0), 0.92, 0.88, fill=False, edgecolor=INK, lw=1.5) for _ in names]
-        self.client = Rectangle((0, -0.5), 1, self.classes, fill=False, edgecolor=ACCENT, lw=2.2, clip_on=False)
-        self.klass = Rectangle((-0.5, 0), clients, 1, fill=False, edgecolor=SECOND, lw=2.2, clip_on=False)
-        for patch in (*self.rings, self.client, self.klass):
-            ax.add_patch(patch)
-        client_axis(ax, self.clients, "", few=12)
-        class_ticks(ax, names if first else [""] * len(names), "y", length=9, few=26)
-        ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)
-        ax.set(xlim=(-0.5, self.clients - 0.5), ylim=(self.classes - 0.5, -0.5))
-        ax.tick_params(length=0, labelsize=9.5, labelcolor=INK)
-        if self.classes > 12:
-            ax.tick_params(axis="y", labelsize=8)
-        ax.spines[:].set_visible(False)
-
-    def show(
-        self, values: np.ndarray, title: str, limit: float, *, ring: bool = True, client: int | None = None,
-        klass: int | None = None, setting: str = "",
-    ) -> None:  # fmt: skip
-        """Bring it up to date. `values [M, C]` (nan: grey); `limit`: end of the colours;   ring: round the largest
-        value of each class;   client, klass: framed;   setting: by which known clients are named
-        """
-        client_axis(self.ax, self.clients, setting, few=12)
-        values = np.asarray(values, dtype=float)
-        self.image.set_data(np.ma.masked_invalid(values.T))
-        self.image.set_clim(-limit if self.signed else 0, limit)
-        heading(self.ax, title, 6)
-        for (k, c), cell in self.texts.items():
-            label = self.text.format(values[k, c]) if np.isfinite(values[k, c]) else ""
-            cell.set_text(label if label.strip("+-0.") else "")
-            cell.set_color("white" if abs(values[k, c]) > 0.7 * limit else INK)
-        for c, patch in enumerate(self.rings):
-            column = values[np.isfinite(values[:, c]), c]
-            patch.set_visible(bool(ring and len(column) and np.ptp(column) > 1e-9))
-            if patch.get_visible():
-                patch.set_xy((int(np.nanargmax(values[:, c])) - 0.46, c - 0.44))
-        for patch, at, across in ((self.client, client, True), (self.klass, klass, False)):
-            patch.set_visible(at is not None and at < (self.clients if across else self.classes))
-            if at is not None:
-                patch.set_xy((at - 0.5, -0.5) if across else (-0.5, at - 0.5))
-
-    def scale(self, label: str) -> None:
-        """A colour bar at the right."""
-        colour_bar(self.image, self.ax, label).locator = MaxNLocator(5)
+    clients, classes = values.shape
+    few = max(values.shape) <= WRITTEN
+    image = heat_map(ax, values.T, top=top, signed=signed, text=unless_zero(text) if few else None, size=8)
+    heading(ax, title, 6)
+    client_axis(ax, clients, setting, few=12)
+    class_ticks(ax, names if first else [""] * classes, "y", length=9, few=26)
+    ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)
+    ax.tick_params(labelsize=9.5 if classes <= 12 else 8)
+    for c, column in enumerate(values.T) if ring else ():
+        known = column[np.isfinite(column)]
+        if len(known) and np.ptp(known) > 1e-9:
+            corner = (int(np.nanargmax(column)) - 0.46, c - 0.44)
+            ax.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=INK, lw=1.5))
+    look_at(ax, client, clients, frame=True)
+    look_at(ax, klass, classes, "y", frame=True, colour=SECOND)
+    return image
 
 
 # ------------------------------------------------------------------------------------------------------------- images

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from ..data import Federation
-from .axes import HALVES, class_ticks, client_ticks, colour_bar, few_ticks
+from .axes import class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, own_name, own_names
-from .kit import Bars, told
+from .kit import Bars, heat_map, told
 from .series import Series, finished
-from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, many_is_dark, new_figure
+from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, new_figure
 from .vector import mark, moves
 from .words import capital, listed, percent, plural, tabled
 
@@ -38,15 +38,14 @@ class Partition:
         setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
         come from
         """
-        counts = np.asarray(federation.label_counts)
+        counts, names = np.asarray(federation.label_counts), tuple(federation.dataset.class_names)
         rows, title = stored or ((), "")
         what = "Who holds what: a dot for each client and class, its area the number of training samples"
         with LOCK:
-            shape = (*counts.shape, tuple(federation.dataset.class_names))
-            whole = (shape, tuple(s.label for s in rows))
-            if whole != self._shape:
-                self._build(shape, rows)
-                self._shape, self._rows = whole, ()
+            shape = (*counts.shape, names, tuple(s.label for s in rows))
+            if shape != self._shape:
+                self._build(*counts.shape, names, rows)
+                self._shape, self._rows = shape, ()
             self._artists.update(counts, client, klass, setting=setting)
             parts = self._artists.parts
             if rows:
@@ -56,24 +55,23 @@ class Partition:
                 above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
                 parts["stored"] = (title, [above, *(one for part in self._bars.parts for one in part)])
                 what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
-            if self._artists.has_dots:
+            if len(names) <= LIMIT:
                 moves(self.figure, (client, klass), **parts)
-        return told(
-            self.figure, what, setting, sentence(federation, client, klass, setting), table(federation, setting)
-        )
+        about = sentence(federation, client, klass, setting)
+        return told(self.figure, what, setting, about, table(federation, setting))
 
-    def _build(self, shape: tuple[int, int, tuple[str, ...]], rows: Sequence[Series]) -> None:
+    def _build(self, clients: int, classes: int, names: Sequence[str], rows: Sequence[Series]) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
         self.figure = new_figure()
         columns = {"width_ratios": [1.35, 1]} if rows else {}
         grid = self.figure.add_gridspec(2, 1 + len(columns), height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
-        wide = current_size()[0]
-        self._artists = Artists(upper, lower, *shape, inches=(wide * (0.46 if rows else 0.88), 2.75))
+        inches = (current_size()[0] * (0.46 if rows else 0.88), 2.75)
+        self._artists = Artists(upper, lower, clients, classes, names, inches)
         if rows:
             right = self.figure.add_subplot(grid[:, 1])
-            self._bars = Bars(right, rows, x="test accuracy, one dot per seed", ticks=HALVES)
+            self._bars = Bars(right, rows)
 
 
 class Artists:
@@ -100,13 +98,11 @@ class Artists:
             lower.set_axisbelow(True)
             lower.grid(True, axis="y", color=FAINT, linewidth=1)
         else:
-            empty = np.zeros((classes, clients))
-            self.dots = lower.imshow(empty, cmap=many_is_dark(), aspect="auto", interpolation="nearest")
+            self.dots = heat_map(lower, np.zeros((classes, clients)))
             colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
         class_ticks(lower, names, "y", length=12, few=LIMIT)
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
         client_ticks(lower, clients)
-        self.has_dots = classes <= LIMIT
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
         cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
         self.largest = np.pi * (0.47 * cell) ** 2

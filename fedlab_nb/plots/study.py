@@ -82,15 +82,16 @@ def against(
     with drawing(size=(7.6, 3.9)) as (figure, ax):
         dress(ax, x=label, y="test accuracy", grid="y")
         own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
-        ends = lines(ax, bands, own)
+        names = lines(ax, bands, own)
         if values[0] > 0 and values[-1] >= 20 * values[0]:
             log_axis(ax, ticks=values)
         else:
             ax.set_xticks(values)
         percent_axis(ax)
         if chance:
-            level_line(ax, chance, "guessing", left=True)
-        end_labels(ax, ends)
+            level_line(ax, chance)
+            names.append((chance, "guessing", QUIET))
+        end_labels(ax, names)
     table = [{"method": line} | {f"{axis} = {x:g}": words(of) for x, of in at.items()} for line, at in bands.items()]
     ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."

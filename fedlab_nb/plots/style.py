@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.colors import ListedColormap, to_hex
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
@@ -269,16 +268,6 @@ def class_colours(classes: int) -> list[Any]:
     if classes <= len(PETROFF10):
         return list(PETROFF10[:classes])
     return [tuple(c) for c in CIVIDIS([i / (classes - 1) for i in range(classes)])]
-
-
-def many_is_dark(empty: bool = True) -> ListedColormap:
-    """Cividis from its light end to its dark one (on dark pages: the other way round); `empty`: nothing at all is
-    white.
-    """
-    colours = CIVIDIS(np.linspace(0.97, 0.06, 256))
-    if empty:
-        colours[0] = (1, 1, 1, 1)
-    return ListedColormap(colours)
 
 
 def shorten(labels: Sequence[str], length: int = 22) -> list[str]:

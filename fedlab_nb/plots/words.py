@@ -95,17 +95,20 @@ def name_of(dataset: str) -> str:
     return str(dataset).replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def number(of: Band, decimals: int = 0) -> str:
-    """A share and its band in per cent, without the sign: '84 ± 2'; of one seed '84'."""
-    text = f"{round(100 * of.mean, decimals) + 0.0:.{decimals}f}"  # no "-0"
+def number(of: Band, decimals: int | None = None, sign: str = "") -> str:
+    """A share and its band in per cent, without the unit: '84 ± 2'; of one seed '84'. decimals: usually none, and one
+    for a band below one point, '84.3 ± 0.4';   sign "+": with a plus, for a difference
+    """
+    if decimals is None:
+        decimals = int(of.half_width < 0.01)
+    mean = round(100 * of.mean, decimals) + 0.0  # no "-0"
+    text = f"{mean:{sign if mean else ''}.{decimals}f}"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"
 
 
 def points(of: Band, sign: str = "+") -> str:
     """A difference of shares and its band in points: '+3 ± 1 points'; of one seed '+3 points'. sign "": no plus."""
-    wide = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
-    whole = round(100 * of.mean)
-    return f"{whole:{sign if whole else ''}d}{wide} points"
+    return f"{number(of, sign=sign)} points"
 
 
 def significance(of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = "") -> str:

@@ -8,7 +8,6 @@ from ipywidgets import BoundedIntText, Dropdown
 from ...panels import LabView, PanelState, made
 from ...panels.figures import words
 from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
-from ...plots.axes import HALVES
 from ...plots.kit import Bars
 from ...plots.words import apart, points
 from ...studies.statistics import difference
@@ -75,7 +74,7 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
     with drawing(1, 2) as (figure, axes):
         for ax, part, title in zip(axes, PARTS, ("Ensemble (teacher)", "Server model (student)"), strict=True):
             rows = [Series(v.name, accuracies=getattr(v, part), method="coboosting") for v in variants]
-            Bars(ax, rows, x="mean, 95 % band, one dot per seed", ticks=HALVES).update(rows, title)
+            Bars(ax, rows).update(rows, title)
     table = []
     for v in variants:
         row = [v.name, *("on" if idea in v.on else "off" for idea in IDEAS)]

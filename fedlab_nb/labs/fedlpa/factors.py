@@ -13,7 +13,7 @@ from ...data import load
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
-from ...plots.kit import table_colours
+from ...plots.kit import heat_map
 from ...plots.words import letter
 from ...rng import generator
 from ..runs import mostly, where
@@ -127,7 +127,8 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=side)
-    image = ax.imshow(matrix, cmap=table_colours(signed=True), vmin=-top, vmax=top)
+    image = heat_map(ax, matrix, top=top, signed=True)
+    ax.set_aspect("equal")
     for axis in "xy":
         few_ticks(ax, axis, 4, whole=True)
         if 0 < len(names) <= 10:

@@ -105,7 +105,7 @@ def leak(
     named = np.array([(k, c, counts[k, c] > 0) for k, own in enumerate(guesses) for c in own])
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
-        held = heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T, empty=True)
+        held = heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T)
         colour_bar(held, ax, "samples, of the client's largest class", format=PERCENT, ticks=HALVES)
         heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
         class_ticks(ax, names, "y", length=6)

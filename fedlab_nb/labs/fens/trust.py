@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, percent, tabled, told
-from ...plots.kit import Heat
+from ...plots.axes import colour_bar
+from ...plots.kit import clients_and_classes
 from ...plots.words import letter
 from ..runs import where
 
@@ -136,13 +137,11 @@ def beside_the_samples(
     below zero;   client, klass: marked;   ring: round the largest value of each class
     """
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        marks = {"client": client, "klass": klass, "setting": setting}
-        held = Heat(left, len(counts), names, signed=False)
-        held.show(counts, "Training samples", max(int(counts.max(initial=0)), 1), **marks)
-        text = "{:.0f}" if limit > 10 else "{:.1f}"
-        beside = Heat(right, len(counts), names, text=text, signed=signed, first=False)
-        beside.show(values, title, limit, ring=ring, **marks)
-        beside.scale(unit)
+        marks, text = {"client": client, "klass": klass, "setting": setting}, "{:.0f}" if limit > 10 else "{:.1f}"
+        most = max(int(counts.max(initial=0)), 1)
+        clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
+        marks |= {"text": text, "signed": signed, "ring": ring, "first": False}
+        colour_bar(clients_and_classes(right, values, names, title, limit, **marks), right, unit)
     return figure
 
 

@@ -10,7 +10,7 @@ from ...methods.gauss import GaussReport
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks
-from ...plots.kit import tiles
+from ...plots.kit import heat_map, tiles
 from ...plots.style import shorten
 from ..runs import where
 
@@ -64,8 +64,8 @@ def classes(
             called = [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
             tiles(ax, [(word, of[:MOST]) for word, of in rows], columns=called, marked=klass)
         else:
-            image = ax.imshow(report.means, cmap="cividis", aspect="auto", interpolation="nearest")
-            dress(ax, x="feature", y="class")
+            top = float(np.abs(report.means).max()) or 1.0
+            image = heat_map(dress(ax, x="feature", y="class"), report.means, top=top, signed=True)
             class_ticks(ax, names, "y")
             few_ticks(ax, "x", 6, whole=True)
             colour_bar(image, ax, "mean")

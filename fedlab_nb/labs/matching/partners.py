@@ -4,9 +4,9 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...panels import PanelState, made, offer
-from ...plots import Picture, drawing, heading, tabled, told
-from ...plots.axes import no_spines
-from ...plots.kit import table_colours
+from ...plots import Picture, drawing, dress, tabled, told
+from ...plots.axes import colour_bar
+from ...plots.kit import heat_map
 from ...plots.style import QUIET
 from .pairs import RULES, Pair, TwoClients
 
@@ -40,18 +40,15 @@ def partners(pair: Pair, layer: int) -> Picture:
     """
     alike, order = pair.similarity[layer], pair.orders[layer]
     first = np.argsort(-alike[np.arange(len(order)), order], kind="stable")
-    tables = {"as they stand": alike[np.ix_(first, first)], "matched": alike[np.ix_(first, order[first])]}
+    tables = {"As they stand": alike[np.ix_(first, first)], "Matched": alike[np.ix_(first, order[first])]}
     before, matched = (float(np.diagonal(table).mean()) for table in tables.values())
     moved = int((order != np.arange(len(order))).sum())
     with drawing(1, 2) as (figure, both):
         for ax, (title, table) in zip(both, tables.items(), strict=True):
-            image = ax.imshow(table, cmap=table_colours(signed=True), vmin=-LIMIT, vmax=LIMIT, interpolation="nearest")
-            heading(ax, title)
-            ax.set_xlabel(f"units of client {pair.b}", fontsize=10, color=QUIET)
-            ax.set(xticks=[], yticks=[])
-            no_spines(ax)
+            image = heat_map(dress(ax, title=title, x=f"units of client {pair.b}"), table, top=LIMIT, signed=True)
+            ax.set(xticks=[], yticks=[], aspect="equal")
         both[0].set_ylabel(f"units of client {pair.a}, best pair first", fontsize=10, color=QUIET)
-        figure.colorbar(image, ax=list(both), shrink=0.75, label="cosine of the incoming weights")
+        colour_bar(image, both, "cosine of the incoming weights", shrink=0.75)
     title = f"Two heat-maps of how alike the units of hidden layer {layer + 1} of clients {pair.a} and {pair.b} are, "
     title += f"as they stand and matched by {RULES[pair.rule]}"
     sentence = f"{moved} of {len(order)} units of client {pair.b} find their partner at another place in "
