@@ -2,7 +2,7 @@
 distilled data have the attack and its picture in common.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from ..plots import Picture, drawing, heading, plural, tabled, told
 from ..plots.kit import tiles
 from ..plots.style import QUIET, SECOND, shorten
+from ..studies.outcome import Outcome
 
 SAME = 1e-6  # an image that is this near to one of the client's own is that image
 MOST = 10  # pairs in one picture
@@ -56,6 +57,20 @@ def neighbours(
         typical = float((torch.cdist(x, x) / size).fill_diagonal_(torch.inf).amin(1).median())
     nearest = (part[at.numpy()] for part in own)
     return Neighbours(client, sent, labels, counts, *nearest, distance.numpy(), typical)
+
+
+def attacks(outcome: Outcome, sent: Callable[[int], tuple[np.ndarray, ...]], clients: Sequence[int] | None = None):
+    """The attack on `clients` of a run (None: on all), among the samples that each trained on: a list of `Neighbours`.
+
+    sent(client): the images that it sent, their labels, and of how many own images each was made
+    """
+    federation = outcome.federation()
+    x, y = federation.dataset.x_train.numpy(), federation.dataset.y_train.numpy()
+    made, shards = [], federation.split(outcome.plan.holdout)
+    for k in range(len(shards)) if clients is None else clients:
+        (rows, _), (images, labels, counts) = shards[k], sent(k)
+        made.append(neighbours(images.reshape(-1, *x.shape[1:]), labels, (x[rows], y[rows]), k, counts))
+    return made
 
 
 def pairs(

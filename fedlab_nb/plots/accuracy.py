@@ -11,7 +11,7 @@ from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
-from .words import band_words, listed, percent, plural, seed_words, seeds_of, significance, tabled
+from .words import band_words, listed, number, percent, plural, seed_words, seeds_of, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
@@ -94,12 +94,12 @@ def verdict(series: Sequence[Series]) -> str:
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
         shown = round(100 * best.mean) - round(100 * second.mean)  # what a reader finds by subtracting
         exact = shown != round(100 * ahead.mean) and best.accuracies.keys() == second.accuracies.keys()
-        points, wide = f"{100 * ahead.mean:.{int(exact)}f}", f"{100 * ahead.half_width:.0f}"
+        points = number(ahead, 1 if exact else None)
         behind = "is level with it" if points == "0" else f"follows {points} point{'s' * (points != '1')} behind"
         text += significance(
             ahead,
-            noise=f"; {second.name} is {points} ± {wide} points behind, which is within the noise",
-            clear=f", clearly ahead of {second.name} (by {points} ± {wide} points)",
+            noise=f"; {second.name} is {points} points behind, which is within the noise",
+            clear=f", clearly ahead of {second.name} (by {points} points)",
             one_seed=f", {second.name} {behind}; with one seed nobody can tell whether that is noise",
         )
     if len(others) > 1:

@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from .style import ACCENT, INK, QUIET, legend, shorten
+from .style import ACCENT, INK, QUIET, shorten
 from .words import data_size, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
@@ -194,16 +194,7 @@ def end_labels(
         ax.text(1.02, place, text, color=colour, fontsize=size, **{**beside, **style})
 
 
-# ------------------------------------------------------------------------------------------------- legends and figures
-def legend_above(ax: Axes, columns: int, **options: Any) -> Any:
-    """A legend in rows of `columns` over the axes, at the right, on the title's line; it takes no room from them."""
-    place = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": columns, "borderpad": 0}
-    spacing = {"handlelength": 1.3, "columnspacing": 1.1, "handletextpad": 0.4}
-    made = legend(ax, **{**place, **spacing, **options})
-    made.set_in_layout(False)
-    return made
-
-
+# ------------------------------------------------------------------------------------------------- colour bars
 def colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options: Any) -> Any:
     """A quiet colour bar of `image` beside `ax`; `options` as for `Figure.colorbar` (cax, pad, aspect, format, …)."""
     figure = image.axes.figure

@@ -8,7 +8,7 @@ from ..studies.statistics import difference
 from .axes import bytes_axis, rows_axis
 from .kit import points, told
 from .series import Series, finished, settings_of
-from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend
+from .style import ACCENT, SECOND, Picture, drawing, dress, legend
 from .words import data_size, significance, tabled
 from .words import points as in_points
 
@@ -26,33 +26,23 @@ def communication(series: Sequence[Series], *, client_bytes: str = "") -> Pictur
 
 
 def phases(ax: Axes, series: Sequence[Series]) -> None:
-    """Two lollipops a phase, up and down, on a logarithmic axis. Methods are told apart by their heading."""
+    """Two lollipops a phase, up and down, on a logarithmic axis. Methods are told apart by their names in bold."""
     by_phase = sum(len(s.phases) + 1 for s in series) <= ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    rows = sum((1.15 + len(s.phases) if by_phase else 1) for s in series)
-    size = 10 if rows <= 13 else 8.5 if rows <= 20 else 7
-    y, names, seen = 0.0, {}, []  # {place: phase}, bytes
+    rows: list[tuple[str, tuple[float, float]]] = []
     for s in series:
-        if by_phase:
-            beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-            ax.annotate(s.name, (0, y), va="center", fontsize=size, fontweight="bold", color=INK, **beside)
-            y += 0.9
-        for phase, (up, down) in (s.phases if by_phase else {s.lines: (s.up, s.down)}).items():
-            for count, shift, marker, colour in ((up, -0.16, "^", ACCENT), (down, 0.16, "v", SECOND)):
-                if count:
-                    ax.plot([1, count], [y + shift] * 2, color=colour, lw=1.8, alpha=0.35 if s.pinned else 0.6)
-                    ax.plot(count, y + shift, marker, color=colour, ms=6.5, alpha=0.6 if s.pinned else 1)
-                    seen.append(count)
-            names[y] = phase
-            y += 1
-        y += 0.25 * by_phase
-    rows_axis(ax, list(names.values()), least=2, size=size)
-    ax.set_yticks(list(names), list(names.values()))
-    bytes_axis(ax, [1.0, *seen])
-    ax.set_xlim(left=max(1.0, min(seen, default=1.0) / 30))
-    ax.set_ylim(max(y, 4) - 0.4, -0.7)
-    ax.plot([], [], "^", color=ACCENT, label="up, client to server")
-    ax.plot([], [], "v", color=SECOND, label="down, server to client")
+        rows += [(s.name, (0, 0)), *s.phases.items()] if by_phase else [(s.lines, (s.up, s.down))]
+    rows_axis(ax, [name for name, _ in rows], least=4, size=10 if len(rows) <= 13 else 8.5 if len(rows) <= 20 else 7)
+    for label, (_, sent) in zip(ax.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("bold" if by_phase and not any(sent) else "normal")
+    bytes_axis(ax, [1.0, *(count for _, sent in rows for count in sent)])
+    ax.set_xlim(left=max(1.0, min((count for _, sent in rows for count in sent if count), default=1.0) / 30))
+    ways = (("up, client to server", -0.16, "^", ACCENT), ("down, server to client", 0.16, "v", SECOND))
+    for way, (label, shift, marker, colour) in enumerate(ways):
+        at = [i + shift for i, (_, sent) in enumerate(rows) if sent[way]]
+        sizes = [sent[way] for _, sent in rows if sent[way]]
+        ax.hlines(at, 1, sizes, color=colour, lw=1.8, alpha=0.6)
+        ax.plot(sizes, at, marker, color=colour, ms=6.5, label=label)
     legend(ax, loc="upper center", bbox_to_anchor=(0.4, -0.09), ncol=2, handletextpad=0.1, columnspacing=1.2)
 
 

@@ -25,7 +25,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, band
-from .axes import HALVES, bytes_axis, class_ticks, level_line, percent_axis, rows_axis, rows_size, spread
+from .axes import HALVES, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size, spread
 from .axes import mark as look_at
 from .characters import client_axis, known_words
 from .identity import Look, looks, short
@@ -159,8 +159,9 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
     size, own = 9 if len(shown) <= 10 else 7, looks({s.held_as for s in shown})
     for s in shown:
         x, (hue, marker, _) = max(s.total, 1.0), own[s.held_as]
-        ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6)
-        point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc="white" if s.pinned else hue, mew=1.6)[0]
+        ax.plot([x] * len(s.ends), s.ends, color=hue, lw=1.6, alpha=0.6, zorder=1)
+        face = "white" if s.pinned else hue
+        point = ax.plot([x], [s.mean], marker, ms=size, color=hue, mfc=face, mew=1.6, zorder=3)[0]
         mark(point, s.says, method=s.held_as)
     bytes_axis(ax, [*(s.total for s in rows if s.total), *besides] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03, low=low)
@@ -175,7 +176,7 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
         side, away = ("right", -size) if part > 0.5 else ("left", size)
         style = {"fontsize": size, "color": own[s.held_as].colour, "ha": side, "va": "center", "linespacing": 0.95}
         halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
-        at_point = {"xytext": (away, 0), "textcoords": "offset points", "path_effects": halo}
+        at_point = {"xytext": (away, 0), "textcoords": "offset points", "path_effects": halo, "zorder": 2}
         ax.annotate(text, (max(s.total, left), place), **at_point, **style)
 
 
@@ -212,8 +213,8 @@ def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> 
     at = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in cells]
     shapes = PatchCollection(at, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
     ax.add_collection(shapes, autolim=False)
-    names = sorted({name for about in cells.values() for name in about})
-    mark(shapes, **{name: [about.get(name) for about in cells.values()] for name in names})
+    names = {"says", *(name for about in cells.values() for name in about)}
+    mark(shapes, **{name: [about.get(name) for about in cells.values()] for name in sorted(names)})
 
 
 def unless_zero(form: str) -> Callable[[float], str]:
@@ -233,14 +234,16 @@ def clients_and_classes(
 ) -> AxesImage:  # fmt: skip
     """The heat-map of a table `[M, C]` with a column a client (nan: grey); returns the image.
 
-    text: form of the numbers in the cells, where there are few;   top, signed: as for `heat_map`;   ring: round the
-    largest value of each class;   client, klass: framed;   setting: by which known clients are named
-    first: whether the classes are named (the left one of two)
+    text: form of the numbers in the cells, where there are few (else it has a colour bar);   first: whether the classes
+    are named (the left one of two);   top, signed: as for `heat_map`;   ring: round the largest value of each class
+    client, klass: framed;   setting: by which known clients are named
     """
     clients, classes = values.shape
     few = max(values.shape) <= WRITTEN
     image = heat_map(ax, values.T, top=top, signed=signed, text=unless_zero(text) if few else None, size=8)
     heading(ax, title, 6)
+    if first and not few:
+        colour_bar(image, ax)
     client_axis(ax, clients, setting, few=12)
     class_ticks(ax, names if first else [""] * classes, "y", length=9, few=26)
     ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)

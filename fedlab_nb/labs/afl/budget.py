@@ -7,25 +7,24 @@ import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
-from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank, mean_percent
+from ...panels import PanelState, made, words
+from ...plots import Picture, mean_percent
 from ...plots.study import against
-from ...plots.style import SERIES, Look, look
+from ...plots.style import SECOND, Look, look
 from ..runs import Steps, tries
+from ..tried import Tried, accuracies
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
 Budgets = Mapping[float | None, Mapping[int, float]]  # {ε: {seed: share}}, None: without noise
 
 
-class Budget(LabView):
-    name, title, ready, work_label = "budget", "Privacy", "data", "Try five budgets"
+class Budget(Tried):
+    name, title, work_label = "budget", "Privacy", "Try five budgets"
+    before = "AFL is run with less and less noise, and without any."
 
     def __init__(self) -> None:
-        help, budgets = (
-            "The budget that the sentence explains",
-            {"options": [(f"{e:g}", e) for e in BUDGETS], "value": 1.0},
-        )
-        self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, **budgets)
+        help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
+        self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0)
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
@@ -35,23 +34,19 @@ class Budget(LabView):
             off = {"off": {"afl.epsilon": 0.0, **change}}
             choices = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for e in BUDGETS} | off
             runs = yield from tries("afl", state.settings, choices)
-            accuracies = [{s: o.accuracy for s, o in of.items()} for of in runs.values()]
-            by_budget[label] = dict(zip((*BUDGETS, None), accuracies, strict=True))
-        return by_budget, dict(state.settings), state.knobs["delta"]
+            by_budget[label] = dict(zip((*BUDGETS, None), map(accuracies, runs.values()), strict=True))
+        return by_budget, words(state.settings), state.knobs["delta"]
 
-    def draw(self, state: PanelState) -> Picture:
-        if state.worked is None:
-            text = f"Press “{self.work_label}”: AFL is run with less and less noise, and without any."
-            return blank(text, setting=state.setting)
-        by_budget, then, delta = state.worked
-        return budgets(by_budget, self.epsilon.value, delta, setting=words(then))
+    def tried(self, state: PanelState) -> Picture:
+        by_budget, setting, delta = state.worked
+        return budgets(by_budget, self.epsilon.value, delta, setting=setting)
 
 
 def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
     """Lines of test accuracy against ε for each kind of features; the promise of the `chosen` ε in words."""
     lines: dict[str, Budgets] = {}
-    looks = {}
-    for (label, of), hue in zip(by_kind.items(), (look("afl").colour, SERIES[1]), strict=False):
+    looks: dict[str, Look] = {}
+    for (label, of), hue in zip(by_kind.items(), (look("afl").colour, SECOND), strict=False):
         lines[label] = {e: runs for e, runs in of.items() if e is not None}
         lines[f"{label}, no noise"] = dict.fromkeys(lines[label], of[None])
         looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}

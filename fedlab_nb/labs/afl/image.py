@@ -6,7 +6,7 @@ from ...panels import LabView, PanelState
 from ...plots import Picture, blank, listed, plural
 from ...plots.characters import client_name
 from ...studies.outcome import Outcome
-from ..nearest import Neighbours, neighbours, pairs
+from ..nearest import Neighbours, attacks, pairs
 from ..runs import where
 
 
@@ -37,12 +37,11 @@ class Image(LabView):
 def class_means(outcome: Outcome) -> list[Neighbours]:
     """What the server reads off each client's class sums, of a run with pixels as features: the mean of each class that
     the client holds, with its count."""
-    federation, report = outcome.federation(), outcome.report
-    x, y = federation.dataset.x_train.numpy(), federation.dataset.y_train.numpy()
-    made = []
-    for k, (rows, _) in enumerate(federation.split(outcome.plan.holdout)):
-        sums, counts = report.classes[k, :-1], report.classes[k, -1].round().astype(int)
+
+    def sent(client: int) -> tuple[np.ndarray, ...]:
+        *sums, counts = outcome.report.classes[client]
+        counts = counts.round().astype(int)
         held = np.flatnonzero(counts > 0)
-        means = (sums[:, held] / counts[held]).T.reshape(-1, *x.shape[1:])
-        made.append(neighbours(means, held, (x[rows], y[rows]), k, counts[held]))
-    return made
+        return (np.array(sums)[:, held] / counts[held]).T, held, counts[held]
+
+    return attacks(outcome, sent)

@@ -6,18 +6,21 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from ...methods import label_of
-from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, blank, data_size, mean_percent
+from ...panels import PanelState, made, words
+from ...plots import Picture, data_size, mean_percent
 from ...plots.study import against
+from ...plots.style import INK, Look, look
 from ...studies.outcome import Outcome
 from ..runs import Steps, tries
+from ..tried import Tried, accuracies
 from .sent import WAYS
 
 PER_CLASS = (1, 2, 3, 5, 10)
 
 
-class Bytes(LabView):
-    name, title, ready, work_label = "budget", "Accuracy and bytes", "data", "Try 1 to 10 per class"
+class Bytes(Tried):
+    name, title, work_label = "budget", "Accuracy and bytes", "Try 1 to 10 per class"
+    before = "the method runs with several numbers of images per class."
 
     def __init__(self) -> None:
         help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}
@@ -28,15 +31,12 @@ class Bytes(LabView):
         choices = {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS}
         outcomes = yield from tries("distilled", state.settings, choices)
         points = dict(zip(PER_CLASS, map(budget, outcomes.values()), strict=True))
-        return points, dict(state.settings), state.knobs["images"]
+        return points, f"{words(state.settings)}, {WAYS[state.knobs['images']]}"
 
-    def draw(self, state: PanelState) -> Picture:
-        if state.worked is None:
-            text = f"Press “{self.work_label}”. The method then runs with several numbers of images per class."
-            return blank(text, setting=state.setting)
-        points, then, way = state.worked
+    def tried(self, state: PanelState) -> Picture:
+        points, setting = state.worked
         others = {label_of(name, state.settings): budget(runs) for name, runs in state.others.items() if runs}
-        return budgets(points, self.per_class.value, setting=f"{words(then)}, {WAYS[way]}", others=others)
+        return budgets(points, self.per_class.value, setting=setting, others=others)
 
 
 class Budget(NamedTuple):
@@ -52,7 +52,7 @@ def budget(outcomes: Mapping[int, Outcome]) -> Budget:
     """`Budget` of the outcomes `{seed: Outcome}` with one `m_c`."""
     validation = {s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None}
     up = max(up for up, _ in next(iter(outcomes.values())).ledger.by_client().values())
-    return Budget(up, validation, {s: o.accuracy for s, o in outcomes.items()})
+    return Budget(up, validation, accuracies(outcomes))
 
 
 def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, Budget]) -> Picture:
@@ -66,11 +66,11 @@ def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: 
     lines["test images"] = {chosen: taken.test}
     lines |= {title: dict.fromkeys(points, of.test) for title, of in others.items()}
     text = f"With {chosen} per class a client sends at most {data_size(taken.bytes)}, and the server is right for "
-    text += (
-        f"{mean_percent(taken.test)} of the test images. From {min(points)} to {max(points)} per class the bytes go "
-    )
-    text += f"from {data_size(few.bytes)} to {data_size(many.bytes)}."
+    text += f"{mean_percent(taken.test)} of the test images. From {min(points)} to {max(points)} per class the bytes "
+    text += f"go from {data_size(few.bytes)} to {data_size(many.bytes)}."
     for title, of in others.items():
         text += f" {title}: {mean_percent(of.test)} for {data_size(of.bytes)}."
-    lines = {name: of for name, of in lines.items() if of}
-    return against(lines, "m_c", "images per class m_c", setting=setting, sentence=text)
+    lines, own = {name: of for name, of in lines.items() if of}, look("distilled")
+    looks = {"validation images": own, "test images": Look(INK, "*", "-")}
+    looks = {name: of for name, of in looks.items() if name in lines}
+    return against(lines, "m_c", "images per class m_c", setting=setting, sentence=text, methods=looks)

@@ -6,7 +6,7 @@ from ...panels import LabView, PanelState
 from ...plots import Picture, capital, listed, plural
 from ...plots.characters import client_name
 from ...studies.outcome import Outcome
-from ..nearest import Neighbours, neighbours, pairs
+from ..nearest import Neighbours, attacks, pairs
 from ..runs import where
 
 WAYS = {
@@ -31,14 +31,13 @@ class Sent(LabView):
 
 def attack(outcome: Outcome) -> list[Neighbours]:
     """`neighbours` of every client of a run, among the samples that it trained on."""
-    report, federation = outcome.report, outcome.federation()
-    x, y = federation.dataset.x_train.numpy(), federation.dataset.y_train.numpy()
-    made = []
-    for k, (rows, _) in enumerate(federation.split(outcome.plan.holdout)):
-        own = report.client == k
-        images, labels = report.images[own].astype(np.float32), report.labels[own]
-        made.append(neighbours(images, labels, (x[rows], y[rows]), k, np.ones(len(labels), dtype=int)))
-    return made
+    report = outcome.report
+
+    def sent(client: int) -> tuple[np.ndarray, ...]:
+        own = report.client == client
+        return report.images[own].astype(np.float32), report.labels[own], np.ones(own.sum(), dtype=int)
+
+    return attacks(outcome, sent)
 
 
 def sentence(of: Neighbours, class_names: list[str]) -> str:

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from ...data.cues import CUES
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, drawing, dress, percent, plural, tabled, told
-from ...plots.axes import QUARTERS, client_ticks, legend_above, mark, percent_axis
+from ...plots import Picture, drawing, dress, legend, percent, plural, tabled, told
+from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
 from ...plots.identity import short
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND
@@ -142,7 +142,8 @@ def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     ax.set_xlim(-0.6, count - 0.4)
     client_ticks(ax, count)
     percent_axis(ax, top=1.1, ticks=QUARTERS)
-    legend_above(ax, 3)
+    above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
+    legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
 
 
 def sentence(data: Cue, test: str, client: int | None) -> str:

@@ -3,29 +3,30 @@
 from collections.abc import Sequence
 
 import ipywidgets as widgets
-import numpy as np
 
 from ...methods.parts.gaussian_heads import HEADS
-from ...panels import LabView, PanelState, made, words
-from ...plots import Picture, Series, blank, data_size, drawing, dress, listed, percent, tabled, told
+from ...panels import PanelState, made, words
+from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
 from ...plots.words import seed_words
-from .. import runs
+from ..runs import Steps, tries
+from ..tried import Tried, series
 
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}
 SHARED = ("features", "size", "features_seed")  # knobs that both methods have
 
 
-class Heads(LabView):
+class Heads(Tried):
     """Every head, and FedPFT with three spreads, on the federation that the controls say."""
 
-    name, title, ready, work_label = "heads", "All heads", "always", "Run all heads"
+    name, title, work_label = "heads", "All heads", "Run all heads"
+    before = "every head is run, and FedPFT with three spreads."
 
     def __init__(self) -> None:
         help, ends = "How many federations each head is run on", {"value": 3, "min": 1, "max": 10}
         self.seeds = made(widgets.IntSlider, label="Seeds", help=help, width=200, **ends)
 
-    def work(self, state: PanelState) -> runs.Steps:
+    def work(self, state: PanelState) -> Steps:
         """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
         asked = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
         features = {name: asked[name] for name in SHARED if name in asked}
@@ -36,15 +37,11 @@ class Heads(LabView):
         tried = []
         for method, choices in variants.items():
             settings = plain | {f"{method}.{name}": value for name, value in features.items()}
-            for name, outcomes in (yield from runs.tries(method, settings, choices)).items():
-                accuracies = {seed: o.accuracy for seed, o in outcomes.items()}
-                up = np.mean([o.bytes_up / o.settings.clients for o in outcomes.values()])
-                tried.append(Series(name, method=method, accuracies=accuracies, up=float(up)))
+            runs = yield from tries(method, settings, choices)
+            tried += [series(name, outcomes, method) for name, outcomes in runs.items()]
         return tried, words(plain)
 
-    def draw(self, state: PanelState) -> Picture:
-        if state.worked is None:
-            return blank(f"Nothing has been run yet; press “{self.work_label}”.", setting=state.setting)
+    def tried(self, state: PanelState) -> Picture:
         return heads(*state.worked)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from ...panels import LabView, PanelState
 from ...plots import Picture, listed, plural
 from ...plots.characters import client_name
-from ..nearest import neighbours, pairs
+from ..nearest import attacks, pairs
 from ..runs import where
 from .pictures import image_shape, of_run
 
@@ -17,15 +17,12 @@ class Sent(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         outcome, report, names = state.outcome, state.report, state.class_names
-        shape = image_shape(state)
-        if shape is None or report.client_means is None:
+        if image_shape(state) is None or report.client_means is None:
             return of_run(state, None)
         client = min(state.client or 0, len(report.counts) - 1)
-        data, (rows, _) = outcome.federation().dataset, outcome.federation().split(outcome.plan.holdout)[client]
         counts = report.counts[client]
         held = np.flatnonzero(counts)
-        means = report.client_means[client][held].reshape(-1, *shape)
-        of = neighbours(means, held, (data.x_train[rows].numpy(), data.y_train[rows].numpy()), client, counts[held])
+        (of,) = attacks(outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client])
         rarest = int(held[counts[held].argmin()])
         text = (
             f"Client {client} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest class; the "
