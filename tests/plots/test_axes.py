@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.plots import axes
-from fedlab_nb.plots.style import new_figure, png
+from fedlab_nb.plots.style import new_figure
 
 
 @pytest.fixture
@@ -65,13 +65,3 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
     order = sorted(at, key=at.get)
     assert order == ["c", "d", "a", "b"] and min(np.diff(sorted(at.values()))) > 0.0999 and min(at.values()) >= 0
     assert axes.spread([], 1) == [] and axes.spread([3.0], 1, top=2, low=0) == [2]
-
-
-def test_two_axes_stand_still_and_a_legend_above_takes_no_room():
-    with axes.two_axes((1, 2), left=0.1, between=0.3) as (figure, left, right):
-        left.plot([0, 1], label="a line")
-        axes.legend_above(left, 2)
-    before = left.get_position().bounds, right.get_position().bounds
-    png(figure)
-    assert (left.get_position().bounds, right.get_position().bounds) == before
-    assert right.get_position().width == pytest.approx(2 * left.get_position().width)

@@ -41,11 +41,14 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     bars = kit.Bars(ax, ROWS, 0.1)
     bars.update(ROWS)
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
-    (_, span, _, dots, _), (_, alone, *_), _ = bars.parts
+    (_, span, dots, _), (_, alone, *_), _ = bars.parts
     assert dots.get_xdata() == [0.8, 0.9] and len(span.get_xdata()) == 2 and len(alone.get_xdata()) == 0
     assert texts(ax) == [ROWS[0].number, "50", "…"] and ROWS[0].number.startswith("85 ± ")
     bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
+    of_one = kit.Bars(ax, ROWS[:1], seed=1)
+    of_one.update(ROWS[:1])
+    assert of_one.parts[0][0].get_width() == 0.9 and texts(ax)[-1].startswith("90 %  (85 ± ")
 
 
 @pytest.mark.parametrize("upright", [True, False])
@@ -66,28 +69,28 @@ def test_lines_are_means_with_bands(ax):
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
     kit.points(ax, ROWS[:2], low=0.2)
     assert sorted(texts(ax)) == ["FENS", "FedAvg"] and ax.get_xscale() == "log" and ax.get_ylim()[0] == 0.2
-    at = {
-        tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor()
-        for line in ax.lines
-        if line.get_marker() != "None"
-    }
+    shown = [line for line in ax.lines if line.get_marker() != "None"]
+    at = {tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor() for line in shown}
     assert at == {(5000, 0.85): look("fens").colour, (2000, 0.5): "white"}
+    assert kit.fitting("FedAvg, one round", 10) == "FedAvg" and kit.fitting("FENS", 4) == "FENS"
 
 
 def test_a_heat_map_writes_and_colours_its_cells(ax):
-    image = kit.heat_map(ax, np.array([[0.0, 0.9], [np.nan, 0.2]]), text=lambda v: f"{100 * v:.0f}")
-    assert sorted(texts(ax)) == ["0", "20", "90"]
+    values = np.array([[0.0, 0.9], [np.nan, 0.2]])
+    image = kit.heat_map(ax, values, text=kit.unless_zero("{:.0f}"), numbers=100 * values)
+    assert sorted(texts(ax)) == ["20", "90"] and image.get_clim() == (0, 1)
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert white == {"90"} and colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
+    assert kit.heat_map(ax, -values, signed=True, top=2).get_clim() == (-2, 2)
 
 
-def test_a_table_of_clients_and_classes_is_brought_up_to_date(ax):
-    heat = kit.Heat(ax, 3, ["a", "b"], signed=False)
-    for values in (np.array([[1, 0], [0, 7], [np.nan, 2]]), np.array([[0, 5], [3, 0], [0, 2]])):
-        heat.show(values, "Counts", 7, client=1)
-        shown = heat.image.get_array()
-        assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1)) and heat.client.get_visible()
-    assert sorted(texts(ax)) == ["2", "3", "5"] and not heat.klass.get_visible()
+def test_a_table_of_clients_and_classes_rings_and_frames(ax):
+    values = np.array([[1, 0], [0, 7], [np.nan, 2]])
+    shown = kit.clients_and_classes(ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, klass=5).get_array()
+    assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
+    assert sorted(texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"
+    middles = [(patch.get_x() + patch.get_width() / 2, patch.get_y() + patch.get_height() / 2) for patch in ax.patches]
+    assert np.round(middles, 6).tolist() == [[0, 0], [1, 1], [1, 0.5]]  # a ring a class, client 1's frame, no class 5
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])

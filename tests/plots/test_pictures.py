@@ -13,6 +13,7 @@ import pytest
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Partition, Series
+from fedlab_nb.plots.accuracy import one_seed
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -56,10 +57,10 @@ def every_picture():
     rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE") for i in range(3)]
-    beside = who(stored=(rows, "Test accuracy"))
     return {
-        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1), "beside": beside,
-        "communication": plots.communication(rows), "classes": plots.classes(rows, DIGITS, client=1),
+        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1),
+        "beside": who(stored=(rows, "Test accuracy")), "communication": plots.communication(rows),
+        "classes": plots.classes(rows, DIGITS, client=1, klass=3), "one": one_seed(rows[:2], 0),
         "features": plots.features(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
 

@@ -23,12 +23,9 @@ def shown(data=None, **more):
     return Stored().show(results() if data is None else data, **words)
 
 
-def test_the_sentence_is_true():
-    picture = shown()
-    assert picture.sentence.startswith(
-        "Stored results of 2025-01-31, version 0.1.0, at α = 0.1, 10 clients: FENS is best with 85 %, clearly ahead of"
-    )
-    assert shown(note="Their epochs differ from yours.").sentence.endswith("differ from yours.")
+def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
+    sentence = shown(note="Their epochs differ.").sentence
+    assert sentence.lower().startswith(SOURCE) and "FENS is best with 85 %" in sentence and "epochs" in sentence
 
 
 def test_the_table_has_the_stored_numbers_alone():
@@ -47,18 +44,15 @@ def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
         assert again == png(Stored().show(data, alpha=alpha, clients=clients, **words))
 
 
-@pytest.mark.parametrize("count", [1, 9, 26])
+@pytest.mark.parametrize("count", [1, 26])
 def test_any_number_of_methods(count):
-    names = [f"method {i}" for i in range(count)]
     low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
-    picture = shown(results(low, high, names))
+    picture = shown(results(low, high, [f"method {i}" for i in range(count)]))
     assert png(picture).startswith(PNG) and len(picture.table) == count
 
 
 def test_gaps_single_seeds_and_a_single_alpha():
-    data = {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}}
-    assert png(shown(data)).startswith(PNG)
-    one = {"A": {0.1: {0: 0.5}}}
-    assert png(shown(one)).startswith(PNG) and "nan" not in shown(one).sentence
-    with pytest.raises(ValueError, match="no stored results"):
+    for data in ({"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}}, {"A": {0.1: {0: 0.5}}}):
+        assert png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
+    with pytest.raises(ValueError):
         shown({"A": {}})

@@ -9,11 +9,6 @@ from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.statistics import difference
 
 
-@pytest.fixture(autouse=True)
-def few_pixels(coarse):
-    """See `coarse`."""
-
-
 @pytest.fixture
 def results():
     """Two methods, two α, two numbers of clients, three seeds; fens is 20 points better, give or take one."""
@@ -28,11 +23,12 @@ def results():
     return Results(rows, ["alpha", "clients"])
 
 
-def test_against_an_axis(results):
+def test_against_an_axis_and_as_a_file(results, tmp_path):
     picture = results.plot("alpha")
-    assert picture.sentence.startswith("From alpha = 0.1 to 1: fedavg 40 % to 70 %; fens 61 %")
+    assert "fedavg 40 % to 70 %; fens 61 %" in picture.sentence
     assert [row["method"] for row in picture.table] == ["fedavg", "fens"]
-    assert picture.alt.startswith("Lines of test accuracy against alpha")
+    assert picture.save(tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+    assert picture.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 POINTS = {
@@ -54,9 +50,8 @@ def test_accuracy_against_alpha():
 
 def test_against_bytes(results):
     picture = plot_study(results, "bytes")
-    assert [(row["method"], row["bytes"], row["Pareto"]) for row in picture.table] == [
-        ("fens", "2 kB", "yes"), ("fedavg", "200 B", "yes"),
-    ]  # fmt: skip
+    assert [(row["method"], row["bytes"]) for row in picture.table] == [("fens", "2 kB"), ("fedavg", "200 B")]
+    assert {row["Pareto"] for row in picture.table} == {"yes"}
 
 
 def test_a_heat_map(results):
@@ -71,29 +66,15 @@ def test_differences_are_paired_by_seed(results):
     means = by_seed(results)
     expected = difference(means["fens"], means["fedavg"])
     assert (expected.n, expected.verdict) == (3, "clear")
-    assert picture.table == [
-        {
-            "method": "fens",
-            "difference": f"20.3 ± {100 * expected.half_width:.1f} points",
-            "verdict": "clear",
-            "seeds": 3,
-        }
-    ]
-    assert picture.sentence == "Clearly apart from fedavg, in points: fens +20."
+    gap = f"20.3 ± {100 * expected.half_width:.1f} points"
+    assert picture.table == [{"method": "fens", "difference": gap, "verdict": "clear", "seeds": 3}]
+    assert "fens +20" in picture.sentence
 
 
 def test_what_cannot_be_drawn(results):
-    with pytest.raises(UsageError, match="alpha"):
-        plot_study(results, "alfa")
-    with pytest.raises(UsageError, match="fens"):
+    alone, none = results.select(method="fens"), Results([], [])
+    for of, against in ((results, "alfa"), (none, "alpha"), (alone, "differences")):
+        with pytest.raises(UsageError):
+            plot_study(of, against)
+    with pytest.raises(UsageError):
         plot_study(results, "alpha x clients", method="fenss")
-    with pytest.raises(UsageError, match="no finished cell"):
-        plot_study(Results([], []), "alpha")
-    with pytest.raises(UsageError, match="no method other than"):
-        plot_study(results.select(method="fens"), "differences")
-
-
-def test_a_picture_as_a_file(results, tmp_path):
-    picture = plot_study(results, "alpha")
-    assert picture.save(tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
-    assert picture.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

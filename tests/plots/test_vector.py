@@ -5,11 +5,13 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import declared
 from fedlab_nb.plots import Partition
-from fedlab_nb.plots.style import SIZE, class_colours, drawing, sized
+from fedlab_nb.plots.identity import COLOURS
+from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, sized
 from fedlab_nb.plots.vector import both, dark, drawn, marks_of, oklch, rgb
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -18,11 +20,8 @@ PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
 
 def luminance(colour):
     """Relative luminance of WCAG 2."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    return sum(
-        weight * (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4)
-        for weight, v in zip((0.2126, 0.7152, 0.0722), channels, strict=True)
-    )
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    return np.dot(linear, [0.2126, 0.7152, 0.0722])
 
 
 def contrast(one, other):
@@ -35,13 +34,13 @@ def test_colours_there_and_back(colour):
     assert rgb(*oklch(colour)) == colour
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_on_a_dark_page_letters_and_methods_can_be_read(page):
-    assert contrast(dark("#1f2328"), page) >= 7 and contrast(dark("#59636e"), page) >= 4.5  # ink and quiet words
-    for name, words in declared("methods/looks.toml").items():
-        assert contrast(dark(words.split()[0].lower()), page) >= 3, name
-    for colour in class_colours(10):
-        assert contrast(dark(colour.lower()), page) >= 3, colour
+def test_letters_methods_and_classes_can_be_read_on_every_page():
+    methods = {words.split()[0].lower() for words in declared("methods/looks.toml").values()} | set(COLOURS)
+    assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
+    for page in PAGES:
+        assert contrast(dark(INK), page) >= 7 and contrast(dark(QUIET), page) >= 4.5
+        for colour in (*methods, *class_colours(10)):
+            assert contrast(dark(colour.lower()), page) >= 3, colour
 
 
 def test_grey_letters_turn_round_and_white_is_the_page():
@@ -67,10 +66,8 @@ def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with sized((10.0, 4.0)):
         svg = drawn(partition.show(federation, setting="digits").figure)
+        again = drawn(Partition().show(federation, setting="digits").figure)
     assert 'viewBox="0 0 720 288"' in svg
-    fresh = Partition()
-    with sized((10.0, 4.0)):
-        again = drawn(fresh.show(federation, setting="digits").figure)
     boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
 

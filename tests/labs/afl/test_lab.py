@@ -7,8 +7,8 @@ from lab_views import sentence_of
 from fedlab_nb.labs.afl import budget, size, skew
 from fedlab_nb.labs.afl.budget import budgets
 from fedlab_nb.labs.afl.forget import Forgotten, forget, forgotten
-from fedlab_nb.labs.afl.size import Sized, sizes
-from fedlab_nb.plots import png
+from fedlab_nb.labs.afl.size import sizes
+from fedlab_nb.plots import Series, png
 from fedlab_nb.plots.words import data_size
 from fedlab_nb.studies import run
 
@@ -58,9 +58,8 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
     picture = panel.show("size")
     assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
     assert (
-        "16 relu features" in picture.sentence and f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
+        f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence and data_size(11_180) in picture.sentence
     )
-    assert picture.sentence.endswith(f"for {data_size(11_180)}.")
 
 
 # ------------------------------------------------------------------------------------------------ the numbers
@@ -75,28 +74,21 @@ def test_forgetting_is_a_fit_without_the_client(features):
 
 # ------------------------------------------------------------------------------------------------ the pictures
 def test_a_forgotten_client_in_words():
-    before, after = np.full(10, 0.9), np.full(10, 0.9)
-    after[3] = 0.2
-    samples = np.zeros(10, dtype=int)
-    samples[3] = 40
+    before, after, samples = np.full(10, 0.9), np.full(10, 0.9), np.zeros(10, dtype=int)
+    after[3], samples[3] = 0.2, 40
     picture = forgotten(Forgotten(None, 2, before, after, (0.9, 0.83), samples, 2e-9), DIGITS, setting="here", klass=3)
-    assert "its 40 samples the server is right for 83 % (before: 90 %)" in picture.sentence
-    assert "lose 10 points or more: 3." in picture.sentence and "2e-09" in picture.sentence
+    assert all(number in picture.sentence for number in ("40 samples", "83 %", "90 %", "more: 3.", "2e-09"))
     assert picture.table[3] == {"class": "3", "samples of the client": 40, "with it": "90 %", "without it": "20 %"}
-    assert png(picture).startswith(b"\x89PNG")
+    assert png(picture)
 
 
 def test_budgets_and_sizes_in_words():
     of = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
     picture = budgets({"pixels": of, "9 random features": of}, 10.0, 1e-5, setting="here")
-    assert "At ε = 10 the noise on every summed number has σ = 0.71" in picture.sentence
-    assert "pixels 90 % (without noise 94 %)" in picture.sentence and "e^ε = 2.2e+04" in picture.sentence
-    assert png(picture)
-    picture = sizes(
-        {"relu": {16: Sized(1000, {0: 0.7}), 64: Sized(9000, {0: 0.9})}}, Sized(2000, {0: 0.94}), setting="a"
-    )
-    assert (
-        picture.sentence
-        == "16 relu features 70 % for 1 kB a client, 64 relu features 90 % for 9 kB a client; the pixels 94 % for 2 kB."
-    )
+    numbers = ("ε = 10", "σ = 0.71", "pixels 90 %", "94 %", "e^ε = 2.2e+04")
+    assert all(number in picture.sentence for number in numbers) and png(picture)
+    by_size = {16: Series("relu", accuracies={0: 0.7}, up=1000), 64: Series("relu", accuracies={0: 0.9}, up=9000)}
+    picture = sizes({"relu": by_size}, Series("pixels", accuracies={0: 0.94}, up=2000), "a")
+    numbers = ("16 relu features 70 % for 1 kB", "64 relu features 90 % for 9 kB", "94 % for 2 kB")
+    assert all(number in picture.sentence for number in numbers)
     assert [row["method"] for row in picture.table] == ["relu", "pixels"] and png(picture)
