@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import difference
-from .axes import bytes_axis, rows_axis
+from .axes import bytes_axis, rows_axis, rows_size
 from .kit import points, told
 from .series import Series, finished, settings_of
-from .style import ACCENT, SECOND, Picture, drawing, dress, legend
+from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend
 from .words import data_size, significance, tabled
 from .words import points as in_points
 
@@ -30,13 +30,16 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
     by_phase = sum(len(s.phases) + 1 for s in series) <= ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
     rows: list[tuple[str, tuple[float, float]]] = []
+    size = rows_size(sum(len(s.phases) if by_phase else 1 for s in series))
     for s in series:
-        rows += [(s.name, (0, 0)), *s.phases.items()] if by_phase else [(s.lines, (s.up, s.down))]
-    rows_axis(ax, [name for name, _ in rows], least=4, size=10 if len(rows) <= 13 else 8.5 if len(rows) <= 20 else 7)
-    for label, (_, sent) in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_fontweight("bold" if by_phase and not any(sent) else "normal")
-    bytes_axis(ax, [1.0, *(count for _, sent in rows for count in sent)])
-    ax.set_xlim(left=max(1.0, min((count for _, sent in rows for count in sent if count), default=1.0) / 30))
+        if by_phase:
+            bold = {"fontsize": size, "fontweight": "bold", "color": INK, "va": "center"}
+            ax.text(0.01, len(rows), s.name, transform=ax.get_yaxis_transform(), **bold)
+        rows += [("", (0, 0)), *s.phases.items()] if by_phase else [(s.lines, (s.up, s.down))]
+    rows_axis(ax, [name for name, _ in rows], least=4, size=size)
+    seen = [count for _, sent in rows for count in sent if count]
+    bytes_axis(ax, [1.0, *seen])
+    ax.set_xlim(left=max(1.0, min(seen, default=1.0) / 30))
     ways = (("up, client to server", -0.16, "^", ACCENT), ("down, server to client", 0.16, "v", SECOND))
     for way, (label, shift, marker, colour) in enumerate(ways):
         at = [i + shift for i, (_, sent) in enumerate(rows) if sent[way]]

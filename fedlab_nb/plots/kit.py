@@ -253,7 +253,7 @@ def clients_and_classes(
         if len(known) and np.ptp(known) > 1e-9:
             corner = (int(np.nanargmax(column)) - 0.46, c - 0.44)
             ax.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=INK, lw=1.5))
-    look_at(ax, client, clients, frame=True)
+    look_at(ax, client, clients, frame=True, colour=SECOND)
     look_at(ax, klass, classes, "y", frame=True, colour=SECOND)
     return image
 
