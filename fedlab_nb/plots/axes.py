@@ -81,11 +81,11 @@ def no_spines(ax: Axes, *sides: str) -> None:
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)
 
 
-def rows_axis(ax: Axes, names: Sequence[str], *, least: int = 0, size: float = 10, room: float = 0.5) -> None:
+def rows_axis(ax: Axes, names: Sequence[str], *, least: int = 0, size: float | None = None) -> None:
     """Rows 0, 1, … from the top down, named at the left, for bars that lie. least: rows for which there is room, so
-    that few bars stay thin;   room: above the first and below the last."""
-    ax.set_yticks(range(len(names)), names, fontsize=size)
-    ax.set_ylim(max(len(names), least) - 1 + room, -room)
+    that few bars stay thin;   size: of the letters, which follows from the number of rows"""
+    ax.set_yticks(range(len(names)), names, fontsize=size or rows_size(len(names)))
+    ax.set_ylim(max(len(names), least) - 0.5, -0.5)
     no_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
@@ -95,12 +95,11 @@ def rows_size(rows: int) -> float:
     return 10 if rows <= 9 else 8.5 if rows <= 14 else 7
 
 
-def client_ticks(ax: Axes, clients: int, axis: str = "x", *, few: int = 16) -> None:
-    """A tick for each client while there are `few`, else at round numbers."""
-    if clients <= few:
-        ax.set(**{f"{axis}ticks": range(clients)})
-    else:
-        getattr(ax, f"{axis}axis").set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
+def client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
+    """A tick on the x axis for each client while there are `few`, else at round numbers."""
+    ax.set_xticks(range(clients))
+    if clients > few:
+        ax.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
 
 
 def class_ticks(
@@ -132,14 +131,14 @@ def mark(
 
 def level_line(
     ax: Axes, level: float, text: str = "", axis: str = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
-    left: bool = False, lift: float = 0.015, size: float = 8.5,
+    left: bool = False,
 ) -> None:  # fmt: skip
     """A thin dotted line across the axes at `level`, an upright with axis "x"; `text` stands over a level's right end
-    (`left`: over its left one), by `lift` in units of the data."""
+    (`left`: over its left one)."""
     (ax.axhline if axis == "y" else ax.axvline)(level, color=colour, lw=lw, ls=ls)
     if text:
-        side = {"ha": "left" if left else "right", "transform": ax.get_yaxis_transform()}
-        ax.text(0.01 if left else 0.99, level + lift, text, fontsize=size, color=colour, **side)
+        side = {"ha": "left" if left else "right", "fontsize": 9, "color": colour, "textcoords": "offset points"}
+        ax.annotate(text, (0.01 if left else 0.99, level), (0, 2.5), xycoords=ax.get_yaxis_transform(), **side)
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
@@ -154,15 +153,14 @@ def mean_line(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
 
 
 def seed_lines(
-    ax: Axes, runs: Mapping[int, Points], colour: str, marker: str = "", *, label: str = "", faint: float = 0.35,
-    **style: Any,
-) -> tuple[list[float], list[float]]:  # fmt: skip
+    ax: Axes, runs: Mapping[int, Points], colour: str, marker: str = "", *, label: str = "", **style: Any
+) -> tuple[list[float], list[float]]:
     """Lines of `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns the mean's x and y.
 
     style: of the mean's line, as for `Axes.plot`
     """
     for points in runs.values() if len(runs) > 1 else ():
-        ax.plot(*zip(*points, strict=True), color=colour, lw=0.9, alpha=faint)
+        ax.plot(*zip(*points, strict=True), color=colour, lw=0.9, alpha=0.35)
     x, y = mean_line(runs)
     ax.plot(x, y, **{"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, "label": label or None, **style})
     return x, y

@@ -109,16 +109,11 @@ def _listed(names: dict[int, str]) -> str:
     return ", ".join(f"{k} {name}" for k, name in names.items())
 
 
-def client_axis(
-    ax: Axes, clients: int, setting: str, axis: str = "x", *, few: int = 16, size: float = 10, label: bool = True
-) -> None:
-    """Ticks of `clients`, the characters with a ✦, and with `label` the axis' label in letters of `size`. It may be
-    called again for another setting: the axes keep their place.
+def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
+    """Ticks of `clients`, the characters with a ✦, and the x axis' label. It may be called again for another setting:
+    the axes keep their place.
     """
     known, words = characters(setting), axis_label(setting)
-    client_ticks(ax, clients, axis, few=few)
-    form = FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}")
-    getattr(ax, f"{axis}axis").set_major_formatter(form)
-    if label:
-        put = getattr(ax, f"set_{axis}label")
-        put(words, fontsize=size if words == "client" else min(size, 9), color=QUIET)
+    client_ticks(ax, clients, few=few)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}"))
+    ax.set_xlabel(words, fontsize=10 if words == "client" else 9, color=QUIET)

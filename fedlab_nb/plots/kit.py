@@ -85,7 +85,7 @@ class Bars:
     ) -> None:
         x = BARS if seed is None else f"bar: seed {seed}; {BARS}"
         self.ax, self.seed = dress(ax, x=x, grid="x", size=9), seed
-        size = rows_size(max(len(rows), 3))
+        size = rows_size(len(rows))
         self.parts = []
         for i, s in enumerate(rows):
             hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
@@ -96,7 +96,7 @@ class Bars:
             self.parts.append((bar, span, dots, text))
         if chance:
             level_line(ax, chance, axis="x")
-        rows_axis(ax, [s.lines for s in rows], least=3, size=size)
+        rows_axis(ax, [s.lines for s in rows], least=3)
         percent_axis(ax, "x", ticks=HALVES)
 
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
@@ -127,7 +127,7 @@ def stacked(
             draw(range(len(rows)), sizes, thick, **{start: ends}, color=colour, label=part)
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
     if not upright:
-        rows_axis(ax, list(rows), least=3, size=rows_size(len(rows)))
+        rows_axis(ax, list(rows), least=3)
     return ends
 
 

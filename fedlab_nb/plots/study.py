@@ -52,10 +52,10 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
         all(isinstance(value, int | float) for value in values),
         f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences.",
     )
-    means: dict[str, dict[Any, Mapping[int, float]]] = {name: {} for name in by_seed(results)}
+    means: dict[str, dict[Any, Mapping[int, float]]] = {}
     for value in values:
         for name, of in by_seed(results.select(**{axis: value})).items():
-            means[name][value] = of
+            means.setdefault(name, {})[value] = of
     return against(means, axis, LABELS.get(axis, axis), setting=setting)
 
 
@@ -92,7 +92,10 @@ def against(
             level_line(ax, chance)
             names.append((chance, "guessing", QUIET))
         end_labels(ax, names)
-    table = [{"method": line} | {f"{axis} = {x:g}": words(of) for x, of in at.items()} for line, at in bands.items()]
+    table = [
+        {"method": line} | {f"{axis} = {x:g}": f"{number(of, 1)} %" for x, of in at.items()}
+        for line, at in bands.items()
+    ]
     ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
     return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table)
@@ -109,7 +112,7 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
         at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
         ax.plot(*zip(*(at[name] for name in front), strict=True), color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
     ranked = sorted(rows, key=lambda s: -s.mean)
-    cells = ((s.name, words(s.band), data_size(s.total), "yes" if s.name in front else "no") for s in ranked)
+    cells = ((s.name, wide(s.band), data_size(s.total), "yes" if s.name in front else "no") for s in ranked)
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
     table = tabled("method | accuracy | bytes | Pareto", cells)
     return told(figure, "Accuracy against bytes", setting, sentence, table)
@@ -168,7 +171,7 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
             ax.plot(100 * of.mean, i, own[other].marker, color=hue, ms=7)
         level_line(ax, 0, axis="x")
         rows_axis(ax, list(gaps), least=3)
-    rows = ((other, words(of, "points"), of.verdict, of.n) for other, of in gaps.items())
+    rows = ((other, f"{number(of, 1)} points", of.verdict, of.n) for other, of in gaps.items())
     table = tabled("method | difference | verdict | seeds", rows)
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
     none = f"No method differs from {name} by more than the noise."
@@ -195,14 +198,14 @@ def by_seed(results: Results) -> dict[str, dict[int, float]]:
     return {name: means[name].to_dict() for name in means.index.get_level_values(0).unique()}
 
 
+def wide(of: Band) -> str:
+    """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
+    return f"{number(of, 1)} %"
+
+
 def written(value: Any) -> str:
     """A value of an axis: 1.0 -> '1'."""
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def words(of: Band, unit: str = "%") -> str:
-    """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{number(of, 1)} {unit}"
 
 
 # ---------------------------------------------------------------------------------------------- a paper's orderings

@@ -71,15 +71,6 @@ def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
     assert look("mine_later") not in mine and {name: look(name) for name in before} == before
 
 
-def colours(figure):
-    """Every colour of lines, bars and their like."""
-    seen_colours = set()
-    for ax in figure.axes:
-        seen_colours |= {to_hex(line.get_color()) for line in ax.lines}
-        seen_colours |= {to_hex(patch.get_facecolor()) for patch in ax.patches}
-    return seen_colours
-
-
 def results(methods):
     rows = [
         {"method": m, "seed": s, "alpha": a, "accuracy": 0.5 + 0.1 * i + 0.01 * s, "bytes_up": 9 + i, "bytes_down": 9}
@@ -92,17 +83,15 @@ def results(methods):
 def test_a_method_has_one_colour_in_every_picture(others):
     """Read from what is drawn, FENS at another place among other methods."""
     rows = [series(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
-    titles = [s.label for s in rows]
-    table = {title: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for title in titles}
-    figures = [
-        plots.accuracy(rows).figure, plots.communication(rows).figure, Race(rows).show(1e9).figure,
-        Stored().show(table, alpha=0.1, clients=10, source="stored results").figure,
-        against_alpha(table, setting="digits").figure,
-        against_alpha(dict(zip("abc", table.values(), strict=False)), setting="digits",
-                      methods=dict(zip("abc", others, strict=False))).figure,
-        plot_study(results(others), "alpha").figure, plot_study(results(others), "bytes").figure,
+    table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
+    called = dict(zip("abc", others, strict=False))
+    pictures = [
+        plots.accuracy(rows), plots.communication(rows), Race(rows).show(1e9), plot_study(results(others), "bytes"),
+        Stored().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
+        against_alpha(dict(zip("abc", table.values(), strict=False)), setting="digits", methods=called),
     ]  # fmt: skip
-    for figure in figures:
-        assert {look(m).colour.lower() for m in others} <= colours(figure)
-        rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
-        assert not rest & colours(figure)
+    rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
+    for picture in pictures:
+        drawn = {to_hex(line.get_color()) for ax in picture.figure.axes for line in ax.lines}
+        drawn |= {to_hex(patch.get_facecolor()) for ax in picture.figure.axes for patch in ax.patches}
+        assert {look(m).colour.lower() for m in others} <= drawn and not rest & drawn

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -129,18 +127,3 @@ def test_classes_that_no_test_sample_has_are_empty_not_nought():
     picture = plots.classes([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert plots.png(picture).startswith(PNG)
-
-
-PYPLOT = re.compile(r"pyplot|from matplotlib import .*plt|import pylab")
-
-
-def test_pyplot_is_used_nowhere():
-    """Its global state breaks when two threads draw. In no module of the package, and in no lesson."""
-    root = Path(plots.__file__).parents[1]
-    modules = sorted(root.rglob("*.py"))
-    lessons = [*(root.parent / "notebooks").rglob("*.md"), *(root.parent / "notebooks").glob("*.ipynb")]
-    assert len(modules) > 100 and len(lessons) > 20
-    for path in [*modules, *lessons]:
-        lines = [line for line in path.read_text().splitlines() if "import" in line and PYPLOT.search(line)]
-        assert not lines, (path, lines)
-    assert PYPLOT.search("import matplotlib.pyplot as plt") and PYPLOT.search("from matplotlib import pyplot as plt")

@@ -82,7 +82,7 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     for k in range(clients):
         style = {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"lw": 1.6, "color": QUIET, "alpha": 0.7}
         ax.plot(range(1, done + 1), shares[:, k], ms=4, marker="o" if done == 1 else None, **style)
-    level_line(ax, 1 / clients, "equal", left=True, lift=0.001)
+    level_line(ax, 1 / clients, "equal", left=True)
     ax.set_xlim(1, max(epochs, 2))
     percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
     few_ticks(ax, "x", 6, whole=True)

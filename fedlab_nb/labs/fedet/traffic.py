@@ -76,7 +76,7 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
             seed_lines(ax, points, hue, mark, label=name, ls=dashes)
             if reached[name] is not None:
                 ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
-        level_line(ax, target, percent(target), left=True, size=9)
+        level_line(ax, target, percent(target), left=True)
         percent_axis(ax, top=1.02)
         log_axis(ax, form=amount)
         legend(ax, loc="best")

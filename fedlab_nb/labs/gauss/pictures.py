@@ -36,19 +36,15 @@ class Pictures(LabView):
         self.draws = made(widgets.IntSlider, label="Seed of the draws", help=help, width=280, max=20)
 
     def draw(self, state: PanelState) -> Picture:
-        return of_run(state, image_shape(state), self.draws.value)
+        about = {"setting": where(state), "klass": state.klass, "seed": self.draws.value}
+        head, names, shape = state.outcome.options["head"], state.class_names, image_shape(state)
+        return classes(state.report, head, names, shape=shape, **about)
 
 
 def image_shape(state: PanelState) -> tuple[int, ...] | None:
     """The shape of an image if the run's features are its pixels."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     return shape if state.outcome.options["features"] == "pixels" and len(shape) == 3 else None
-
-
-def of_run(state: PanelState, shape: tuple[int, ...] | None, seed: int = 0) -> Picture:
-    """`classes` of a panel's run."""
-    about = {"setting": where(state), "klass": state.klass, "seed": seed}
-    return classes(state.report, state.outcome.options["head"], state.class_names, shape=shape, **about)
 
 
 def classes(

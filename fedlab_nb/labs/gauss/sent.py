@@ -1,14 +1,14 @@
 """What one client sends of its classes, as images, above the image of its own that is nearest: a class of one sample is
-that sample. Where features are no pixels, its means as the view of the classes shows them."""
+that sample."""
 
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, listed, plural
+from ...plots import Picture, blank, listed, plural
 from ...plots.characters import client_name
 from ..nearest import attacks, pairs
 from ..runs import where
-from .pictures import image_shape, of_run
+from .pictures import image_shape
 
 
 class Sent(LabView):
@@ -17,8 +17,9 @@ class Sent(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         outcome, report, names = state.outcome, state.report, state.class_names
-        if image_shape(state) is None or report.client_means is None:
-            return of_run(state, None)
+        if image_shape(state) is None:
+            text = "Here features are no pixels, so a mean is no image. The view of the classes shows all means."
+            return blank(text, setting=where(outcome))
         client = min(state.client or 0, len(report.counts) - 1)
         counts = report.counts[client]
         held = np.flatnonzero(counts)
