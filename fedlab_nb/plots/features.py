@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from .kit import told
-from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, narrow, shorten
+from .style import MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, legend, narrow, shorten
 from .words import percent, plural, tabled
 
 MAPS = 8
@@ -74,9 +74,7 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
     if len(names) <= 20:
         styles = zip(names, colours, cycle(MARKERS), strict=False)
         handles = [Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12]) for name, hue, m in styles]
-        look = {"frameon": False, "fontsize": 9.5, "labelcolor": INK, "title_fontproperties": {"size": 9}}
-        made = figure.legend(handles=handles, loc="outside right center", title="class", handletextpad=0.1, **look)
-        made.get_title().set_color(QUIET)  # plain black has no colour of its own for a dark page
+        legend(figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1)
 
 
 def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:

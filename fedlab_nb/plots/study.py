@@ -19,7 +19,7 @@ from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
-from .style import ACCENT, QUIET, SECOND, Look, Picture, drawing, dress, look, looks
+from .style import ACCENT, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks
 from .words import data_size, number, percent, tabled
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def plot_orderings(result: Any) -> Picture:
             x, y = [o.gap for o in own], [scale * o.ours.mean for o in own]
             ax.plot(x, y, "o", color=HUES[verdict], ms=4.5, alpha=0.65, mew=0, label=f"{verdict} ({len(own)})")
         level_line(ax, 0)
-        ax.legend(loc="best", fontsize=8.5, frameon=False)
+        legend(ax, loc="best")
     order = "data set | setting | published order | ahead there | ahead here | verdict"
     rows = (
         (o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", f"{scale * o.ours.mean:.1f}")

@@ -28,6 +28,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from PIL import Image
 
+from ..studies.results import html_table
 from .identity import Look, look, looks  # noqa: F401
 
 LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
@@ -78,17 +79,13 @@ class Picture:
 
 
 def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as an HTML table; numbers are set right."""
+    """Rows as an HTML table."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
 
-    def cell(kind: str, key: str, value: Any) -> str:
-        numeric = all(isinstance(row.get(key, 0), int | float) or str(row.get(key)).endswith(" %") for row in rows)
-        text = f"{value:,}".replace(",", " ") if isinstance(value, int) else escape(str(value))
-        return f'<{kind} style="text-align:{"right" if numeric else "left"}">{text}</{kind[:2]}>'
+    def cell(value: Any) -> str:
+        return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
 
-    head = "".join(cell('th scope="col"', key, key) for key in keys)
-    body = "".join("<tr>" + "".join(cell("td", key, row.get(key, "")) for key in keys) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return html_table([keys, *([cell(row.get(key, "")) for key in keys] for row in rows)])
 
 
 def png(picture: Picture | Figure) -> bytes:
@@ -190,11 +187,11 @@ def lighten(figure: Figure) -> None:
             artist.set_in_layout((artist.get_gid() or "").startswith(OUTSIDE))
 
 
-def new_figure(size: tuple[float, float] | None = None, dpi: int | None = None, *, fixed: bool = False) -> Figure:
+def new_figure(size: tuple[float, float] | None = None, *, fixed: bool = False) -> Figure:
     """An empty white figure whose layout is computed at its first drawing; `fixed`: its axes stay where they are put,
     which is quicker. `size`: in inches, default `current_size()`.
     """
-    figure = Figure(figsize=size or current_size(), dpi=dpi or DPI, facecolor="white")
+    figure = Figure(figsize=size or current_size(), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     figure.set_gid(None if size else FOLLOWS)
     if not fixed:
@@ -256,9 +253,9 @@ def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = ""
     return ax
 
 
-def legend(ax: Axes, **options: Any) -> Any:
+def legend(of: Axes | Figure, **options: Any) -> Any:
     """A legend without a frame in the quiet look."""
-    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
+    made = of.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
     made.get_title().set(fontsize=9, color=QUIET)
     return made
 

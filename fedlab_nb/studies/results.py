@@ -259,9 +259,9 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
     sides = ["right" if right else "left" for right in numeric(rows)]
     lines: list[str] = []
     for row in rows:
-        tag = "td" if lines else "th"
+        tag, scope = ("td", "") if lines else ("th", ' scope="col"')
         cells = zip(row, sides, strict=True)
-        line = "".join(f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>' for cell, side in cells)
+        line = "".join(f'<{tag}{scope} style="text-align:{side}">{escape(cell)}</{tag}>' for cell, side in cells)
         lines.append(f"<tr>{line}</tr>")
     return f"<table>{''.join(lines)}</table>"
 
