@@ -97,10 +97,10 @@ def name_of(dataset: str) -> str:
 
 def number(of: Band, decimals: int | None = None, sign: str = "") -> str:
     """A share and its band in per cent, without the unit: '84 ± 2'; of one seed '84'. decimals: usually none, and one
-    for a band below one point, '84.3 ± 0.4';   sign "+": with a plus, for a difference
+    where it says more of the band, '84.3 ± 0.4';   sign "+": with a plus, for a difference
     """
     if decimals is None:
-        decimals = int(of.half_width < 0.01)
+        decimals = int(0.0005 <= of.half_width < 0.01)
     mean = round(100 * of.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"
