@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
-LABELS = {"alpha": "α (smaller: more skewed)", "clients": "clients M"}
+LABELS = {"alpha": "α (smaller: more skewed)", "α": "α (smaller: more skewed)", "clients": "clients M"}
 Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of the axis: {seed: accuracy}, or their band}
 
 
@@ -56,16 +56,11 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
     for value in values:
         for name, of in by_seed(results.select(**{axis: value})).items():
             means.setdefault(name, {})[value] = of
-    return against(means, axis, LABELS.get(axis, axis), setting=setting)
-
-
-def against_alpha(accuracies: Mapping[str, Bands], **options: Any) -> Picture:
-    """`against` the α of the partition."""
-    return against(accuracies, "α", LABELS["alpha"], **options)
+    return against(means, axis, setting=setting)
 
 
 def against(
-    accuracies: Mapping[str, Bands], axis: str, label: str, *, setting: str, chance: float | None = None,
+    accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: str, chance: float | None = None,
     methods: Mapping[str, str | Look] | None = None, sentence: str = "",
 ) -> Picture:  # fmt: skip
     """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
@@ -74,13 +69,11 @@ def against(
     methods: {what a line is called: its method, or its look}, for lines with names of their own
     sentence: what the picture shows, where that is more than the lines' ends
     """
-    bands = {
-        line: {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of.items())}
-        for line, of in accuracies.items()
-    }
+    known = {line: sorted(of.items()) for line, of in accuracies.items()}
+    bands = {line: {x: v if isinstance(v, Band) else band(v) for x, v in of} for line, of in known.items()}
     values = sorted({x for of in bands.values() for x in of})
-    with drawing(size=(7.6, 3.9)) as (figure, ax):
-        dress(ax, x=label, y="test accuracy", grid="y")
+    with drawing() as (figure, ax):
+        dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
         own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
         names = lines(ax, bands, own)
         if values[0] > 0 and values[-1] >= 20 * values[0]:
@@ -92,10 +85,7 @@ def against(
             level_line(ax, chance)
             names.append((chance, "guessing", QUIET))
         end_labels(ax, names)
-    table = [
-        {"method": line} | {f"{axis} = {x:g}": f"{number(of, 1)} %" for x, of in at.items()}
-        for line, at in bands.items()
-    ]
+    table = [{"method": line} | {f"{axis} = {x:g}": wide(of) for x, of in at.items()} for line, at in bands.items()]
     ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
     return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table)
@@ -106,7 +96,7 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
     up, down = (tidy(results).groupby("method")[f"bytes_{way}"].mean() for way in ("up", "down"))
     rows = [Series(m, accuracies=of, up=up[m], down=down[m]) for m, of in by_seed(results).items()]
     front = pareto({s.name: (s.total, s.mean) for s in rows})
-    with drawing(size=(7.6, 3.9)) as (figure, ax):
+    with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
         points(ax, rows)
         at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
@@ -140,7 +130,7 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
     name = choose("method of this study", shown_as(results, method or names[0]), names)
     means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
     means = means.rename(columns=written)
-    with drawing(size=(7.2, 3.9)) as (figure, ax):
+    with drawing() as (figure, ax):
         image = heat_map(ax, means.to_numpy(), text=percent, size=9)
         ax.set_xticks(range(means.shape[1]), means.columns)
         ax.set_yticks(range(means.shape[0]), map(written, means.index))

@@ -13,7 +13,7 @@ from fedlab_nb.plots import Series
 from fedlab_nb.plots.identity import look, looks, short
 from fedlab_nb.plots.race import Race
 from fedlab_nb.plots.stored import Stored
-from fedlab_nb.plots.study import against_alpha, plot_study
+from fedlab_nb.plots.study import against, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND
 from fedlab_nb.studies.results import Results
 
@@ -88,7 +88,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
     pictures = [
         plots.accuracy(rows), plots.communication(rows), Race(rows).show(1e9), plot_study(results(others), "bytes"),
         Stored().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
-        against_alpha(dict(zip("abc", table.values(), strict=False)), setting="digits", methods=called),
+        against(dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called),
     ]  # fmt: skip
     rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
     for picture in pictures:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots.study import against_alpha, by_seed, plot_study
+from fedlab_nb.plots.study import against, by_seed, plot_study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.statistics import difference
 
@@ -38,7 +38,7 @@ POINTS = {
 
 
 def test_accuracy_against_alpha():
-    picture = against_alpha(POINTS, setting="digits", chance=0.1)
+    picture = against(POINTS, "α", setting="digits", chance=0.1)
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
     assert picture.sentence == "From α = 0.1 to 10: weights 30 % to 90 %; predictions 55 % to 90 %."
     axes = picture.figure.axes[0]
@@ -73,8 +73,8 @@ def test_differences_are_paired_by_seed(results):
 
 def test_what_cannot_be_drawn(results):
     alone, none = results.select(method="fens"), Results([], [])
-    for of, against in ((results, "alfa"), (none, "alpha"), (alone, "differences")):
+    for of, name in ((results, "alfa"), (none, "alpha"), (alone, "differences")):
         with pytest.raises(UsageError):
-            plot_study(of, against)
+            plot_study(of, name)
     with pytest.raises(UsageError):
         plot_study(results, "alpha x clients", method="fenss")

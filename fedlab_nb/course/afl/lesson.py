@@ -8,7 +8,7 @@ from ...labs.afl.forget import retrained
 from ...labs.afl.image import class_means
 from ...methods.afl import without
 from ...plots import Picture
-from ...plots.study import against_alpha
+from ...plots.study import against
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
@@ -22,7 +22,7 @@ def skew() -> Picture:
     """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten seeds."""
     table = stored.load()
     lines = {title(method): table.against_alpha(method, CLIENTS) for method in ("afl", "ensemble", "fedavg")}
-    return against_alpha(lines, setting=f"digits, {CLIENTS} clients, means of ten seeds", chance=0.1)
+    return against(lines, "α", setting=f"digits, {CLIENTS} clients, means of ten seeds", chance=0.1)
 
 
 def better_at() -> str:

@@ -3,7 +3,7 @@
 from ...methods import label_of
 from ...panels import PanelState, words
 from ...plots import Picture
-from ...plots.study import against_alpha
+from ...plots.study import against
 from ..runs import Steps, tries
 from ..tried import Tried, accuracies
 
@@ -27,4 +27,4 @@ class Skew(Tried):
 
     def tried(self, state: PanelState) -> Picture:
         by_method, setting = state.worked
-        return against_alpha(by_method, setting=setting, chance=1 / len(state.class_names))
+        return against(by_method, "α", setting=setting, chance=1 / len(state.class_names))
