@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import ipywidgets as widgets
 
-from ...methods.parts.gaussian_heads import HEADS
+from ...methods.gauss import HEADS
 from ...panels import PanelState, made, words
 from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
