@@ -13,6 +13,7 @@ from ..plots.axes import class_ticks, few_ticks, mark
 from ..plots.characters import row_name
 from ..plots.kit import as_tile, heat_map, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND
+from ..plots.words import letter
 
 FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
 
@@ -55,7 +56,7 @@ class OneSample(NamedTuple):
         for i, (k, said) in enumerate(zip(self.members, self.said, strict=True)):
             beside = {title: f"{values[i]:.3g}" for title, values in self.beside.items()}
             shares = {f"class {name}": f"{value:.2g}" for name, value in zip(self.names, said, strict=True)}
-            rows.append({"who": f"client {k}", "says": self.top(said), **beside, **shares})
+            rows.append({"who": f"client {letter(k)}", "says": self.top(said), **beside, **shares})
         for who, answer in self.answers.items():
             shares = {f"class {name}": percent(value) for name, value in zip(self.names, answer, strict=True)}
             rows.append({"who": who, "says": self.top(answer), **shares})

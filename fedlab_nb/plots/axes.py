@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from .style import ACCENT, INK, QUIET, shorten
-from .words import data_size, percent
+from .words import data_size, letter, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
 Form = Callable[[float], str]  # how an axis writes a value
@@ -100,6 +100,12 @@ def client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
     ax.set_xticks(range(clients))
     if clients > few:
         ax.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(lambda v, _: client_tick(v, clients))
+
+
+def client_tick(value: float, clients: int) -> str:
+    """The letter of the client at a tick; '' where there is none."""
+    return letter(round(value)) if 0 <= round(value) < clients else ""
 
 
 def class_ticks(

@@ -9,7 +9,7 @@ from .kit import clients_and_classes, points, told
 from .series import Series, finished
 from .style import QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
-from .words import data_size, listed, plural, tabled
+from .words import data_size, letter, listed, plural, tabled
 
 
 def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
@@ -19,16 +19,16 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
         dress(upper, title=f"{code}: training samples of each client", grid="y")
         bars = upper.bar(range(clients), sizes, width=0.7, color=QUIET)
         for k, bar in enumerate(bars):
-            mark(bar, f"client {k}\n{plural(sizes[k], 'sample')}", client=k)
+            mark(bar, f"client {letter(k)}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy.max()))
         clients_and_classes(lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top)
     large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
     text = (
-        f"The largest of {clients} clients, number {large}, has {sizes[large]} samples, the smallest, number {small}, "
+        f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, {letter(small)}, "
         f"{sizes[small]}. The class counts have noise: small numbers may be zero in truth."
     )
-    rows = ((k, sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
+    rows = ((letter(k), sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
     table = tabled("client | samples | noisy class counts", rows)
     return told(figure, f"Bars of the sizes of {clients} clients, and their class counts with noise", code, text, table)
 

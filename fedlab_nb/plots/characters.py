@@ -1,14 +1,16 @@
 """Who is who: the characters of the course's one federation, the clients that a file names, and how pictures say it.
 
 setting: a `words.Setting`; what is no more than words names nobody
-client_axis(ax, M, setting)      ticks 0, 1, 2, '3✦', …, and a label that says who 3 is; elsewhere plain numbers
-client_name(3, setting)          'client 3 ✦ sixes'; of a file's own clients 'client 3 (north)'; else 'client 3'
-short_name(3, setting)           '3 ✦ sixes', '3 (north)', or '3';   row_name(3, setting): the same, or 'client 3'
-known_words(setting)             ' Marked with ✦: 3 sixes, …' or ' Clients: 0 east, …', for an alt text
+client_axis(ax, M, setting)      ticks A, B, C, 'D✦', …, and a label that says who D is
+client_name(3, setting)          'client D ✦ sixes'; of a file's own clients 'client D (north)'; else 'client D'
+short_name(3, setting)           'D ✦ sixes', 'D (north)', or 'D';   row_name(3, setting): the same, or 'client D'
+known_words(setting)             ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
+
+Clients are numbers in programs and letters where people look: both axes from 0 to 9 would be misread.
 
 The characters stand in `characters.json`: who holds the largest share of a digit, who has the fewest images, and whose
 largest logits are the largest. The names of a file's own clients are known as long as its data are in memory; without
-them a client is its number.
+them a client is its letter.
 """
 
 import json
@@ -20,9 +22,9 @@ from matplotlib.ticker import FuncFormatter
 
 from ..data.registry import names_of_clients
 from ..declared import ROOT
-from .axes import client_ticks
+from .axes import client_tick, client_ticks
 from .style import QUIET, shorten
-from .words import dealt_otherwise, name_of, setting_of
+from .words import dealt_otherwise, letter, name_of, setting_of
 
 SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
@@ -51,9 +53,9 @@ def own_names(setting: str) -> dict[int, str]:
 
 
 def own_name(client: int, setting: str) -> str:
-    """A client in a sentence or a table: '3 (north)', or '3'; characters stay numbers there."""
+    """A client in a sentence or a table: 'D (north)', or 'D'; characters have no other name there."""
     name = own_names(setting).get(client)
-    return f"{client} ({name})" if name else str(client)
+    return f"{letter(client)} ({name})" if name else letter(client)
 
 
 def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
@@ -72,19 +74,19 @@ def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
 
 
 def short_name(client: int, setting: str) -> str:
-    """A client in a row or a list: '3 ✦ sixes', '3 (north)', or '4'."""
+    """A client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
     if name := characters(setting).get(client):
-        return f"{client} {SYMBOL} {name}"
+        return f"{letter(client)} {SYMBOL} {name}"
     return own_name(client, setting)
 
 
 def client_name(client: int, setting: str) -> str:
-    """A client in a title: 'client 3 ✦ sixes', 'client 3 (north)', or 'client 4'."""
+    """A client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
     return f"client {short_name(client, setting)}"
 
 
 def row_name(client: int, setting: str) -> str:
-    """A client at the left of its row, where there is little room: '3 ✦ sixes', '3 (north)', or 'client 4'."""
+    """A client at the left of its row, where there is little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
     named = client in characters(setting) or client in own_names(setting)
     return (short_name if named else client_name)(client, setting)
 
@@ -98,7 +100,7 @@ def known_words(setting: str) -> str:
 
 
 def axis_label(setting: str) -> str:
-    """'client (✦ 3 sixes, 5 tiny)', 'client (0 east, 1 north)' if there is room for all names, or 'client'."""
+    """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
     if known := characters(setting):
         return f"client ({SYMBOL} {_listed(known)})"
     names = _listed(own_names(setting))
@@ -106,7 +108,7 @@ def axis_label(setting: str) -> str:
 
 
 def _listed(names: dict[int, str]) -> str:
-    return ", ".join(f"{k} {name}" for k, name in names.items())
+    return ", ".join(f"{letter(k)} {name}" for k, name in names.items())
 
 
 def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
@@ -115,5 +117,5 @@ def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
     """
     known, words = characters(setting), axis_label(setting)
     client_ticks(ax, clients, few=few)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}{SYMBOL}" if v in known else f"{v:g}"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: client_tick(v, clients) + SYMBOL * (v in known)))
     ax.set_xlabel(words, fontsize=10 if words == "client" else 9, color=QUIET)

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from ..data import Federation
 from .axes import class_ticks, client_ticks, colour_bar, few_ticks
-from .characters import client_axis, client_name, own_name, own_names
+from .characters import client_axis, client_name, own_name
 from .kit import Bars, heat_map, told
 from .series import Series, finished
 from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, new_figure
@@ -187,8 +187,7 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
 def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
     columns = ["client", "samples", *(f"class {n}" for n in federation.dataset.class_names)]
     rows = enumerate(np.asarray(federation.label_counts).tolist())
-    known = own_names(setting)
-    return tabled(columns, ((own_name(k, setting) if known else k, sum(row), *row) for k, row in rows))
+    return tabled(columns, ((own_name(k, setting), sum(row), *row) for k, row in rows))
 
 
 def partition(federation: Federation, *, setting: str) -> Picture:

@@ -14,6 +14,7 @@ from ...plots import Picture, blank, drawing, dress, legend, listed, percent, pl
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
 from ...plots.style import QUIET, look
+from ...plots.words import letter
 from ...studies.outcome import Outcome
 from ..runs import Steps, where
 
@@ -24,10 +25,10 @@ class Forget(LabView):
 
     def __init__(self) -> None:
         help = "Who is forgotten when the button is pressed"
-        self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client 0", 0)])
+        self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client A", 0)])
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.who, [(f"client {k}", k) for k in range(state.report.clients or 1)])
+        offer(self.who, [(f"client {letter(k)}", k) for k in range(state.report.clients or 1)])
 
     def work(self, state: PanelState) -> Steps:
         """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""
@@ -99,9 +100,9 @@ def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass:
     before, after = (percent(share) for share in of.accuracy)
     worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
     sentence = (
-        f"Without client {of.client} and its {plural(int(of.samples.sum()), 'sample')} the server is right for {after} "
-        f"(before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A fit to the other "
-        f"clients' samples from scratch gives the same weights, up to {of.distance:.1g} of the largest one."
+        f"Without client {letter(of.client)} and its {plural(int(of.samples.sum()), 'sample')} the server is right for "
+        f"{after} (before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A fit to the "
+        f"other clients' samples from scratch gives the same weights, up to {of.distance:.1g} of the largest one."
     )
     cells = zip(class_names, of.samples, of.before, of.after, strict=True)
     rows = ((name, int(n), percent(b), percent(a)) for name, n, b, a in cells)

@@ -71,7 +71,7 @@ def trajectories(
         f"After {plural(len(path), 'epoch')} client {letter(k)} (rank {order.index(k) + 1}) has {percent(last[k])} "
         f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {mostly(counts[k], names)}. "
         f"{plural(silent, 'client')} with nearly no weight.",
-        tabled(columns, ((k, *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
+        tabled(columns, ((letter(k), *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
     )
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from ...panels import LabView, PanelState
 from ...plots import Picture, capital, listed, plural
 from ...plots.characters import client_name
+from ...plots.words import letter
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attacks, pairs
 from ..runs import where
@@ -44,7 +45,7 @@ def sentence(of: Neighbours, class_names: list[str]) -> str:
     """Which classes the labels show, and how many images are the client's own."""
     held, copies = [class_names[c] for c in sorted(set(of.labels.tolist()))], int(of.copies.sum())
     return (
-        f"Client {of.client} sends {plural(len(of.labels), 'image')} of {plural(len(held), 'class')} ({listed(held)}): "
-        f"their labels say which classes it holds. {copies} of the images are its own, pixel by pixel; the median "
+        f"Client {letter(of.client)} sends {plural(len(of.labels), 'image')} of {plural(len(held), 'class')} "
+        f"({listed(held)}): their labels say which classes it holds. {copies} of the images are its own, pixel by pixel; the median "
         f"distance to the nearest of its own is {np.median(of.distance):.3f} per pixel."
     )

@@ -129,5 +129,5 @@ def leak(
         f"{words} a reader of the {what}, who is told how many classes a client has, names "
         f"{percent(sweep.precision[what][chosen])} of them correctly (blind guess {percent(sweep.chance)}); FedLPA has "
         f"an accuracy of {percent(sweep.accuracy[chosen])}.",
-        tabled("client | holds | guessed | largest", ((k, *map(", ".join, of)) for k, *of in rows)),
+        tabled("client | holds | guessed | largest", ((letter(k), *map(", ".join, of)) for k, *of in rows)),
     )

@@ -122,7 +122,7 @@ def trust(
     rows: list[tuple[Any, ...]] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
         cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
-        rows += [(k, "samples", *map(int, held)), (k, unit, *cells)]
+        rows += [(letter(k), "samples", *map(int, held)), (letter(k), unit, *cells)]
     table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
     sentence = f"After {when}" if when else "Here"
     sentence += f" {trusted(counts, weights, names, client, klass)}."

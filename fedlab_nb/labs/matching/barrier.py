@@ -6,6 +6,7 @@ from ...panels import PanelState, made
 from ...plots import Picture, drawing, dress, legend, percent, tabled, told
 from ...plots.axes import few_ticks, level_line, percent_axis
 from ...plots.style import ACCENT, SECOND
+from ...plots.words import letter
 from .pairs import RULES, Pair, TwoClients
 
 
@@ -27,9 +28,9 @@ class Barrier(TwoClients):
 def barrier(pair: Pair, measure: str, chance: float) -> Picture:
     """`measure`: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies."""
     shown = {"as they stand": (pair.before, SECOND, (0, (4, 2))), "matched": (pair.after, ACCENT, "-")}
-    title = f"From client {pair.a} to client {pair.b}"
+    title = f"From client {letter(pair.a)} to client {letter(pair.b)}"
     with drawing() as (figure, ax):
-        x = f"way: 0 is client {pair.a}, 1 is client {pair.b}, ½ their average"
+        x = f"way: 0 is client {letter(pair.a)}, 1 is client {letter(pair.b)}, ½ their average"
         dress(ax, title=title, x=x, y=f"test {measure}", grid="y")
         for name, (line, colour, dashes) in shown.items():
             ax.plot(line.along, getattr(line, measure), color=colour, ls=dashes, lw=2.2, label=f"units {name}")

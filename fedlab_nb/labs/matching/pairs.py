@@ -19,6 +19,7 @@ from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied
 from ...panels import LabView, PanelState, made, offer
+from ...plots.words import letter
 from ...rng import generator
 from ...training import ClientModels
 from ..runs import where
@@ -144,14 +145,14 @@ class TwoClients(LabView):
 
     def __init__(self) -> None:
         help, rules = "The network at the {} end. Its units {}", [(words, rule) for rule, words in RULES.items()]
-        menu = {"options": [("client 0", 0), ("client 1", 1)], "width": 150}
+        menu = {"options": [("client A", 0), ("client B", 1)], "width": 150}
         self.a = made(widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu)
         self.b = made(widgets.Dropdown, label="to", help=help.format("right", "change places"), value=1, **menu)
         self.rule = made(widgets.Dropdown, label="Rule", help="How the units are matched", width=190, options=rules)
 
     def adapt(self, state: PanelState) -> None:
         """Fit both menus to the run's clients; two different ones at the start."""
-        clients = [(f"client {k}", k) for k in range(state.outcome.settings.clients)]
+        clients = [(f"client {letter(k)}", k) for k in range(state.outcome.settings.clients)]
         offer(self.a, clients, 0)
         offer(self.b, clients, min(1, len(clients) - 1))
 
