@@ -79,8 +79,6 @@ def parser() -> argparse.ArgumentParser:
     about = "run any grid that a TOML file describes; after an interruption it goes on where it stopped"
     add = command("study", about)
     add("file", help="a TOML file with methods, seeds and settings; a list is an axis (see the README)")
-    add("--table", default="text", help=TABLE)
-    add("--plot", help="also draw a picture: the name of an axis, 'bytes', 'differences', or 'alpha x clients'")
     add_grid(add)
 
     add = command("reproduce", "run a table of a paper, and show its published numbers beside ours")
@@ -149,6 +147,8 @@ def add_pairs(add: Callable[..., Any], about: str) -> None:
 
 def add_grid(add: Callable[..., Any]) -> None:
     """The options of every grid."""
+    add("--table", default="text", help=TABLE)
+    add("--plot", help="also draw a picture: the name of an axis, 'bytes', 'differences', or 'alpha x clients'")
     add("--out", default="results", help="folder for results.csv, results.json and results.parquet")
     add("--workers", default=1, help=WORKERS)
     add("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")

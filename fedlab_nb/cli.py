@@ -10,6 +10,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from .arguments import SETTINGS, parser
@@ -68,32 +69,30 @@ def plan_command(options: Namespace) -> int:
     return 0
 
 
+def parts(text: str) -> list[str]:
+    """What is joined by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def sweep_command(options: Namespace) -> int:
     from .studies.results import COLUMNS
 
-    asked = {name: getattr(options, name) for name in ("methods", "alphas", "clients")}
-    parts = {
-        name: [p.strip() for p in text.split(",") if p.strip()] for name, text in asked.items() if text is not None
-    }
-    axes = {axis: parts[name] for axis, name in (("alpha", "alphas"), ("clients", "clients")) if name in parts}
-    return grid_command(options, parts["methods"], "text", None, COLUMNS, seeds=options.seeds, **axes, **given(options))
+    axes = {"alpha": options.alphas, "clients": options.clients}
+    settings = given(options) | {axis: parts(text) for axis, text in axes.items() if text is not None}
+    return grid_command(options, parts(options.methods), COLUMNS, options.seeds, **settings)
 
 
 def study_command(options: Namespace) -> int:
-    from pathlib import Path
-
-    return grid_command(options, Path(options.file), options.table, options.plot)
+    return grid_command(options, Path(options.file))
 
 
-def grid_command(
-    options: Namespace, methods: Any, table: str, plot: str | None = None, columns: Sequence[str] = (), **settings: Any
-) -> int:
+def grid_command(options: Namespace, methods: Any, columns: Sequence[str] = (), seeds: Any = 1, **settings: Any) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
     from .studies import engine, overview
     from .studies.results import FORM
 
-    choose("form of a table", table, FORM)
-    study = engine.declared(methods, settings.pop("seeds", 1), settings)
+    choose("form of a table", options.table, FORM)
+    study, plot = engine.declared(methods, seeds, settings), options.plot
     own = [name for name in study.axes if "." not in name]
     for axis in plot.split(" x ") if plot else ():  # now: a wrong name would be noticed only after the runs
         choose("axis to draw against", axis, own if " x " in str(plot) else [*own, "bytes", "differences"])
@@ -102,17 +101,12 @@ def grid_command(
         return 0
     ways = {"workers": options.workers, "scheduler": options.scheduler}
     results = engine.study(study, out=options.out, columns=columns, **ways)
-    print(results.table(table))
+    print(results.table(options.table))
     for row in results.failed:
         axes = ", ".join(f"{name} = {row[name]}" for name in (*results.axes, "seed") if row.get(name) is not None)
         print(f"fedlab-nb: {row['method']} failed ({axes}): {row['error']}", file=sys.stderr)
     if plot:
-        from pathlib import Path
-
-        from .plots import svg
-
-        path = Path(options.out) / "results.svg"
-        path.write_bytes(svg(results.plot(plot)))
+        results.plot(plot).save(Path(options.out) / "results.svg")
     print(f"written to {options.out}")
     return 1 if results.failed else 0
 
@@ -134,20 +128,20 @@ def reproduce_command(options: Namespace) -> int:
 
 def store_command(options: Namespace) -> int:
     from .studies import store
+    from .studies.results import data_size
 
     here = store.entries()
     if options.task == "list":
         for entry in here:
             about = entry.head().get("values", {}).get("about", {})
             what = " ".join(str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed"))
-            day, size = datetime.fromtimestamp(entry.used), in_words(entry.bytes)
-            words = f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}"
-            print(words.rstrip())
+            day, size = datetime.fromtimestamp(entry.used), data_size(entry.bytes)
+            print(f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}".rstrip())
     elif options.task == "size":
         for kind in store.KINDS:
             own = [entry for entry in here if entry.kind == kind]
-            print(f"{kind:8s} {len(own):6d} entries  {in_words(sum(entry.bytes for entry in own)):>9s}")
-        print(f"in {store.store_folder()}; the bound is {in_words(store.limit())}")
+            print(f"{kind:8s} {len(own):6d} entries  {data_size(sum(entry.bytes for entry in own)):>9s}")
+        print(f"in {store.store_folder()}; the bound is {data_size(store.limit())}")
     elif options.task == "verify":
         damaged = store.verify()
         for entry in damaged:
@@ -159,7 +153,7 @@ def store_command(options: Namespace) -> int:
         demand(asked, "store prune needs to know what it may delete; give --days N, --version or --size 500MB.")
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = store.prune(days=days, version=options.other, size=options.size)
-        print(f"{count} entries deleted, {in_words(freed)} freed.")
+        print(f"{count} entries deleted, {data_size(freed)} freed.")
     return 0
 
 
@@ -190,32 +184,24 @@ def leaderboard_command(options: Namespace) -> int:
 def voila_command(options: Namespace) -> int:
     from .voila import open_page
 
-    lists = ("methods", "hide")
     texts = settings_from(options.settings)
-    settings = {k: [p.strip() for p in v.split(",")] if k in lists else parsed(v) for k, v in texts.items()}
+    settings = {name: parts(v) if name in ("methods", "hide") else parsed(v) for name, v in texts.items()}
     return open_page(options.panel, options.theme, not (options.no_browser or options.page_alone), settings) or 0
 
 
 def line(outcome: Any) -> str:
     """One outcome for people."""
     from .methods import label_of, short
+    from .studies.results import data_size
 
     o = outcome
     share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
     more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
     name = short(label_of(o.method, o.options, o.method))
     return (
-        f"{name:14s} accuracy {o.accuracy:6.1%}   up {in_words(o.bytes_up):>9s}   "
-        f"down {in_words(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
+        f"{name:14s} accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
+        f"down {data_size(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
     )
-
-
-def in_words(count: float) -> str:
-    """Bytes in the largest unit that leaves a number of at least one: 1,234,567 -> 1.2 MB."""
-    if count < 1000:
-        return f"{count:.0f} B"
-    power = 3 if count >= 1e9 else 2 if count >= 1e6 else 1
-    return f"{count / 1000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"
 
 
 def takes(knob: Any) -> str:

@@ -1,9 +1,9 @@
 """The pictures of one lesson as files, for slides: `fedlab-nb slides 03`.
 
 PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. SVG files need the code of
-the lesson: its cells are run once, in order, and finished runs come from the store. Beside the files stand
-`contents.md` and `index.html`: each picture with its section, its sentence and its alt text. A picture that the lesson
-folds behind a guess is marked, so that a teacher shows it after the class has guessed.
+the lesson: its cells are run once, in order, and finished runs come from the store. Beside the files stands
+`index.html`: each picture with its section, its sentence and its alt text. A picture that the lesson folds behind a
+guess is marked, so that a teacher shows it after the class has guessed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
         folder.mkdir(parents=True, exist_ok=True)
         for slide in slides:
             (folder / slide.name).write_bytes(slide.data)
-        (folder / "contents.md").write_text(contents(title, slides), encoding="utf-8")
         (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
@@ -149,24 +148,13 @@ def pictures_of(value: Any) -> list[Any]:
     return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
 
 
-# -------------------------------------------------------------------------------------------------------- the contents
-def contents(title: str, slides: Sequence[Slide]) -> str:
-    """The list of the pictures in Markdown."""
-    lines = [f"# {title}", ""]
-    for section, slide in headed(slides):
-        lines += [f"## {section}", ""] if section else []
-        alt, sentence = (" ".join(words.split()) for words in (slide.alt, slide.sentence))
-        bracketed = alt.replace("[", "(").replace("]", ")")  # what a Markdown image can hold
-        lines += [f"**{slide.name}**" + (f" ({ANSWER})" if slide.answer else ""), "", f"![{bracketed}]({slide.name})"]
-        lines += ["", sentence, "", f"*Alt text:* {alt}", ""]
-    return "\n".join(lines)
-
-
 def index(title: str, slides: Sequence[Slide]) -> str:
-    """The same as a page that opens in any browser."""
-    lines = []
-    for section, slide in headed(slides):
-        lines += [f"<h2>{html.escape(section)}</h2>"] if section else []
+    """The list of the pictures as a page that opens in any browser."""
+    lines, section = [], ""
+    for slide in slides:
+        if slide.section != section:
+            lines.append(f"<h2>{html.escape(slide.section)}</h2>")
+        section = slide.section
         name, alt = html.escape(slide.name), html.escape(slide.alt)
         image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
         image = f"<details><summary>{ANSWER}</summary>{image}</details>" if slide.answer else image
@@ -176,9 +164,3 @@ def index(title: str, slides: Sequence[Slide]) -> str:
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
     body = "\n".join(lines)
     return f"{head}<style>{STYLE}</style></head>\n<body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
-
-
-def headed(slides: Sequence[Slide]) -> Iterator[tuple[str, Slide]]:
-    """Each slide with its section where a new one begins, else with ""."""
-    for before, slide in zip([None, *slides], slides, strict=False):
-        yield ("" if before and slide.section == before.section else slide.section), slide

@@ -122,12 +122,8 @@ def of_label(label: str, owner: str = "") -> str:
 
 
 def explained(tooltip: str, label: str, owner: str = "") -> str:
-    """A control's tooltip with the meaning of the Greek letters in its label."""
-    return said_with(tooltip, of_label(" ".join(re.findall(r"[α-ωΑ-Ω]\w*", label)), owner))
-
-
-def said_with(tooltip: str, meaning: str) -> str:
-    """A tooltip, and behind it what a symbol means."""
+    """A control's tooltip, and behind it what the symbols of its `label` mean: see `of_label`."""
+    meaning = of_label(label, owner)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 

@@ -18,24 +18,16 @@ def job():
 
 @pytest.fixture
 def make(job):
-    """Makes playgrounds on the fake job and closes them."""
+    """Makes panels on the fake job, playgrounds unless another one is named, and closes them."""
     from fedlab_nb.panels import playground
 
     made = []
 
-    def new(**options):
-        panel = playground(**{"job": job, "seeds": 2, "methods": ["fedavg", "fens"], **options})
-        made.append(panel)
-        return panel
+    def new(kind=playground, **options):
+        made.append(kind(**{"job": job, "seeds": 2, "methods": ["fedavg", "fens"], **options}))
+        return made[-1]
 
     yield new
     job.gate.set()
     for panel in made:
         panel.close()
-
-
-@pytest.fixture
-def diverged():
-    from fedlab_nb.errors import RunError
-
-    return RunError("Its numbers are no longer finite; use a smaller learning rate.")

@@ -7,7 +7,6 @@ import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
 from fedlab_nb.cli import parser
-from fedlab_nb.course.kit.problem import BuildProblem
 from fedlab_nb.declared import declared
 
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
@@ -37,15 +36,6 @@ def test_each_answer_key_is_there_and_none_is_missing():
     assert all("q1" in declared(file) for file in rows.values())
 
 
-def test_an_exercise_in_python_is_announced_in_the_table():
-    for name, text in LESSONS.items():
-        views = {q: getattr(lesson_of(name), q) for q in set(re.findall(r"lesson\.(q\d)\.form", text))}
-        built = sorted(q[1] for q, view in views.items() if isinstance(view.problem, BuildProblem))
-        row = re.search(rf"^\| \[[^\]]+\]\({name}\.ipynb\).*$", COURSE, re.MULTILINE)[0]
-        if built and "09" not in name:
-            assert f"some Python for exercise {built[0]}".lower() in row.lower(), name
-
-
 @pytest.mark.parametrize("name", [name for name in LESSONS if "capstone" not in name])
 def test_stated_minutes_follow_from_words_guesses_and_exercises(name):
     """120 words a minute, 1.5 minutes a guess, 4 a sum, 9 a function, 12 an experiment, to 15 %."""
@@ -56,12 +46,6 @@ def test_stated_minutes_follow_from_words_guesses_and_exercises(name):
     work = sum(kinds[type(exercise.problem).__name__] for exercise in asked)
     minutes = len(text.split()) / 120 + 1.5 * SOURCES[name].count("= predict(") + work
     assert minutes == pytest.approx(int(stated[1]), rel=0.15)
-
-
-@pytest.mark.parametrize("page", sorted((NOTEBOOKS / "instructor").glob("*.md")), ids=lambda page: page.stem)
-def test_each_teacher_s_page_has_a_run_sheet_and_an_exit_ticket(page):
-    text = page.read_text(encoding="utf-8")
-    assert "\n## 45 minutes\n" in text and "## Exit ticket" in text and "isconceptions" in text
 
 
 def test_the_guest_lecture_adds_up():

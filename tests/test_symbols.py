@@ -1,6 +1,7 @@
 """The table of symbols, row by row: names, what a label's symbols mean, and what controls say of them."""
 
 import pytest
+from ipywidgets import Button
 
 import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
@@ -8,6 +9,7 @@ from fedlab_nb.labs import spec_of
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox
 from fedlab_nb.panels.controls import Controls
+from fedlab_nb.panels.theme import made
 from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
 
 KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]
@@ -66,10 +68,8 @@ def test_a_letter_means_what_it_means_to_this_method():
 
 
 def test_tooltips_say_what_a_symbol_means():
-    assert explained("Help.", "Damping λ_damp", "FedLPA") == (
-        "Help. λ_damp: damping, added to the diagonals of the factors."
-    )
-    assert explained("Help", "Rounds T") == "Help"  # no Greek letter: it may be a word
+    assert explained("Help.", "λ_damp", "FedLPA") == "Help. λ_damp: damping, added to the diagonals of the factors."
+    assert made(Button, label="Rounds T", help="Help").tooltip == "Help"  # no Greek letter: it may be a word
     assert "λ_damp: damping" in KnobBox("fedlpa")["damping"].tooltip
     alpha = Controls(spec_of("fens")).alpha.tooltip
     assert "smaller α is more skewed" in alpha and find("α")[0].short in alpha

@@ -14,7 +14,7 @@ from ..methods import METHODS, grouped
 from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
-from ..symbols import of_label, said_with
+from ..symbols import explained
 from .theme import made, show_if
 
 LABEL = {"description_width": "128px"}
@@ -73,7 +73,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     tooltip has the help, and what the symbol means to the method with the title `owner`.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = said_with(f"{label}: {knob.help}", of_label(knob.symbol, owner))
+    help = explained(f"{label}: {knob.help}", knob.symbol, owner)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
@@ -113,7 +113,10 @@ class MethodBox:
     """
 
     def __init__(self, without: str = "") -> None:
-        self.boxes = {name: method_box(cls.info) for name, cls in METHODS.items() if name != without}
+        self.boxes = {}
+        for name, info in ((name, cls.info) for name, cls in METHODS.items() if name != without):
+            tip = f"{info.help} ({info.paper}; {info.rounds})"
+            self.boxes[name] = widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip)
         self.groups = grouped(self.boxes)
         self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
         self.filter = made(
@@ -155,11 +158,6 @@ class MethodBox:
                 show_if(fits, self.boxes[name])
                 shown += fits and name not in self.first
             show_if(shown, self.headings[title])
-
-
-def method_box(info: Any) -> widgets.Checkbox:
-    tip = f"{info.help} ({info.paper}; {info.rounds})"
-    return widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip)
 
 
 class PoisonRow:

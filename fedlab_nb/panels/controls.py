@@ -1,6 +1,6 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +20,6 @@ from .theme import made, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-ROWS = ("methods", "poison")  # controls of several widgets
-NAMES = (*SETTINGS, *ROWS)
 ENDS = (
     '<div class="fl-ends"><span>each client sees one or two classes</span><span>everyone sees the same mix</span></div>'
 )
@@ -54,12 +52,10 @@ def heading(text: str) -> widgets.HTML:
 class Controls:
     """The left column. Names of the widgets are names of settings; `settings()` reads them. A lab has the knobs of its
     method (`knobs`) and further settings of the run (`extras`).
-
-    adjusting: controls are being fitted just now; what they then say is no change of its own
     """
 
     def __init__(self, spec: LabSpec) -> None:
-        self.spec, self.adjusting = spec, False
+        self.spec = spec
         self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
@@ -100,6 +96,8 @@ class Controls:
         self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
         self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
         self.preset_epochs, self.named_clients = self.epochs.value, 0
+        self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
+        self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
         self._fixed: set[str] = set()
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
@@ -127,9 +125,11 @@ class Controls:
         ticked = self.spec.companions if methods is None else several("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
         self.beside = {name: value for name, value in settings.items() if not self.takes(name)}
-        for name, value in {**settings, **fixed}.items():
-            if name not in self.beside or name in fixed:
-                (self.fix if name in fixed else self.put)(name, value)
+        for name, value in settings.items():
+            if name not in self.beside:
+                self.put(name, value)
+        for name, value in fixed.items():
+            self.fix(name, value)
         self.methods.ticked_first()
 
     @property
@@ -216,23 +216,12 @@ class Controls:
         """
         data = load(self.data)
         self.named_clients = 0 if "partition" in self.beside else len(data.client_names)
-        self.adjust(self._fit, len(data.y_train))
-
-    def _fit(self, samples: int) -> None:
         show_if(self.named_clients, self.dealing)
         self._deal()
-        self.clients.max = max(1, min(self.most_clients, samples))
-        before, self.preset_epochs = self.preset_epochs, classroom_epochs(self.data, samples)
+        self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
+        before, self.preset_epochs = self.preset_epochs, classroom_epochs(self.data, len(data.y_train))
         if self.epochs.value == before:
             self.epochs.value = self.preset_epochs
-
-    def adjust(self, call: Callable, *arguments: Any) -> None:
-        """Call what fits controls."""
-        self.adjusting = True
-        try:
-            call(*arguments)
-        finally:
-            self.adjusting = False
 
     @property
     def own_clients(self) -> int:
@@ -258,15 +247,15 @@ class Controls:
 
     def fix(self, name: str, value: Any) -> None:
         """Give a control a value that cannot be changed."""
+        widget = self._control(name)
         self._fixed.add(name)
         self.put(name, value)
-        widget = self._control(name)
-        for part in widget.children if name in ROWS else (widget,):
+        for part in getattr(widget, "children", (widget,)):
             part.disabled = True
 
     def takes(self, name: str) -> bool:
         """Whether the setting `name` has a control."""
-        return name in (*SETTINGS, "poison") or name in self.extras or self.knobs.has(name)
+        return name in self.named or self.knobs.has(name)
 
     def put(self, name: str, value: Any) -> None:
         """Set a control by the name of its setting."""
@@ -276,20 +265,18 @@ class Controls:
             self.methods.value = value
         elif name == "poison":
             self.poison.put(value, self.clients.value)
-        elif name not in NAMES and name not in self.extras and self.knobs.has(name):
-            self.knobs.put(name, value)  # plain `epochs` are the local ones
+        elif name not in self.named:  # plain `epochs` are the local ones
+            self.knobs.put(name, value)
         else:
-            widget = self._control(name)
+            widget = self.named[name]
             if name in self.extras and all(value != each for _, each in widget.options):
                 widget.options = [*widget.options, (str(value), value)]
             put(widget, name, value, "smaller is more skewed" if name == "alpha" else "")
 
     def _control(self, name: str) -> widgets.Widget:
-        if name not in NAMES and self.knobs.has(name):
+        if name not in self.named and self.knobs.has(name):
             return self.knobs[name]
-        rows = {"methods": self.methods.widget, "poison": self.poison.row}
-        own = {**{name: getattr(self, name) for name in SETTINGS}, **rows, **self.extras}
-        return own[choose("control", name, (*own, *self.knobs.knobs))]
+        return self.named[choose("control", name, (*self.named, *self.knobs.knobs))]
 
 
 def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:

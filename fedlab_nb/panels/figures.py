@@ -18,12 +18,12 @@ from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.kit import told
 from ..plots.race import STEPS, Race
+from ..plots.stored import Stored
 from ..plots.style import current_size, narrow, sized
 from ..plots.words import data_size, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
-from .stored import StoredResults
 from .theme import made, offer, player, show_if
 
 MOST_MAPS = 60  # remembered
@@ -38,23 +38,23 @@ class WhoHoldsWhat(LabView):
     """The partition; before the first run with the stored results beside it."""
 
     name, title, ready = "partition", "Who holds what", "data"
+    needs = ("federation", "stored", "client", "klass", "frame")
     empty, waiting = "No data to show.", ""
 
     def __init__(self) -> None:
         super().__init__()
-        self._picture, self._stored = plots.Partition(), StoredResults()
+        self._picture = plots.Partition()
 
     def draw(self, state: PanelState) -> plots.Picture:
-        stored = self._stored.bars(*state.stored) if state.stored and not narrow() else None
+        stored = state.stored.bars() if state.stored and not narrow() else None
         words = {"setting": where(state), "client": state.client, "klass": state.klass}
         return self._picture.show(state.federation, stored=stored, **words)
 
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        beside = self._stored.label(*state.stored) if state.stored else ""
         skewed = " Smaller α is more skewed." if "α" in where(state) else ""
-        return f"{where(state)}.{skewed}" + (f" At the right {beside}." if beside else "")
+        return f"{where(state)}.{skewed}" + (f" At the right {state.stored.table.label}." if state.stored else "")
 
 
 class ResultView(LabView):
@@ -69,31 +69,28 @@ class ResultView(LabView):
 class Accuracy(ResultView):
     """Accuracy; before the first run of the stored results."""
 
-    name, title = "accuracy", "Accuracy"
+    name, title, needs = "accuracy", "Accuracy", ("runs", "stored", "frame")
 
     def __init__(self) -> None:
         super().__init__()
-        self._stored = StoredResults()
-
-    def _speaks(self, state: PanelState) -> bool:
-        return state.stored is not None and bool(self._stored.label(*state.stored))
+        self._stored = Stored()
 
     def is_ready(self, state: PanelState) -> bool:
-        return super().is_ready(state) or self._speaks(state)
+        return super().is_ready(state) or state.stored is not None
 
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
-            return self._stored.show(*state.stored)
+            return state.stored.picture(self._stored)
         return plots.accuracy(state.runs.series(others=True), chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
-        if self._speaks(state):
+        if state.stored is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
         return caption(state)
 
 
 class Communication(ResultView):
-    name, title = "communication", "Communication"
+    name, title, needs = "communication", "Communication", ("runs", "client", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
         return plots.communication(state.runs.series(), client_bytes=bytes_of(state.runs, state.client))
@@ -103,6 +100,7 @@ class Features(ResultView):
     """Maps of the features: PCA at once, t-SNE when it is made."""
 
     name, title, preview = "features", "Features (t-SNE)", True
+    needs = ("runs", "client", "klass", "frame")
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +160,7 @@ class Features(ResultView):
 
 
 class Classes(ResultView):
-    name, title = "classes", "Clients and classes"
+    name, title, needs = "classes", "Clients and classes", ("runs", "client", "klass", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
         series = state.runs.series(same_classes=True)

@@ -2,7 +2,7 @@
 a `PanelState`: everything that pictures are drawn from, as one immutable value.
 
 A control, a result or a look at something else gives the next state (`next_state`); what depends on the parts that
-changed is drawn again (`views.DEPENDS`).
+changed is drawn again (`LabView.needs`).
 
     class Trust(LabView):
         name, title, ready = "trust", "Who is trusted", "run"
@@ -22,6 +22,7 @@ import ipywidgets as widgets
 from ..plots import Picture
 from ..plots.words import setting_of
 from .record import Row, Runs
+from .stored import Nearby, nearby
 
 READY = ("always", "data", "live", "run")
 # Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
@@ -31,14 +32,12 @@ BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared",
 @dataclass(frozen=True, eq=False)
 class OwnState:
     """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned (for the run
-    of number `run`; None: for none), and how often a person moved its controls.
-    """
+    of number `run`; None: for none)."""
 
     prepared: Any = None
     anchor: Any = None
     worked: Any = None
     run: int | None = None
-    moved: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class PanelState:
     view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
     prepared, worked: what the view's own `prepare` and `work` returned; None before, and after another run
     running:  whether a job runs
-    stored:   (methods, settings) that the stored results are asked for before the first run; None: they say nothing
+    stored:   the stored results that a panel shows before its first run; None: they say nothing
     """
 
     federation: Any = None
@@ -83,7 +82,7 @@ class PanelState:
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
-    stored: tuple[Sequence[str], Mapping[str, Any]] | None = None
+    stored: Nearby | None = None
     own: Mapping[str, OwnState] = field(default_factory=dict)
 
     @property
@@ -133,7 +132,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         outcomes=outcomes,
         others={row.method: row.outcomes for row in current if row is not mine},
         report=changes.get("report", new.report),
-        stored=(list(new.methods), new.settings) if speaks else None,
+        stored=nearby(new.methods, new.settings) if speaks else None,
     )
 
 
@@ -176,6 +175,7 @@ class LabView:
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
     empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
+    needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
@@ -186,6 +186,9 @@ class LabView:
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
+    needs: ClassVar[Sequence[str]] = tuple(
+        "settings knobs methods federation runs report metrics client klass frame".split()
+    )
 
     @functools.cached_property
     def controls(self) -> Sequence[widgets.Widget]:

@@ -24,7 +24,7 @@ from ..plots.words import setting_of
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
-from .lab_view import READY, LabSpec, PanelState, heard, next_state
+from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
 from .runs_panel import RunsPanel
 from .views import Chores, Views
 from .worker import Status, Worker, guarded
@@ -47,7 +47,7 @@ class Panel(saved.Saved):
         job: Callable[..., Generator] | None = None,
         **settings: Any,
     ) -> None:
-        self._guard, self._job = RLock(), job or study.job
+        self._guard, self._fitting, self._job = RLock(), theme.Fitting(), job or study.job
         inline = "google.colab" in sys.modules if inline is None else inline
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec = spec
@@ -57,10 +57,7 @@ class Panel(saved.Saved):
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
-        self.views = Views(
-            [*common, *own] if spec.last else [*own, *common],
-            self._worker, prepared=self._prepared, failed=lambda error: self._status.fail(error), mapping=self._mapping,
-        )  # fmt: skip
+        self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
@@ -223,13 +220,14 @@ class Panel(saved.Saved):
         if federation is not None and federation is not self._state.federation:
             setting = setting_of({**changes["partition"], "clients": federation.clients})
             called = [own_name(k, setting) for k in range(federation.clients)]
-            self.controls.adjust(self.views.offer, called, federation.dataset.class_names)
+            with self._fitting:
+                self.views.offer(called, federation.dataset.class_names)
         return {**changes, **self.views.look}
 
     @guarded
     def _changed(self) -> None:
         """A control says something else."""
-        if self.controls.adjusting:
+        if self._fitting.on:
             return
         changes = self._read()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
@@ -239,15 +237,15 @@ class Panel(saved.Saved):
     @guarded
     def _looked(self) -> None:
         """Another view, client or class is looked at."""
-        if not self.controls.adjusting:
+        if not self._fitting.on:
             self._go(**self.views.look)
 
     @guarded
     def _moved(self, view: str) -> None:
         """A person moved a view's own control."""
-        if not self.views.adapting:
-            moved = self._state.own[view].moved + 1 if view in self._state.own else 1
-            self._go(own=self._state.with_own(view, moved=moved))
+        if not self._fitting.on:
+            self.views.dirty.add(view)
+            self.views.draw()
 
     @guarded
     def _data_changed(self) -> None:
@@ -263,25 +261,23 @@ class Panel(saved.Saved):
         self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
 
-        def steps() -> Generator[None, None, None]:
-            load(name)
-            yield
+        self._work(lambda: load(name), lambda _: None, self._loaded)
 
-        self._work(steps, lambda event: None, self._loaded)
-
-    def _loaded(self, how: str, error: Exception | None) -> None:
+    @guarded
+    def _loaded(self, how: str, error: Exception | None, _: Any) -> None:
         self._status.set("idle" if how == "done" else how)
         self._status.phase("Ready." if how == "done" else "")
         if how == "done":
-            self._use()
+            self._use(fresh=True)
         else:
             self._without_data(error or UsageError("Loading was stopped; choose the data set again."))
 
-    @guarded
-    def _use(self) -> None:
-        """Go over to the chosen data set, which is loaded."""
-        self.controls.adapt()
-        self._go(**self._read(fresh=True))
+    def _use(self, fresh: bool) -> None:
+        """Go over to what the controls say; `fresh`: to a data set that has just been loaded."""
+        if fresh:
+            with self._fitting:
+                self.controls.adapt()
+        self._go(**self._read(fresh))
 
     def _without_data(self, error: Exception) -> None:
         self.controls.facts.value = ""
@@ -309,16 +305,13 @@ class Panel(saved.Saved):
     def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
         demand(self.methods, "No method is ticked; tick at least one.")
-        without = self._state.federation is None
-        if without:  # tells again what is wrong with the data, or finds them there at last
-            self.controls.adapt()
-        self._go(**self._read(fresh=without))
+        self._use(fresh=self._state.federation is None)  # tells again what is wrong with the data, or finds them there
         state = self._state
         steps = self._job(list(state.methods), **state.settings)
         self._status.run_started(len(state.methods) * state.settings["seeds"])
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
-        self._work(lambda: steps, self._heard, lambda how, error: self._ended(how, error, by_hand))
+        self._work(lambda: steps, self._heard, lambda how, error, _: self._ended(how, error, by_hand))
         if self.views.visible == "partition":
             self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), self.spec.ran))
         else:
@@ -342,34 +335,47 @@ class Panel(saved.Saved):
     @guarded
     def _work_clicked(self, name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view, state, results = self.views[name].kind, self._state.of(name), []
+        view, state = self.views[name].kind, self._state.of(name)
         self._status.clear()
         demand(view.is_ready(state), f"{view.work_label} needs a result; press Run first.")
         self._status.start()
         self._go(draw=False)
-
-        def steps() -> Generator:
-            results.append((yield from view.work(state)))
 
         def stepped(step: tuple[int, int, str]) -> None:
             done, total, words = step
             self._status.progress(done / max(total, 1))
             self._status.phase(f"{view.title}: {words}")
 
-        def ended(how: str, error: Exception | None) -> None:
+        def ended(how: str, error: Exception | None, worked: Any) -> None:
             self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
             run = None if view.ready == "data" else state.number
-            self._go(own=self._state.with_own(name, **({"worked": results[0], "run": run} if results else {})))
+            done = {} if worked is None else {"worked": worked, "run": run}
+            self._go(own=self._state.with_own(name, **done))
 
-        self._work(steps, stepped, ended)
+        self._work(lambda: view.work(state), stepped, ended)
 
-    def _work(self, make: Callable, on_event: Callable, on_end: Callable) -> None:
+    def _work(self, job: Callable, on_event: Callable, on_end: Callable) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
         self._mapping(False)
-        self._worker.start(make, on_event, on_end)
+        self._worker.start(job, on_event, on_end)
 
-    def _prepared(self, view: str, anchor: Any, made: Any) -> None:
-        self._go(own=self._state.with_own(view, anchor=anchor, prepared=made))
+    def _prepare(self, view: LabView, state: PanelState) -> None:
+        """Do a view's slow work in the background, once nothing else runs."""
+        if self._worker.busy or state.running:
+            return
+
+        def ended(how: str, error: Exception | None, made: Any) -> None:
+            self._mapping(False)
+            if error is not None:
+                self.views.dirty.discard(view.name)
+                if not view.preview:
+                    self.views[view.name].say("This picture could not be made.", view.caption(state))
+                self._status.fail(error)
+            elif how == "done":
+                self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
+
+        self._mapping(True)
+        self._worker.start(lambda: view.prepare(state), lambda _: None, ended)
 
     def _mapping(self, on: bool) -> None:
         (self.add_class if on else self.remove_class)("fl-mapping")

@@ -1,10 +1,11 @@
 """What a panel shows before its first run: the stored results nearest to its controls.
 
-`StoredResults().show(methods, settings)` gives a Picture, or None where the table has nothing to say (other data,
-another partition, another model), so that the view can ask for a run instead.
+`nearby(methods, settings)` is None where the table has nothing to say (other data, another partition, another model),
+so that a view can ask for a run instead.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,57 +27,60 @@ SAME = {"preset": "classroom", "partition": "dirichlet", "spurious": "", "model"
 FREE = ("alpha", "clients", "seed", "seeds", "device", "backend", "tint", "classes_per_client")
 
 
-class StoredResults:
-    """Pictures of the stored table, redrawn in place; one object a panel, used by one thread at a time."""
+@dataclass(frozen=True)
+class Nearby:
+    """What a stored table has for a panel. methods: those that the table has;   settings: arguments of `study.job`"""
 
-    def __init__(self) -> None:
-        self._picture = Stored()
+    table: Table
+    methods: tuple[str, ...]
+    settings: Mapping[str, Any]
 
-    def show(self, methods: Sequence[str], settings: Mapping[str, Any]) -> Picture | None:
-        """settings: keyword arguments of `study.job`."""
-        table = table_for(methods, settings)
-        if table is None:
-            return None
-        clients = table.nearest_clients(settings.get("clients", 10))
-        titles = {m: table.title(m) for m in known(table, methods)}
-        return self._picture.show(
-            results_of(table, tuple(titles), clients), alpha=float(settings.get("alpha", 0.1)), clients=clients,
-            source=table.label, dataset=table.dataset, wanted=int(settings.get("clients", 10)),
-            bounds=[title for m, title in titles.items() if m in BOUNDS], chance=0.1,
-            note=differs(table, titles, settings),
+    @property
+    def clients(self) -> int:
+        """The stored number of clients that is nearest."""
+        return self.table.nearest_clients(self.settings.get("clients", 10))
+
+    @property
+    def alpha(self) -> float:
+        return float(self.settings.get("alpha", 0.1))
+
+    def picture(self, kept: Stored) -> Picture:
+        """Accuracy against α; `kept` is drawn anew in place."""
+        return kept.show(
+            results_of(self.table, self.methods, self.clients), alpha=self.alpha, clients=self.clients,
+            source=self.table.label, dataset=self.table.dataset, wanted=int(self.settings.get("clients", 10)),
+            bounds=[self.table.title(m) for m in self.methods if m in BOUNDS], chance=0.1, note=self.differs(),
         )  # fmt: skip
 
-    def label(self, methods: Sequence[str], settings: Mapping[str, Any]) -> str:
-        """What a picture says of its source; "" where no table has something to say."""
-        table = table_for(methods, settings)
-        return table.label if table is not None else ""
-
-    def bars(self, methods: Sequence[str], settings: Mapping[str, Any]) -> tuple[Sequence[Series], str] | None:
+    def bars(self) -> tuple[Sequence[Series], str]:
         """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
-        table = table_for(methods, settings)
-        if table is None:
-            return None
-        clients = table.nearest_clients(settings.get("clients", 10))
-        alpha = table.alphas[nearest(table.alphas, float(settings.get("alpha", 0.1)))]
-        title = f"Stored: α = {alpha:g}, {plural(clients, 'client')}"
-        return rows_of(table, known(table, methods), clients, alpha), title
+        alpha = self.table.alphas[nearest(self.table.alphas, self.alpha)]
+        title = f"Stored: α = {alpha:g}, {plural(self.clients, 'client')}"
+        return rows_of(self.table, self.methods, self.clients, alpha), title
+
+    def differs(self) -> str:
+        """A sentence that names the settings in which the controls differ from the table, if there are any."""
+        known: dict[str, Any] = dict(OFF)
+        for method in self.methods:
+            made = self.table.made(method)
+            for kind in (f"{method}.", "recipe."):  # a plain name that both have means the recipe
+                known |= {name.removeprefix(kind): value for name, value in made.items() if name.startswith(kind)}
+            known |= made
+        known |= about_what(self.table.dataset)
+        other = [k for k, v in self.settings.items() if k not in FREE and not same(known.get(k, v), v)]
+        return f"Their {listed(other)} differ from yours." if other else ""
 
 
-def known(table: Table, methods: Sequence[str]) -> tuple[str, ...]:
-    """Those of the methods that the table has."""
-    return tuple(m for m in methods if m in METHODS and m in table.methods)
-
-
-def table_for(methods: Sequence[str], settings: Mapping[str, Any]) -> Table | None:
-    """The table that has something to say about these settings; None: there is none."""
+def nearby(methods: Sequence[str], settings: Mapping[str, Any]) -> Nearby | None:
+    """What the table that fits these settings has for the methods; None: there is none."""
     name = str(settings.get("dataset", DIGITS))
     try:
         table = load(name) if name in sets() else None
     except FedlabError:
         return None
-    if table is None or not known(table, methods):
-        return None
-    return table if all(same(settings.get(k, v), v) for k, v in about_what(name).items()) else None
+    known = tuple(m for m in methods if m in METHODS and table is not None and m in table.methods)
+    fits = known and all(same(settings.get(k, v), v) for k, v in about_what(name).items())
+    return Nearby(table, known, settings) if fits else None
 
 
 # The same objects for the same setting: pictures that are redrawn in place look at what is new.
@@ -90,19 +94,6 @@ def results_of(table: Table, methods: tuple[str, ...], clients: int) -> dict[str
 def rows_of(table: Table, methods: tuple[str, ...], clients: int, alpha: float) -> list[Series]:
     """One Series a method at one stored setting."""
     return [Series(title, accuracies=at[alpha]) for title, at in results_of(table, methods, clients).items()]
-
-
-def differs(table: Table, methods: Iterable[str], settings: Mapping[str, Any]) -> str:
-    """A sentence that names the settings in which the controls differ from the table, if there are any."""
-    known: dict[str, Any] = dict(OFF)
-    for method in methods:
-        made = table.made(method)
-        for kind in (f"{method}.", "recipe."):  # a plain name that both have means the recipe
-            known |= {name.removeprefix(kind): value for name, value in made.items() if name.startswith(kind)}
-        known |= made
-    known |= about_what(table.dataset)
-    other = [k for k, v in settings.items() if k not in FREE and not same(known.get(k, v), v)]
-    return f"Their {listed(other)} differ from yours." if other else ""
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,7 @@
 """The theme: one style sheet for all panels (`theme.css`), a few pieces of HTML, and how a widget is made."""
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from ..plots.style import table_html
 from ..symbols import explained
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
+GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # a Latin letter of a label may be a word
 STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
 # What a saved notebook needs where no kernel runs: the picture, and how to wake the panel. The output two before this
 # style is the widget's: without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
@@ -71,7 +73,7 @@ def made(
     if label:
         traits["description"] = label
     if help:
-        traits["tooltip"] = explained(help, label)
+        traits["tooltip"] = explained(help, " ".join(GREEK.findall(label)))
     if width:
         traits["layout"] = {"width": f"{width}px" if isinstance(width, int) else width, **traits.get("layout", {})}
     if (label or label_width) and kind is not widgets.Button:  # whose label is all of it
@@ -82,6 +84,18 @@ def made(
     for name in classes:
         widget.add_class(name)
     return widget
+
+
+class Fitting:
+    """`with` it controls are fitted to something else; while it is `on`, what they say is no choice of a person."""
+
+    on = False
+
+    def __enter__(self) -> None:
+        self.on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.on = False
 
 
 def tabs(options: Mapping[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:

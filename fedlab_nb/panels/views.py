@@ -2,9 +2,8 @@
 its table. A view whose part of the state has changed is out of date, and is drawn when it is looked at.
 """
 
-import inspect
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState
-from .theme import PICTURE_HEIGHT, made, offer, paragraph, show_only, table, tabs
-from .worker import Worker
+from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs
 
 HERE = Path(__file__).parent
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
@@ -31,16 +29,6 @@ WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="t
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
-
-# Which parts of the state each view is drawn from. What a view has of its own (`OwnState`) it always depends on.
-LAB = ("settings", "knobs", "methods", "federation", "runs", "report", "metrics", "client", "klass", "frame")
-DEPENDS = {
-    "partition": ("federation", "stored", "client", "klass", "frame"),
-    "accuracy": ("runs", "stored", "frame"),
-    "communication": ("runs", "client", "frame"),
-    "features": ("runs", "client", "klass", "frame"),
-    "classes": ("runs", "client", "klass", "frame"),
-}
 
 
 class Chores(anywidget.AnyWidget):
@@ -70,10 +58,6 @@ class Frame(anywidget.AnyWidget):
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
-
-
-def table_button() -> widgets.ToggleButton:
-    return made(widgets.ToggleButton, "fl-tables", label="Numbers as a table", help="The numbers of this picture")
 
 
 class View:
@@ -134,19 +118,20 @@ class View:
 class Views:
     """All views under their tabs, in this order; one is visible; `look` is what is looked at.
 
-    `update(state)`: views that depend on what changed are out of date; `draw()`: draw the visible one if it is.
+    `update(state)`: views that depend on what changed are out of date, their names in `dirty`; `draw()`: draw the
+    visible one if it is.
 
-    prepared(view, anchor, result): a view's slow work is done;   failed(error): it could not be;   mapping(on): shown
-    while it goes on
+    fitting: held while a view fits its own controls;   prepare(kind, state): begins a view's slow work
     """
 
     def __init__(
-        self, kinds: Sequence[LabView], worker: Worker, *, prepared: Callable, failed: Callable, mapping: Callable
+        self, kinds: Sequence[LabView], fitting: Fitting, prepare: Callable[[LabView, PanelState], None]
     ) -> None:
-        self._worker, self._prepared, self._failed, self._mapping = worker, prepared, failed, mapping
+        self._fitting, self._prepare = fitting, prepare
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
-        self.tables = table_button()
+        about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
+        self.tables = made(widgets.ToggleButton, "fl-tables", **about)
         self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help="For a projector: larger letters")
         mark = {"help": "It is marked in every view", "options": [NONE]}
         self.client = made(widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark)
@@ -156,8 +141,7 @@ class Views:
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
         self.frame, self.held, self.state = (0, 0), "", PanelState()
-        self.adapting = False  # a view fits its own controls just now, so that nobody redraws for it
-        self._dirty = set(self.views)
+        self.dirty = set(self.views)
         self._last, self._cost = 0.0, 0.0  # when the last drawing ended, and how long it took
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
@@ -241,7 +225,7 @@ class Views:
 
     def show_table(self) -> None:
         """The visible picture's numbers, where they are wanted."""
-        self.table.layout.display = None if self.tables.value else "none"
+        show_if(self.tables.value, self.table)
         if self.tables.value:
             picture = self.views[self.visible].picture
             self.table.value = table(picture.table if picture else [])
@@ -251,9 +235,9 @@ class Views:
         """Go over to a state; nothing is drawn yet."""
         old, self.state = self.state, state
         changes = state.changes(old)
-        for name in self.views:
-            if changes & set(DEPENDS.get(name, LAB)) or state.own.get(name) is not old.own.get(name):
-                self._dirty.add(name)
+        for name, view in self.views.items():
+            if changes & set(view.kind.needs) or state.own.get(name) is not old.own.get(name):
+                self.dirty.add(name)
 
     @property
     def rested(self) -> bool:
@@ -262,13 +246,13 @@ class Views:
 
     def draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
-        for name in self.views.keys() - self._dirty:
+        for name in self.views.keys() - self.dirty:
             self[name].describe(self[name].kind.caption(self.state))
         name = self.state.view
-        if name not in self._dirty:
+        if name not in self.dirty:
             return
         start = time.monotonic()
-        self._dirty.discard(name)
+        self.dirty.discard(name)
         self._paint(self[name])
         self.show_table()
         self._last = time.monotonic()
@@ -278,7 +262,7 @@ class Views:
         """Draw one view, or say what to do so that there will be a picture."""
         kind, state = view.kind, self.state.of(view.kind.name)
         if not kind.is_ready(state):
-            self._dirty.add(kind.name)
+            self.dirty.add(kind.name)
             if state.running and view.picture is not None and state.federation is not None:
                 view.describe(EARLIER.format(run=state.number))
             elif words := kind.waiting if state.running else kind.empty:
@@ -288,43 +272,13 @@ class Views:
         if lacks and not kind.preview:
             view.say("Computing …", kind.caption(state))
         else:
-            self._adapt(view, state)
+            with self._fitting:
+                kind.adapt(state)
             with sized(self.inches):
                 view.show(kind.draw(state), kind.caption(state))
         if lacks:
-            self._dirty.add(kind.name)
-            self._prepare(view, state)
-
-    def _adapt(self, view: View, state: PanelState) -> None:
-        self.adapting = True
-        try:
-            view.kind.adapt(state)
-        finally:
-            self.adapting = False
-
-    def _prepare(self, view: View, state: PanelState) -> None:
-        """Do a view's slow work in the background, once nothing else runs."""
-        if self._worker.busy or state.running:
-            return
-        results: list[Any] = []
-
-        def steps() -> Generator[None, None, None]:
-            result = view.kind.prepare(state)
-            results.append((yield from result) if inspect.isgenerator(result) else result)
-            yield
-
-        def ended(how: str, error: Exception | None) -> None:
-            self._mapping(False)
-            if error is not None:
-                self._dirty.discard(view.kind.name)
-                if not view.kind.preview:
-                    view.say("This picture could not be made.", view.kind.caption(state))
-                self._failed(error)
-            elif how == "done":
-                self._prepared(view.kind.name, state.anchor, results[0])
-
-        self._mapping(True)
-        self._worker.start(steps, lambda _: None, ended)
+            self.dirty.add(kind.name)
+            self._prepare(kind, state)
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""

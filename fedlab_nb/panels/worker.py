@@ -6,13 +6,13 @@ A job that was replaced by a newer one drops what it still yields. Errors and wa
 
 import ctypes
 import functools
+import inspect
 import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
 
@@ -28,59 +28,49 @@ _local = threading.local()
 _previous: Callable[..., Any] = warnings.showwarning
 
 
-@dataclass(eq=False)
-class Job:
-    """One start of the worker."""
-
-    make: Callable[[], Generator]
-    on_event: Callable
-    on_end: Callable
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-
 class Worker:
     """Runs one job at a time. `lock` is held while a job's callbacks run, so they and the panel's own never interleave.
 
-    on_event(event) is called for each event; on_end(how, error) once, with how = "done", "stopped" or "error";
-    on_warning(text) for each warning that the job raises, at its next step: whoever warns may hold a lock of his own.
+    A job is a function; if it gives a generator, on_event(event) is called for each of its events. on_end(how, error,
+    result) is called once, with how = "done", "stopped" or "error" and what was returned; on_warning(text) for each
+    warning that the job raises, at its next step: whoever warns may hold a lock of his own.
     """
 
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
         self.lock, self.inline, self.on_warning = lock, inline, on_warning
-        self._job: Job | None = None
+        self._stopped: threading.Event | None = None  # of the present job, which it stands for
         self._threads: WeakSet[threading.Thread] = WeakSet()
 
     @property
     def busy(self) -> bool:
-        return self._job is not None
+        return self._stopped is not None
 
-    def start(self, make: Callable[[], Generator], on_event: Callable, on_end: Callable) -> None:
+    def start(self, job: Callable, on_event: Callable, on_end: Callable) -> None:
         """Begin a new job; an older one is told to stop and no longer heard."""
-        job = Job(make, on_event, on_end)
+        call = (threading.Event(), job, on_event, on_end)
         with self.lock:
             self.abandon()
-            self._job = job
+            self._stopped = call[0]
         if self.inline:
-            self._run(job)
+            self._run(*call)
             return
-        thread = threading.Thread(target=self._run, args=(job,), name="fedlab_nb panel", daemon=True)
+        thread = threading.Thread(target=self._run, args=call, name="fedlab_nb panel", daemon=True)
         with self.lock:
             self._threads.add(thread)
             thread.start()
 
     def stop(self) -> bool:
         """Ask the present job to stop at its next step; False if there is none. `on_end("stopped", None)` follows."""
-        job = self._job  # without the lock: Stop does not wait for a drawing
-        if job is None:
-            return False
-        job.stopped.set()
-        return True
+        stopped = self._stopped  # without the lock: Stop does not wait for a drawing
+        if stopped is not None:
+            stopped.set()
+        return stopped is not None
 
     def abandon(self) -> None:
         """Stop the present job and hear no more of it."""
         with self.lock:
             self.stop()
-            self._job = None
+            self._stopped = None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs any more; False if that took longer than `timeout` seconds."""
@@ -95,32 +85,38 @@ class Worker:
                 if thread.is_alive():
                     return False
 
-    def _run(self, job: Job) -> None:
+    def _run(self, stopped: threading.Event, job: Callable, on_event: Callable, on_end: Callable) -> None:
         _catch_warnings()
         warned: list[str] = []
         _local.sink = warned.append
-        how, error = "stopped", None  # what an interrupted cell ends with, where the work is inline
+        how, error, result = "stopped", None, None  # what an interrupted cell ends with, where the work is inline
+
+        def events() -> Generator:
+            nonlocal result
+            made = job()
+            result = (yield from made) if inspect.isgenerator(made) else made
+
         try:
-            with closing(job.make()) as steps:
+            with closing(events()) as steps:
                 for event in steps:
-                    stopping = job.stopped.is_set()
+                    stopping = stopped.is_set()
                     if not stopping or getattr(event, "outcome", None) is not None:  # a finished result is kept
                         with self.lock:
                             self._pass_on(warned)
-                            if self._job is job:
-                                job.on_event(event)
+                            if self._stopped is stopped:
+                                on_event(event)
                     if stopping:
                         break
-            how = "stopped" if job.stopped.is_set() else "done"
+            how = "stopped" if stopped.is_set() else "done"
         except Exception as caught:
             how, error = "error", caught
         finally:
             _local.sink = None
             with self.lock:
                 self._pass_on(warned)
-                if self._job is job:
-                    self._job = None
-                    job.on_end(how, error)
+                if self._stopped is stopped:
+                    self._stopped = None
+                    on_end(how, error, result)
             _give_back()
 
     def _pass_on(self, warned: list[str]) -> None:
@@ -264,8 +260,8 @@ def time_left(seconds: float, share: float) -> str:
     """What is left of a run of which `share` took so many seconds: ", about 40 s left"; nothing as long as nobody can
     tell.
 
-    >>> time_left(30, 0.6), time_left(600, 0.5), time_left(0.5, 0.5)
-    (', about 20 s left', ', about 10 min left', '')
+    >>> time_left(30, 0.6), time_left(600, 0.5), time_left(0.5, 0.5), time_left(10, 0.001), time_left(10, 1.0)
+    (', about 20 s left', ', about 10 min left', '', '', '')
     """
     if seconds < EARLY[0] or not EARLY[1] < share < 1:
         return ""

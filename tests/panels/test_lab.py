@@ -1,6 +1,7 @@
 """What makes a panel a lab: knobs from the dataclass, own views with their slow work and their buttons, guesses."""
 
 import threading
+from functools import partial
 
 import ipywidgets as widgets
 import pytest
@@ -28,7 +29,7 @@ class Always(LabView):
 
 
 class Slow(LabView):
-    name, title, ready = "slow", "Slow"[:], "run"
+    name, title, ready = "slow", "Slow", "run"
     work_label = "Try it"
     prepared_in = set()
 
@@ -83,11 +84,8 @@ SPEC = LabSpec(
 
 
 @pytest.fixture
-def toy(job):
-    panel = Panel(SPEC, job=job, seeds=1)
-    yield panel
-    job.gate.set()
-    panel.close()
+def toy(make):
+    return make(partial(Panel, SPEC), seeds=1, methods=None)
 
 
 def text(panel, name):
@@ -95,11 +93,16 @@ def text(panel, name):
 
 
 def test_every_field_of_every_method_has_its_control():
+    """A browser moves a slider to the nearest step: the preset's value has to be one."""
     for name, cls in METHODS.items():
         box = KnobBox(name)
         assert list(box.controls) == [knob.name for knob in cls.fields()]
         assert box.changed == {}, name
         assert all(control.description and control.tooltip for control in box.controls.values())
+        for knob, control in box.controls.items():
+            if isinstance(control, widgets.FloatSlider):
+                places = (control.value - control.min) / control.step
+                assert abs(places - round(places)) < 1e-9, (name, knob)
 
 
 def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
@@ -170,24 +173,14 @@ def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
     assert text(toy, "live").startswith('<p role="status">live [], outcome True')
 
 
-def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(job):
-    panel = lab("dense", job=job, hide=["epochs", "poison"], fixed={"dense.temperature": 2}, images=16, epochs=3)
+def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
+    fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
+    panel = make(partial(lab, "dense"), **fixed, images=16, epochs=3)
     knobs = panel.controls.knobs
     assert panel.controls.epochs.value == 3 != knobs["epochs"].value  # plain epochs are the local ones
     assert knobs["temperature"].disabled and knobs["temperature"].value == 2 and knobs["images"].value == 16
     assert panel.controls.poison.row.layout.display == "none"
-    panel.close()
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)
     with pytest.raises(UsageError, match="aggregator"):
         Panel(SPEC, methods=(), job=job, aggregator="nothing")
-
-
-def test_a_slider_stands_where_the_preset_is():
-    """A browser moves a slider to the nearest step: the preset's value has to be one."""
-    for name in METHODS:
-        for knob, control in KnobBox(name).controls.items():
-            step = getattr(control, "step", None)
-            if step and hasattr(control, "min") and isinstance(control.value, float):
-                places = (control.value - control.min) / step
-                assert abs(places - round(places)) < 1e-9, (name, knob)

@@ -44,14 +44,11 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
 
 
 @pytest.mark.parametrize("model", ["auto", "cnn,mlp,mlp:16"])
-def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(model):
-    panel = playground(methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
-    try:
-        panel.run(wait=True, timeout=300)
-        (outcome,) = panel.outcomes
-        assert f"all 4 clients {data_size(outcome.bytes_up)}." in panel.controls.facts.value
-    finally:
-        panel.close()
+def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
+    panel = make(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
+    panel.run(wait=True, timeout=300)
+    (outcome,) = panel.outcomes
+    assert f"all 4 clients {data_size(outcome.bytes_up)}." in panel.controls.facts.value
 
 
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
@@ -93,22 +90,19 @@ def test_a_run_fills_every_view_and_the_table(make):
     assert panel.views.look["client"] is None and not panel.error
 
 
-def test_models_of_earlier_runs_do_not_stay_in_memory():
-    panel = playground(methods=["fedavg"], seeds=1, clients=3, epochs=1)
-    try:
-        panel.run(wait=True)
-        (before,) = panel.outcomes
-        model = weakref.ref(before.model)
-        before = before.accuracy
-        panel.controls.alpha.value = 1.0
-        panel.run(wait=True)
-        gc.collect()
-        first, second = panel.outcomes
-        assert model() is None and first.accuracy == before != second.accuracy
-        x, y = load("digits").x_test, load("digits").y_test.numpy()
-        assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
-    finally:
-        panel.close()
+def test_models_of_earlier_runs_do_not_stay_in_memory(make):
+    panel = make(job=None, methods=["fedavg"], seeds=1, clients=3, epochs=1)
+    panel.run(wait=True)
+    (before,) = panel.outcomes
+    model = weakref.ref(before.model)
+    before = before.accuracy
+    panel.controls.alpha.value = 1.0
+    panel.run(wait=True)
+    gc.collect()
+    first, second = panel.outcomes
+    assert model() is None and first.accuracy == before != second.accuracy
+    x, y = load("digits").x_test, load("digits").y_test.numpy()
+    assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
 
 def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
@@ -187,15 +181,12 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
     assert "choose another folder" in panel.controls.error.value
 
 
-def test_the_exported_script_computes_every_run_again(tmp_path, capsys):
-    panel = playground(methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
-    try:
-        panel.run(wait=True, timeout=300)
-        panel.controls.alpha.value, panel.controls.seeds.value = 1, 1
-        panel.run(wait=True, timeout=300)
-        place = panel.export(tmp_path / "mine")
-    finally:
-        panel.close()
+def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
+    panel = make(job=None, methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
+    panel.run(wait=True, timeout=300)
+    panel.controls.alpha.value, panel.controls.seeds.value = 1, 1
+    panel.run(wait=True, timeout=300)
+    place = panel.export(tmp_path / "mine")
     assert (place / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 3
     runpy.run_path(str(place / "reproduce.py"))
     head, *lines, end = capsys.readouterr().out.splitlines()

@@ -8,21 +8,8 @@ from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
 from fedlab_nb.panels.lab_view import PanelState
 
 
-@pytest.fixture
-def made(job):
-    panels = []
-
-    def new(make, **options):
-        panels.append(make(job=job, methods=["fedavg", "fens"], **options))
-        return panels[-1]
-
-    yield new
-    for panel in panels:
-        panel.close()
-
-
-def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
-    panel = made(fl.comparison)
+def test_compare_shows_needs_at_once_and_time_after_a_run(make):
+    panel = make(fl.comparison, seeds=1)
     words = panel.show("needs")
     assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
     assert [row["local work"] for row in words.table] == ["40 passes"] * 2
@@ -40,15 +27,14 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(made, monkeypatch):
 @pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
 def test_what_leaks_follows_the_settings(own):
     methods = ["fens", "coboosting"]
-    plans = plans_of(
-        PanelState(methods=methods, settings={"dataset": "digits", "seeds": 1, "preset": "classroom"} | own)
-    )
+    settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
+    plans = plans_of(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert ("held-out samples, to the server" in leaks[0]) == leaks[1].endswith("training samples") == bool(own)
 
 
-def test_the_race_is_run_once_and_played_by_steps(made):
-    panel = made(fl.race)
+def test_the_race_is_run_once_and_played_by_steps(make):
+    panel = make(fl.race, seeds=1)
     assert panel.show("race") is None and "Press Run" in panel.views["race"].frame.value
     panel.views.choose("partition")
     panel.run(wait=True)
@@ -63,10 +49,9 @@ def test_the_race_is_run_once_and_played_by_steps(made):
     track.spent.value = STEPS
     track.step.click()
     assert track.spent.value == 0 and not panel.error
-    track.slow.value = True
-    assert track.play.interval == SLOW
-    track.slow.value = False
-    assert track.play.interval == QUICK
+    for slow, interval in ((True, SLOW), (False, QUICK)):
+        track.slow.value = slow
+        assert track.play.interval == interval
 
 
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):

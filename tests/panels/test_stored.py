@@ -3,47 +3,42 @@
 import pytest
 
 from fedlab_nb.panels import stored
-from fedlab_nb.panels.stored import StoredResults
+from fedlab_nb.panels.stored import nearby
+from fedlab_nb.plots.stored import Stored
 from fedlab_nb.studies.stored import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
-
-
-def settings(**more):
-    return {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0, "epochs": 40, "device": "auto", **more}
+SETTINGS = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0, "epochs": 40, "device": "auto"}
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = StoredResults().show(["mine", *METHODS], settings())  # one's own method is left out
+    picture = nearby(["mine", *METHODS], SETTINGS).picture(Stored())  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert picture.sentence.startswith("Stored results of ") and "at α = 0.1, 10 clients:" in picture.sentence
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
 
 
 def test_settings_that_differ_are_named():
-    picture = StoredResults().show(METHODS, settings(epochs=5, **{"fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}))
-    assert picture.sentence.endswith("Their epochs and fens.rounds differ from yours.")
+    asked = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
+    assert nearby(METHODS, asked).differs() == "Their epochs and fens.rounds differ from yours."
 
 
 @pytest.mark.parametrize(
     "other", [{"dataset": "glyphs"}, {"partition": "classes"}, {"model": "cnn"}, {"spurious": "0,1"}, {"holdout": 0.3}]
 )
 def test_nothing_where_the_table_would_mislead(other):
-    assert StoredResults().show(METHODS, settings(**other)) is None
+    assert nearby(METHODS, {**SETTINGS, **other}) is None
 
 
 def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     rows = {("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)}
     digits = stored.load()
-    monkeypatch.setattr(stored, "sets", lambda: ["digits", "glyphs:16g"])
-    monkeypatch.setattr(
-        stored, "load", lambda name: Table(name, digits.about, rows) if name == "glyphs:16g" else digits
-    )
-    mine = settings(dataset="glyphs:16g")
-    del mine["epochs"]
-    results = StoredResults()
-    picture = results.show(METHODS, mine)
+    tables = {"digits": digits, "glyphs:16g": Table("glyphs:16g", digits.about, rows)}
+    monkeypatch.setattr(stored, "sets", lambda: list(tables))
+    monkeypatch.setattr(stored, "load", tables.get)
+    mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
+    picture = nearby(METHODS, mine).picture(kept := Stored())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
-    assert "glyphs:16g, α = 0.1" in picture.alt and results.label(METHODS, mine) == digits.label
-    assert "digits, α = 0.1" in results.show(METHODS, settings()).alt
-    assert results.show(METHODS, {**mine, "transform": "none"}) is None
+    assert "glyphs:16g, α = 0.1" in picture.alt
+    assert "digits, α = 0.1" in nearby(METHODS, SETTINGS).picture(kept).alt
+    assert nearby(METHODS, {**mine, "transform": "none"}) is None

@@ -1,28 +1,19 @@
 """The playground when things go wrong, or in an odd order: errors, Stop, double Run, stale jobs, close."""
 
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
 
-from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.worker import time_left
+from fedlab_nb.errors import RunError, UsageError
 
 
 def threads():
     return [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
 
 
-def until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-def test_a_method_that_fails_does_not_lose_the_others(make, job, diverged):
-    job.fails = {"fedavg": diverged}
+def test_a_method_that_fails_does_not_lose_the_others(make, job):
+    job.fails = {"fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")}
     panel = make(methods=["fedavg", "fens", "fedlpa"])
     panel.run(wait=True)
     assert panel.status == "done" and {o.method for o in panel.outcomes} == {"fens", "fedlpa"}
@@ -77,20 +68,11 @@ def test_stop_before_start_and_twice(make, job):
     assert not threads() and job.closed == 2
 
 
-def test_stop_keeps_what_is_finished(make, job):
+def test_stop_keeps_what_is_finished(make, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.panels.worker.QUICK", -1)  # every step moves the bar
     panel = make(methods=["fedavg", "fens"], seeds=1)
-    steps = panel._status.run_event
-
-    def hold(event, title):
-        if event.outcome is not None:
-            job.gate.clear()
-        return steps(event, title)
-
-    panel._status.run_event = hold
+    panel.controls.progress.observe(lambda _: panel.outcomes and panel.controls.stop.click(), "value")
     panel.run()
-    until(lambda: len(panel.outcomes) == 1)
-    panel.controls.stop.click()
-    job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and [o.method for o in panel.outcomes] == ["fedavg"]
     assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
 
@@ -125,8 +107,6 @@ def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
     panel.controls.phase.observe(lambda change: texts.append(change["new"]), "value")
     panel.run(wait=True)
     assert sum("s left)" in words for words in texts) > 3 and "left" not in texts[-1]
-    assert time_left(30, 0.6) == ", about 20 s left" and time_left(600, 0.5) == ", about 10 min left"
-    assert time_left(0.5, 0.5) == time_left(10, 0.001) == time_left(10, 1.0) == ""
 
 
 def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, job):

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from fedlab_nb.cli import in_words, main
+from fedlab_nb.cli import main
 
 QUICK = ["--clients", "3", "--set", "epochs=1"]
 
@@ -99,10 +99,6 @@ def test_sweep_command(capsys, tmp_path):
     assert main([*words, "0.1,1"]) == 0
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 3
     assert main([*words, "0.1,zero"]) == 2
-
-
-def test_in_words():
-    assert [in_words(n) for n in (0, 999, 1000, 1234567, 5e9)] == ["0 B", "999 B", "1.0 kB", "1.2 MB", "5.0 GB"]
 
 
 def test_python_m_works(monkeypatch, capsys):
