@@ -37,8 +37,7 @@ def parser() -> argparse.ArgumentParser:
         prog="fedlab-nb",
         description="One-shot federated learning, learnt by doing. Without a command it opens the course.",
     )
-    version = f"fedlab-nb {__version__}"
-    main.add_argument("--version", action="version", version=version, help="print the version and leave")
+    main.add_argument("--version", action="version", version=f"fedlab-nb {__version__}", help="print the version")
     main.add_argument("--folder", help="folder for the course's notebooks, if the package was installed from a wheel")
     main.add_argument("--no-browser", action="store_true", help="only print the address of the course")
     commands = main.add_subparsers(dest="command", parser_class=_Parser)
@@ -56,16 +55,11 @@ def parser() -> argparse.ArgumentParser:
     add("--no-cache", action="store_true", help="do not read or write the store (for measuring)")
     add("--json", action="store_true", help="print one JSON object for each method, one on a line")
 
-    about = "show what a preset means: data, clients and the settings of each method, with the source of every value"
-    add = command("plan", about)
+    add = command("plan", "show what a preset means: data, clients, each method's settings, the source of every value")
     add("preset", nargs="?", default="classroom", help="classroom, or a paper's set-up (fedlab-nb list)")
     add("methods", nargs="*", metavar="METHOD", help="method names; default: those of the set-up's paper")
-    add("--dataset", help="another data set than the set-up's")
-    add("--alpha", help="another α")
-    add("--clients", help="another number of clients")
-    add("--seed", default=0)
-    add("--partition", help="another partition")
-    add("--model", default="auto", help="another architecture of the clients")
+    for name in ("dataset", "alpha", "clients", "seed", "partition", "model"):
+        add(f"--{name}", help=f"another {name} than the set-up's")
     add("--device", default="cpu", help="cpu or cuda; the values are the same on both")
     add_pairs(add, "as for run")
 
@@ -76,15 +70,13 @@ def parser() -> argparse.ArgumentParser:
     add_settings(add)
     add_grid(add)
 
-    about = "run any grid that a TOML file describes; after an interruption it goes on where it stopped"
-    add = command("study", about)
+    add = command("study", "run any grid that a TOML file describes; after an interruption it goes on where it stopped")
     add("file", help="a TOML file with methods, seeds and settings; a list is an axis (see the README)")
     add_grid(add)
 
     add = command("reproduce", "run a table of a paper, and show its published numbers beside ours")
     add("table", help="fens:1, fedet:2, fedet:3, coboosting:1, coboosting:2, fusefl:2 or fedlpa:1")
-    about = "one of the table's data sets, or another one to use for all of them (classroom: digits)"
-    add("--dataset", default="", help=about)
+    add("--dataset", default="", help="one of the table's data sets, or another one for all of them (digits)")
     add("--scale", default="classroom", help="classroom, paper, or a share of the paper's samples, such as 0.1")
     add("--seeds", help="how many seeds; default: 10 for the classroom, else as many as in the paper")
     add("--workers", default=1, help=WORKERS)
@@ -96,13 +88,11 @@ def parser() -> argparse.ArgumentParser:
     add = command("store", "the stored results: list them, say their size, delete some, or check them")
     add("task", choices=["list", "size", "prune", "verify"])
     add("--days", help="prune: delete what was not used for this number of days")
-    about = "prune: delete what another version of the package has made"
-    add("--version", dest="other", action="store_true", help=about)
+    add("--version", dest="other", action="store_true", help="prune: delete what another version has made")
     add("--size", help="prune: delete the oldest results until the rest is no larger than this, such as 500MB")
 
     add = command("voila", "show a panel as a page of its own, for a classroom screen (needs Voilà)")
-    about = "playground (default), compare, race, or a method: its lab"
-    add("panel", nargs="?", default="playground", help=about)
+    add("panel", nargs="?", default="playground", help="playground (default), compare, race, or a method: its lab")
     add("--theme", default="light", help="light or dark")
     add_pairs(add, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")
     add("--no-browser", dest="page_alone", action="store_true", help="only print the address")
@@ -113,11 +103,9 @@ def parser() -> argparse.ArgumentParser:
     add = command("slides", "write the pictures of one lesson to files for slides, with their alt texts")
     add("lesson", help="a lesson's number or name, such as 03 or fens")
     add("--out", help="the folder to write to; default: slides_ and the lesson's name")
-    about = "png (as stored in the lesson) or svg (runs the lesson's cells, up to minutes)"
-    add("--format", default="png", help=about)
+    add("--format", default="png", help="png (as stored in the lesson) or svg (runs the lesson's cells, up to minutes)")
 
-    about = "print one table of the capstone reports of a class; it says which ranks are shared within the noise"
-    add = command("leaderboard", about)
+    add = command("leaderboard", "one table of the capstone reports of a class; ranks within the noise are shared")
     add("paths", nargs="+", metavar="PATH", help="report files (.jsonl), or folders with some")
     add("--table", default="text", help=TABLE)
 
@@ -134,8 +122,7 @@ def add_settings(add: Callable[..., Any]) -> None:
     add("--seeds", default=1, help="how many seeds, counted up from --seed")
     for name, about in SETTINGS.items():
         add(f"--{name}", help=about)
-    about = "architecture: name or name:width; several names joined by commas for clients with different networks"
-    add("--model", default="auto", help=about)
+    add("--model", default="auto", help="name or name:width; joined by commas for clients with different networks")
     add("--preset", default="classroom", help="classroom (seconds on a CPU), or a paper's set-up: fedlab-nb list")
     add("--device", default="auto", help="auto, cpu or cuda")
     add_pairs(add, "a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ...")
@@ -152,5 +139,4 @@ def add_grid(add: Callable[..., Any]) -> None:
     add("--out", default="results", help="folder for results.csv, results.json and results.parquet")
     add("--workers", default=1, help=WORKERS)
     add("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")
-    about = "run nothing; only say how many cells there are, how long they take and how large they are"
-    add("--dry-run", action="store_true", help=about)
+    add("--dry-run", action="store_true", help="run nothing; say how many cells there are, how long and how large")

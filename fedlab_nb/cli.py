@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .arguments import SETTINGS, parser
+from .arguments import parser
 from .errors import FedlabError, UsageError, choose, demand, number, parsed, reason
 
 
@@ -28,10 +28,11 @@ def settings_from(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def given(options: Namespace, *more: str) -> dict[str, Any]:
-    """The settings that the command line names: what `run` and `sweep` both take, `more`, and those of --set."""
-    names = ("dataset", "seed", "model", "preset", "device", *more, *(name.replace("-", "_") for name in SETTINGS))
-    named = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+def given(options: Namespace) -> dict[str, Any]:
+    """The settings that the command line names, those of --set included."""
+    from .studies.settings import setting_names
+
+    named = {name: value for name, value in vars(options).items() if name in setting_names() and value is not None}
     return named | settings_from(options.settings)
 
 
@@ -42,7 +43,7 @@ def run_command(options: Namespace) -> int:
 
     warnings.simplefilter("once", StoreWarning)
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"  # a sentence, and no line of the source
-    settings = given(options, "alpha", "clients", "backend")
+    settings = given(options)
     failed: list[Exception] = []
     if is_table(str(settings.get("dataset"))):  # which column was taken for what: a reader has to be able to object
         table = load(str(settings["dataset"]))
@@ -65,7 +66,7 @@ def plan_command(options: Namespace) -> int:
     from .studies import plan
 
     options.preset, preset = None, options.preset
-    print(plan(preset, options.methods or None, **given(options, "alpha", "clients")))
+    print(plan(preset, options.methods or None, **given(options)))
     return 0
 
 

@@ -4,6 +4,7 @@ A checkout's notebooks open where they lie; from an installed wheel they are cop
 server binds to 127.0.0.1 with its token on, asks nobody for news or updates, and stops with Ctrl-C.
 """
 
+import importlib.util
 import os
 import secrets
 import shutil
@@ -35,10 +36,8 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
     missing or no port is free.
     """
     where = course_folder(folder)
-    try:
-        import jupyterlab  # noqa: F401
-    except ImportError as error:
-        raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.") from error
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
     port, token = free_port(), secrets.token_hex(24)
     browser = browser and has_browser()
     address = f"http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}"

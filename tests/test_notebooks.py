@@ -10,9 +10,6 @@ import nbformat
 import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of, teachers_page
 
-# What each lesson has; ".form(" shows an exercise.
-PARTS = ("After", "Minutes", "You need", "predict(", ".form(", "Reality check", "What you have learned", "References")
-
 
 def test_cells_of_a_source():
     source = '# A\n\ntext\n\n\nmore\n\n```python tags=["raises-exception"]\nx = 1\n```\n'
@@ -62,10 +59,10 @@ def test_outputs_are_kept_where_the_code_is_the_same():
     assert [new.cells[i].execution_count for i in (1, 3)] == [1, 2]
 
 
-def test_a_lesson_has_every_part():
+def test_a_lesson_has_guesses_exercises_and_a_recap_of_its_goals():
     assert len(LESSONS) >= 10
     for text in LESSONS.values():
-        assert [part for part in PARTS if part not in text] == []
+        assert "predict(" in text and ".form(" in text
         goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
         recap = re.findall(r"^\d\. ", text.split("What you have learned")[1], re.MULTILINE)
         assert goals == recap  # the recap mirrors the goals

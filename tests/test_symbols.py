@@ -61,15 +61,16 @@ def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
 
 
 def test_a_letter_means_what_it_means_to_this_method():
-    assert of_label("ρ", "AFL") == "ρ: the ridge that is left on the sum"
-    assert of_label("ρ", "FENS") == "" and of_label("ψ") == ""
-    assert of_label("255 ε", "Co-Boosting") == "ε: step of a pixel in DHS" != of_label("ε", "AFL")
-    assert of_label("λ₂", "DENSE") == "λ₂: weight of its disagreement term"
+    assert of_label("ρ", "AFL").startswith("ρ: ") and of_label("ρ", "FENS") == of_label("ψ") == ""
+    assert of_label("255 ε", "Co-Boosting").startswith("ε: ") and of_label("ε", "Co-Boosting") != of_label("ε", "AFL")
+    assert of_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
 def test_tooltips_say_what_a_symbol_means():
-    assert explained("Help.", "λ_damp", "FedLPA") == "Help. λ_damp: damping, added to the diagonals of the factors."
+    meaning = of_label("λ_damp", "FedLPA")
+    assert (
+        explained("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
+        and meaning in KnobBox("fedlpa")["damping"].tooltip
+    )
     assert made(Button, label="Rounds T", help="Help").tooltip == "Help"  # no Greek letter: it may be a word
-    assert "λ_damp: damping" in KnobBox("fedlpa")["damping"].tooltip
-    alpha = Controls(spec_of("fens")).alpha.tooltip
-    assert "smaller α is more skewed" in alpha and find("α")[0].short in alpha
+    assert find("α")[0].short in Controls(spec_of("fens")).alpha.tooltip

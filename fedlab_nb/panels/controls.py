@@ -167,18 +167,14 @@ class Controls:
         self.dataset.value = OWN_FILE
 
     def settings(self) -> dict[str, Any]:
-        """Keyword arguments of `study.job`; the epochs only where they are not the preset's."""
+        """Keyword arguments of `study.job`; most of them only where they are not the usual ones."""
         chosen = {"dataset": self.data, "alpha": float(f"{self.alpha.value:.2g}")}
         chosen |= {name: getattr(self, name).value for name in ("clients", "seed", "seeds")}
-        if self.epochs.value != self.preset_epochs:
-            chosen["epochs"] = self.epochs.value
-        if self.device.value != "auto":
-            chosen["device"] = self.device.value
+        usual = {"epochs": self.preset_epochs, "device": "auto"}
+        usual |= {name: menu.options[0][1] for name, menu in self.extras.items()}
+        chosen |= {name: self.named[name].value for name in usual if self.named[name].value != usual[name]}
         if self.poison.value != NO_POISON:
             chosen["poison"] = self.poison.value
-        for name, widget in self.extras.items():
-            if widget.value != widget.options[0][1]:
-                chosen[name] = widget.value
         if self.named_clients:
             chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
         return {**chosen, **self.knobs.changed}

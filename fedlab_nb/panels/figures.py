@@ -227,7 +227,7 @@ def passes(p: Plan) -> str:
 
 
 class Track(LabView):
-    name, title, ready = "race", "The race", "run"
+    name, title, ready = "race", "The race", "live"
     empty = "Press Run, then Play: the methods spend their bytes side by side."
 
     def __init__(self) -> None:
@@ -308,6 +308,6 @@ COMPARE = LabSpec(
     ),
 )  # fmt: skip
 RACE = LabSpec(
-    name="race", views=(Track,), settings={"seeds": 1}, ran=Track.name,
+    name="race", views=(Track,), settings={"seeds": 1},
     companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
 )  # fmt: skip

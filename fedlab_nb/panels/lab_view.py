@@ -114,24 +114,20 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     mine = new.runs.find(new.method) if new.method else None
     outcomes = {} if mine is None else mine.outcomes
     outcome = next(iter(outcomes.values()), None)
-    if outcome is not None:
-        changes["report"] = outcome.report
-    elif state.outcome is not None and "report" not in changes:  # it was cleared away
-        changes |= {"report": None}
-    if current:
-        names = current[0].classes
-    else:
-        names = () if new.federation is None else tuple(new.federation.dataset.class_names)
+    report = new.report if outcome is None else outcome.report
+    if outcome is None and state.outcome is not None and "report" not in changes:  # it was cleared away
+        report = None
+    names = () if new.federation is None else tuple(new.federation.dataset.class_names)
     speaks = new.shows_stored and not new.runs.number and new.federation is not None
     return replace(
         new,
         setting=words(new.settings if outcome is None else mine.settings) if new.settings else "",
-        class_names=names,
+        class_names=current[0].classes if current else names,
         number=new.runs.number,
         outcome=outcome,
         outcomes=outcomes,
         others={row.method: row.outcomes for row in current if row is not mine},
-        report=changes.get("report", new.report),
+        report=report,
         stored=nearby(new.methods, new.settings) if speaks else None,
     )
 
@@ -247,7 +243,7 @@ class LabSpec:
 
     method:     whose knobs are shown; empty for a panel of many methods
     companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More settings"
-    first:      the view that is seen first;   ran: the one that Run turns to, if no own view is drawn while it runs
+    first:      the view that is seen first; Run turns to the first own one that is drawn live, or to the accuracy
     settings:   starting values;   last: own views stand after the common ones
     """
 
@@ -258,6 +254,5 @@ class LabSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     views: tuple[type[LabView], ...] = ()
     first: str = "partition"
-    ran: str = "accuracy"
     name: str = "playground"
     last: bool = False

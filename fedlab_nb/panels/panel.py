@@ -64,7 +64,7 @@ class Panel(saved.Saved):
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
         super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
-        self._status = Status(self.controls, self._turn)
+        self._status = Status(self.controls, self)
         self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
@@ -313,7 +313,7 @@ class Panel(saved.Saved):
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
         self._work(lambda: steps, self._heard, lambda how, error, _: self._ended(how, error, by_hand))
         if self.views.visible == "partition":
-            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), self.spec.ran))
+            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
         else:
             self._go()
 
@@ -379,8 +379,3 @@ class Panel(saved.Saved):
 
     def _mapping(self, on: bool) -> None:
         (self.add_class if on else self.remove_class)("fl-mapping")
-
-    def _turn(self, before: str, status: str) -> None:
-        """The status as a CSS class, so that a browser can wait for it."""
-        self.remove_class(f"fl-status-{before}")
-        self.add_class(f"fl-status-{status}")

@@ -74,12 +74,11 @@ class RunsPanel:
 
 def cells(row: Row) -> str:
     """A row of the table of runs."""
-    start = f"<span>{row.run}</span><span>{html.escape(row.title)}</span>"
     values = {seed: o.accuracy for seed, o in row.outcomes.items()}
-    setting = row.setting + (f", {seeds_of(values)}" if values else "")
-    start += f'<span title="{html.escape(setting, quote=True)}">{html.escape(setting)}</span>'
+    setting = html.escape(row.setting + (f", {seeds_of(values)}" if values else ""))
+    start = f'<span>{row.run}</span><span>{html.escape(row.title)}</span><span title="{setting}">{setting}</span>'
     if row.error and not values:
-        end = f'<span class="fl-bad" title="{html.escape(row.error, quote=True)}">{html.escape(row.error)}</span>'
+        end = '<span class="fl-bad" title="{0}">{0}</span>'.format(html.escape(row.error))
     elif not values:
         end = "<span>…</span><span></span><span></span>"
     else:

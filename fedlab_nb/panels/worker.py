@@ -7,6 +7,7 @@ A job that was replaced by a newer one drops what it still yields. Errors and wa
 import ctypes
 import functools
 import inspect
+import math
 import threading
 import time
 import traceback
@@ -15,6 +16,8 @@ from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from typing import Any
 from weakref import WeakSet
+
+import ipywidgets as widgets
 
 from ..plots.words import plural
 from .controls import Controls
@@ -74,16 +77,13 @@ class Worker:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs any more; False if that took longer than `timeout` seconds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             with self.lock:
                 threads = [t for t in self._threads if t.is_alive() and t is not threading.current_thread()]
-            if not threads:
-                return True
-            for thread in threads:
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if thread.is_alive():
-                    return False
+            if not threads or time.monotonic() >= end:
+                return not threads
+            threads[0].join(None if timeout is None else max(0.0, end - time.monotonic()))
 
     def _run(self, stopped: threading.Event, job: Callable, on_event: Callable, on_end: Callable) -> None:
         _catch_warnings()
@@ -166,17 +166,17 @@ def guarded(method: Callable) -> Callable:
 class Status:
     """`status` is "idle", "running", "done", "stopped" or "error"; `traceback` that of the last error.
 
-    turn(before, now): called when the status changes
+    panel: its CSS class `fl-status-…` is the status, so that a browser can wait for it
     """
 
-    def __init__(self, controls: Controls, turn: Callable[[str, str], None]) -> None:
-        self._controls, self._turn = controls, turn
+    def __init__(self, controls: Controls, panel: widgets.Widget) -> None:
+        self._controls, self._panel = controls, panel
         self.status, self.traceback = "", ""
         self._results, self._finished, self._said, self._began = 1, 0, 0.0, 0.0
         self.set("idle")
 
     def set(self, status: str) -> None:
-        self._turn(self.status, status)
+        self._panel.remove_class(f"fl-status-{self.status}").add_class(f"fl-status-{status}")
         self.status = status
         self._controls.busy(self.running)
 

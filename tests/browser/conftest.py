@@ -5,35 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from lab_steps import PATIENCE, end_kernels
+from lab_steps import PATIENCE, end_kernels, running, scratch
 
 from fedlab_nb.jupyter import free_port, server_command, server_environment, wait_for
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TOKEN = "browser-test"
-FLAGS = [
-    "--no-sandbox",  # Chromium refuses to run as root otherwise, as it must in containers
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
+# Without a sandbox: Chromium refuses to run as root otherwise, as it must in containers.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"]
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", MAC)
 
 
 @pytest.fixture(scope="session")
@@ -59,46 +46,22 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     """Address of a JupyterLab that was started with the very command of `fedlab-nb`, in a scratch home."""
     home = tmp_path_factory.mktemp("home")
-    scratch = {
-        "HOME": str(home),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "IPYTHONDIR": str(home / "ipython"),
-        "FEDLAB_NB_STORE": str(home / "store"),
-        "JUPYTER_TOKEN": TOKEN,
-        "OMP_NUM_THREADS": "1",
-    }
+    variables = server_environment(TOKEN) | scratch(home)
     # The kernel must be the Python that runs the tests.
-    kernel = home / "data/kernels/python3"
+    kernel = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
     kernel.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    kernel.joinpath("kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
-    )
-    port = free_port(18888)
-    log = home / "server.log"
-    with log.open("w") as out:
-        server = subprocess.Popen(
-            server_command(port),
-            cwd=course,
-            env={**server_environment(TOKEN), **scratch},
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    wait_for(port, server)
+    about = {"argv": argv, "display_name": "Python 3", "language": "python"}
+    kernel.joinpath("kernel.json").write_text(json.dumps(about))
+    port, log = free_port(18888), home / "server.log"
     address = f"http://127.0.0.1:{port}"
-    try:
-        urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
-    except URLError as error:
-        pytest.fail(f"JupyterLab did not start ({error}): {log.read_text()[-2000:]}")
-    yield address
-    os.killpg(server.pid, signal.SIGTERM)
-    try:
-        server.wait(20)
-    except subprocess.TimeoutExpired:  # a kernel that was just starting can hold it up
-        os.killpg(server.pid, signal.SIGKILL)
+    with log.open("w") as out, running(server_command(port), cwd=course, env=variables, stdout=out, stderr=out) as lab:
+        wait_for(port, lab)
+        try:
+            urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
+        except URLError as error:
+            pytest.fail(f"JupyterLab did not start ({error}): {log.read_text()[-2000:]}")
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import median, quantiles
 
 from playwright.sync_api import Page
 
 # Times from a key press on a slider to the frame with the new picture, in milliseconds: `times`; `whole` of them were
-# whole drawings, not moves. `words`: times to the kernel's words. The slider goes up and down between its ends.
+# whole drawings, not moves. The slider goes up and down between its ends.
 DRAG = """async ({css, view, count, pause}) => {
   const panel = document.querySelector('.fl-root.fl-live'), frame = () => new Promise(requestAnimationFrame);
   const handle = panel.querySelector(css + ' .noUi-handle');
   const root = panel.querySelector(`.fl-view-${view} .fl-picture`).shadowRoot;
   const end = (name) => Number(handle.getAttribute('aria-value' + name));
-  const times = [], words = [], host = root.host;
+  const times = [];
   let key = 'ArrowRight', whole = 0;
   for (let i = 0; i < count; i += 1) {
     if (end('now') >= end('max') - 1e-6) key = 'ArrowLeft';
@@ -24,28 +24,21 @@ DRAG = """async ({css, view, count, pause}) => {
       const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(true); });
       watch.observe(root, {subtree: true, childList: true, attributes: true});
     });
-    const said = new Promise((done) => {
-      const late = setTimeout(() => done(0), 3000);
-      const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(performance.now()); });
-      watch.observe(host, {attributes: true, attributeFilter: ['aria-label']});
-    });
     const start = performance.now();
     handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
     if (await changed) {
       await frame();
       times.push(performance.now() - start);
       whole += root.querySelector('svg') !== before;
-      const then = await said;
-      if (then) words.push(then - start);
     }
     await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
   }
-  return {times, whole, words};
+  return {times, whole};
 }"""
 # Frames in which the picture changed, and the longest time between two of them, while something plays by itself.
 WATCH = """({view, seconds}) => new Promise((done) => {
   const root = document.querySelector(`.fl-root.fl-live .fl-view-${view} .fl-picture`).shadowRoot;
-  let changed = false, frames = 0, all = 0, last = 0, longest = 0, first = 0, end = 0;
+  let changed = false, frames = 0, last = 0, longest = 0, first = 0, end = 0;
   const watch = new MutationObserver(() => { changed = true; });
   watch.observe(root, {subtree: true, childList: true, attributes: true, characterData: true});
   const step = (now) => {
@@ -56,10 +49,9 @@ WATCH = """({view, seconds}) => new Promise((done) => {
       frames += 1;
     }
     changed = false;
-    if (first) all += 1;
     end ||= now + 1000 * seconds;
     if (now < end) requestAnimationFrame(step);
-    else { watch.disconnect(); done({frames, longest, all, seconds: (last - first) / 1000}); }
+    else { watch.disconnect(); done({frames, longest, seconds: (last - first) / 1000}); }
   };
   requestAnimationFrame(step);
 })"""
@@ -76,7 +68,7 @@ TAB = """async ({title, view}) => {
     if (box.offsetParent && picture && !picture.hidden && picture.shadowRoot.querySelector('svg')) break;
     if (performance.now() - start > 20000) return null;
   }
-  return {time: performance.now() - start, mapping: panel.matches('.fl-mapping')};
+  return performance.now() - start;
 }"""
 # Milliseconds from a click on Stop to the panel's word that it has stopped.
 STOP = """() => new Promise((done) => {
@@ -88,21 +80,12 @@ STOP = """() => new Promise((done) => {
 })"""
 
 
-def part(values: list[float], share: float) -> float:
-    """The value below which so large a share of `values` lies."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def drag(page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20) -> dict:
-    """{"median", "p95", "most": milliseconds to the picture, "words": to the kernel's words, median
-    "seen": changes that were seen, "whole": whole drawings}
-    """
+    """{"median", "p95", "most": milliseconds to the picture, "seen": changes seen, "whole": whole drawings}"""
     got = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
     times = got["times"]
-    words = got["words"] or [float("nan")]
-    middle = {"median": median(times), "p95": part(times, 0.95), "most": max(times), "words": median(words)}
-    return {**middle, "seen": len(times), "whole": got["whole"]}
+    p95 = quantiles(times, n=20)[-1]
+    return {"median": median(times), "p95": p95, "most": max(times), "seen": len(times), "whole": got["whole"]}
 
 
 def played(page: Page, view: str, seconds: float) -> dict:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import signal
+import subprocess
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import nbformat
@@ -34,6 +37,26 @@ QUIET = """() => new Promise((done) => {
   };
   look();
 })"""
+
+
+def scratch(home: Path) -> dict[str, str]:
+    """Environment of a server that finds nothing of this machine's user."""
+    home.joinpath("home").mkdir()
+    places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "FEDLAB_NB_STORE")
+    return {name: str(home / name.lower()) for name in places} | {"OMP_NUM_THREADS": "1"}
+
+
+@contextmanager
+def running(command: list[str], **options):
+    """A server that runs within the block, with all processes that it has started."""
+    server = subprocess.Popen(command, start_new_session=True, **options)
+    yield server
+    os.killpg(server.pid, signal.SIGTERM)
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:  # a kernel that was just starting can hold it up
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def notebook(course: Path, name: str, *code: str) -> str:

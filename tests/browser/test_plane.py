@@ -5,7 +5,7 @@ In the same notebook a symbol's link and the table of symbols.
 
 import nbformat
 import pytest
-from lab_steps import grab, notebook, open_notebook, run_all, tab_to
+from lab_steps import grab, notebook, open_notebook, run_all, settled, tab_to
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -31,12 +31,7 @@ def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course)
     still = page.locator(".jp-RenderedImage img")
     still.wait_for(state="attached")
     expect(still).to_be_hidden()  # the panel alone, not its saved picture too
-    page.wait_for_function(  # the picture has the size of its frame
-        """() => { const frame = document.querySelector('.fl-plane .fl-frame').getBoundingClientRect();
-             const picture = document.querySelector('.fl-plane .fl-picture').shadowRoot;
-             const box = picture.querySelector('svg').viewBox.baseVal;
-             return Math.abs(frame.width / frame.height - box.width / box.height) < 0.05; }"""
-    )
+    settled(page)
     now, height = page.evaluate(SEEN), panel.bounding_box()["height"]
     x, y = grab(page, panel.locator(".fl-alpha .noUi-handle"))
     for step in (30, 60, 90):

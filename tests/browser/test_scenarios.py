@@ -8,11 +8,9 @@ from pathlib import Path
 from statistics import median
 
 import nbformat
-import numpy as np
 import pytest
 from feel import STOP
 from lab_steps import (
-    TWO_FRAMES,
     end_kernels,
     grab,
     notebook,
@@ -79,9 +77,7 @@ def stopped(page, again=False):
 
 
 def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
-    """A broken file of the reader's own, and a method that fails in the middle; afterwards the panel still works."""
-    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 10 - 1
-    np.savez(course / "broken.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    """A method that fails, and a file that is not named; afterwards the panel still works."""
     failing = (
         "import fedlab_nb as fl\n"
         "def job(methods, **settings):\n"
@@ -96,16 +92,11 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
 
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "error")
-    error.wait_for()
-    assert error.count() == 1
-    assert "ZeroDivisionError: no luck" in error.inner_text()
+    expect(error).to_contain_text("ZeroDivisionError: no luck")
 
     panel(page).locator(".fl-dataset select").select_option(label="Your own file (.csv, .npz) …")
-    panel(page).locator(".fl-path input").fill("broken.npz")
-    panel(page).locator(".fl-path input").press("Enter")
-    page.locator(".fl-error p", has_text="y_train holds the label -1").wait_for()
-    assert error.count() == 1
-    assert "Traceback" not in panel(page).inner_text()
+    page.locator(".fl-error p", has_text="No file is named").wait_for()
+    assert error.count() == 1 and "Traceback" not in panel(page).inner_text()
 
     panel(page).locator(".fl-dataset select").select_option(label="Digits")
     show(page, "Who holds what")
@@ -209,15 +200,6 @@ def test_stop_within_a_second_the_keyboard_alone_and_a_restart_of_the_kernel(pag
     page.keyboard.press("ArrowRight")
     page.locator(".fl-view-accuracy:visible").wait_for()
     expect(tabs.first).to_have_text("Accuracy")
-    page.evaluate(TWO_FRAMES)  # a field that has just come gets its name in the next one
-    nameless = (
-        panel(page)
-        .locator("select:visible, input:visible, [role=slider]:visible")
-        .evaluate_all(
-            "all => all.filter(one => !one.ariaLabel && !one.labels?.length && !one.title).map(one => one.outerHTML)"
-        )
-    )
-    assert not nameless, nameless
 
     show(page, "Who holds what")
     panel(page).locator(PICTURE).wait_for()
@@ -299,7 +281,6 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
     average = "{layer: sum(WEIGHT * net[layer] for net, n in zip(networks, counts)) for layer in networks[0]}"
     tries = (
         ("1 / len(counts)", "wrong", "Each client counts the same"),
-        ("n", "wrong", "divide by N"),
         ("n / sum(counts)", "right", "right for all hidden inputs"),
     )
     for number, (weight, card, words) in enumerate(tries, start=len(code) + 1):

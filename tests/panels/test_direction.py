@@ -1,6 +1,7 @@
 """The panel runs in one direction: control, state, federation, picture."""
 
 from dataclasses import FrozenInstanceError, fields
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
@@ -12,66 +13,51 @@ from fedlab_nb.panels.lab_view import BY_IDENTITY, LabView, PanelState, next_sta
 
 @pytest.fixture
 def counted(monkeypatch):
-    """{what: how often it was done since}, of reading the settings, dealing out data and drawing."""
-    counts = {"settings": 0, "federate": 0, "drawn": []}
-    settings, federate = Controls.settings, controls.federate
+    """Spies on reading the settings, dealing out data and drawing; called, they forget what was."""
 
-    def read(self):
-        counts["settings"] += 1
-        return settings(self)
+    def spy(owner, name):
+        spies.append(create_autospec(getattr(owner, name), side_effect=getattr(owner, name)))
+        monkeypatch.setattr(owner, name, spies[-1])
+        return spies[-1]
 
-    def deal(**options):
-        counts["federate"] += 1
-        return federate(**options)
-
-    monkeypatch.setattr(Controls, "settings", read)
-    monkeypatch.setattr(controls, "federate", deal)
-    for kind in COMMON:
-
-        def draw(self, state, kind=kind, draw=kind.draw):
-            counts["drawn"].append((kind.name, state))
-            return draw(self, state)
-
-        monkeypatch.setattr(kind, "draw", draw)
-    return counts
-
-
-def reset(counts):
-    counts.update(settings=0, federate=0)
-    counts["drawn"].clear()
+    spies = []
+    counted = Mock(settings=spy(Controls, "settings"), federate=spy(controls, "federate"))
+    counted.views = {kind.name: spy(kind, "draw") for kind in COMMON}
+    counted.drawn = lambda: [name for name, draw in counted.views.items() if draw.called]
+    counted.side_effect = lambda: [one.reset_mock() for one in spies]
+    return counted
 
 
 def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make, counted):
     panel = make()
-    reset(counted)
+    counted()
     panel.controls.alpha.value = 1.0
-    assert (counted["settings"], counted["federate"]) == (1, 1)
-    assert [name for name, _ in counted["drawn"]] == ["partition"]
-    state = counted["drawn"][0][1]
+    assert counted.settings.call_count == counted.federate.call_count == 1
+    assert counted.drawn() == ["partition"] and counted.views["partition"].call_count == 1
+    state = counted.views["partition"].call_args.args[1]
     assert state.settings["alpha"] == 1.0 == state.partition["alpha"] and state.federation.clients == 10
     assert state.federation is panel.state("partition").federation and "α = 1," in panel.views["partition"].picture.alt
-    reset(counted)
+    counted()
     panel.controls.alpha.value = 1.001  # the same to two digits
-    assert counted["settings"] == 1 and counted["federate"] == 0 and counted["drawn"] == []
-    reset(counted)
+    assert counted.settings.call_count == 1 and not counted.federate.called and not counted.drawn()
+    counted()
     panel.controls.dataset.value = "glyphs"  # other limits and epochs
-    assert panel.wait(60) and (counted["settings"], counted["federate"]) == (1, 1) and not panel.error
+    assert panel.wait(60) and counted.settings.call_count == counted.federate.call_count == 1 and not panel.error
 
 
 def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
     panel = make()
-    reset(counted)
+    counted()
     panel.run(wait=True)
-    assert (counted["settings"], counted["federate"]) == (1, 0)  # an event reads nothing
+    assert counted.settings.call_count == 1 and not counted.federate.called  # an event reads nothing
     for view in ("communication", "classes"):
         panel.show(view)
-        reset(counted)
+        counted()
         panel.controls.alpha.value *= 2
-        before = counted["settings"]
+        before = counted.settings.call_count
         panel.views.klass.value = 3 if panel.views.klass.value == -1 else -1
-        assert counted["settings"] == before  # what is looked at is no setting
-        drawn = [name for name, _ in counted["drawn"]]
-        assert drawn == (["classes"] if view == "classes" else []), view
+        assert counted.settings.call_count == before  # what is looked at is no setting
+        assert counted.drawn() == (["classes"] if view == "classes" else [])
 
 
 def test_what_views_need_are_parts_of_the_state():
