@@ -1,6 +1,5 @@
 """`fedlab-nb doctor`: device, versions, and what works here, each shown by trying it."""
 
-import importlib.util
 import os
 import platform
 import time
@@ -38,8 +37,7 @@ def doctor() -> int:
     except UsageError:
         fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
     fact("offline data", "digits, glyphs, your own .npz or .csv")
-    need = "" if importlib.util.find_spec("torchvision") is not None else ": need torchvision"
-    fact("downloads", f"mnist, fashion-mnist, cifar10, cifar100, svhn{need}")
+    fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
     from .studies import run
 
     start = time.perf_counter()

@@ -97,14 +97,14 @@ def options_of(server: str, **about: Any) -> list[str]:
     return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
-def server_environment(token: str, *more: str) -> dict[str, str]:
+def server_environment(token: str) -> dict[str, str]:
     """Environment of the server. The token goes here: arguments can be read by every user of the machine.
 
-    `fedlab_nb/server_files` holds defaults for this server alone (no question about news); a user's own settings win.
-    `more`: further variables that are to lead there.
+    `fedlab_nb/server_files` holds defaults for this server alone (no question about news) and the template of a page; a
+    user's own settings win.
     """
     files = str(Path(__file__).parent / "server_files")
-    paths = {name: filter(None, [files, os.environ.get(name)]) for name in ("JUPYTER_CONFIG_PATH", *more)}
+    paths = {name: filter(None, [files, os.environ.get(name)]) for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")}
     return {**os.environ, "JUPYTER_TOKEN": token, **{name: os.pathsep.join(path) for name, path in paths.items()}}
 
 

@@ -43,7 +43,7 @@ def open_page(
         page.write_text(json.dumps(notebook(code)), encoding="utf-8")
         ready = (lambda: show(address, Path(folder))) if browser and has_browser() else None
         command = [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
-        variables = server_environment(token, "JUPYTER_PATH")  # the token, and where the page's template is
+        variables = server_environment(token)
         return serve(command, folder, variables, port, "The page", address, ready is not None, ready)
 
 

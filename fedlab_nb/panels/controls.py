@@ -135,9 +135,9 @@ class Controls:
     @property
     def choices(self) -> list[Any]:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
-        plain = [self.dealing, self.alpha, self.clients, self.seed, self.seeds, self.device, self.epochs]
-        plain += [self.poison.kind, self.poison.count]
-        return [*plain, *self.methods.boxes.values(), *self.extras.values(), *self.knobs.controls.values()]
+        plain = [widget for name, widget in self.named.items() if name not in ("dataset", "methods", "poison")]
+        rows = [self.dealing, self.poison.kind, self.poison.count, *self.methods.boxes.values()]
+        return [*plain, *rows, *self.knobs.controls.values()]
 
     # ------------------------------------------------------------------------------------------- reading and writing
     @property

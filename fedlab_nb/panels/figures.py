@@ -167,14 +167,11 @@ class Classes(ResultView):
         return plots.classes(series, state.class_names, client=state.client, klass=state.klass)
 
 
-class Calibration(ResultView):
+class Calibration(LabView):
     """How sure the methods are, and how often they are right: not of the stored results, which have no such counts."""
 
-    name, title, ready = "calibration", "Calibration", "run"
+    name, title = "calibration", "Calibration"
     empty = "The stored results have no reliability diagrams. Press Run: then they are drawn from your results."
-
-    def is_ready(self, state: PanelState) -> bool:
-        return state.runs.has_results
 
     def draw(self, state: PanelState) -> plots.Picture:
         return plots.calibration(state.runs.series())

@@ -86,18 +86,3 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
     go.set()
     assert panel.wait(20) and panel.status == "stopped" and not panel.error and panel.outcomes
     assert panel.views["accuracy"].frame.value.startswith("<svg")
-
-
-def test_what_is_looked_at_after_stop_is_drawn_though_the_work_has_not_ended(make, job):
-    panel = make()
-    panel.run(wait=True)
-    job.gate.clear()
-    panel.run()
-    panel.stop()
-    assert panel.status == "running"  # a long step, which goes on to its end
-    panel.views.choose("partition")
-    before = panel.views["partition"].frame.value
-    panel.views.client.value = 1
-    assert panel.views["partition"].frame.value != before and panel.status == "running"
-    job.gate.set()
-    assert panel.wait(20) and panel.status == "stopped" and not panel.error

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.errors import RunError
 
 
 def threads():
@@ -173,14 +173,3 @@ def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make, job,
     monkeypatch.undo()
     panel.run(wait=True)
     assert panel.status == "done" and len(panel.outcomes) == 4
-
-
-def test_a_data_set_that_cannot_be_had_is_refused_in_the_panel(make, monkeypatch):
-    def load(name, **_):
-        raise UsageError("No network; digits and glyphs work offline.")
-
-    panel = make()
-    monkeypatch.setattr("fedlab_nb.panels.panel.load", load)
-    panel.controls.dataset.value = "mnist"
-    assert panel.wait(60) and panel.status == "error"
-    assert "No network" in panel.controls.error.value
