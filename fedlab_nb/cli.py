@@ -206,14 +206,14 @@ def line(outcome: Any) -> str:
 
 
 def takes(knob: Any) -> str:
-    """What a hyper-parameter takes, in words; nothing where any value of its type will do."""
+    """What a hyper-parameter takes, such as "(0 to 1)"; nothing where any value of its type will do."""
     if knob.model:
-        return "auto, or a model's name or name:width"
+        return "(auto, or a model's name or name:width)"
     if knob.options:
-        return ", ".join(knob.options)
+        return f"({', '.join(knob.options)})"
     if knob.low is not None and knob.high is not None:
-        return f"{knob.low:g} to {knob.high:g}"
-    return f"at least {knob.low:g}" if knob.low is not None else ""
+        return f"({knob.low:g} to {knob.high:g})"
+    return f"(at least {knob.low:g})" if knob.low is not None else ""
 
 
 def list_command(options: Namespace) -> int:
@@ -243,8 +243,7 @@ def list_command(options: Namespace) -> int:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for k in cls.fields():
-                    allowed = f" ({takes(k)})" if takes(k) else ""
-                    print(f"    {name}.{k.name} = {k.default}   {k.help}{allowed}")
+                    print(f"    {name}.{k.name} = {k.default}   {k.help} {takes(k)}".rstrip())
     return 0
 
 

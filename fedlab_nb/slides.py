@@ -59,8 +59,7 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     known: dict[Any, Slide] = {}
     for slide in stored(cells) if form == "png" else drawn(cells, path.stem):
-        same = slide.data if form == "png" else (slide.alt, slide.sentence)  # an SVG has other ids each time
-        known.setdefault(same, replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"))
+        known.setdefault((slide.alt, slide.sentence), replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"))
     slides = list(known.values())
     advice = "run it once and save it, or use --format svg"
     if not slides:

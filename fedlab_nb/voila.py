@@ -14,6 +14,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,8 @@ def source(panel: str, settings: Mapping[str, Any]) -> str:
         from .methods import METHODS
 
         choose("panel", panel, (*PANELS, *METHODS))
-        known = panel in PANELS
-        tried = getattr(panels, PANELS[panel])(**settings) if known else labs.lab(panel, **settings)
-        tried.close()
+        make = getattr(panels, PANELS[panel]) if panel in PANELS else partial(labs.lab, panel)
+        make(**settings).close()
     name = f"{PANELS[panel]}(" if panel in PANELS else f"lab({panel!r}, "
     return f"import os\nos.chdir({os.getcwd()!r})\nimport fedlab_nb as fl\nfl.{name}**{dict(settings)!r})"
 

@@ -212,13 +212,10 @@ class LabView:
 
     def is_ready(self, state: PanelState) -> bool:
         """Whether there is what the view is drawn from."""
-        if self.ready == "always":
-            return True
-        if state.federation is None:
-            return False
         result = state.outcome is not None if state.method else state.runs.has_results
         running = self.ready == "live" and state.report is not None
-        return self.ready == "data" or result or running
+        there = state.federation is not None and (self.ready == "data" or result or running)
+        return there or self.ready == "always"
 
     def lacks(self, state: PanelState) -> bool:
         """Whether the view's slow work is still to be done; what is live is drawn without it."""

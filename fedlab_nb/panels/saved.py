@@ -32,11 +32,10 @@ class Saved(widgets.VBox):
 
     def _renew(self) -> None:
         """Put the present picture where the first one was displayed: a notebook that is saved now keeps this one."""
-        if stills := [still for still in self._stills if still is not None]:
+        for still in filter(None, self._stills):  # none where nothing could be displayed
             data, metadata = self._repr_mimebundle_()
             data.pop(WIDGET, None)
-            for still in stills:
-                still.update(data, metadata=metadata, raw=True)
+            still.update(data, metadata=metadata, raw=True)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
