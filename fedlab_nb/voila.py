@@ -6,7 +6,6 @@ Voilà serves a notebook of one cell, which is made here and thrown away afterwa
 """
 
 import html
-import importlib.util
 import json
 import os
 import secrets
@@ -15,6 +14,7 @@ import tempfile
 import webbrowser
 from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def open_page(
     """
     choose("theme", theme, THEMES)
     code = source(panel, dict(settings or {}))
-    if importlib.util.find_spec("voila") is None:
+    if find_spec("voila") is None:
         raise RunError("Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'.")
     port, token = free_port(8866), secrets.token_hex(24)
     address = f"http://127.0.0.1:{port}/?token={token}"

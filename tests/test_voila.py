@@ -1,7 +1,6 @@
 """A panel as a page: what is served, that it is private, and one sentence for what is missing or wrong. In a browser:
 tests/browser/test_voila.py."""
 
-import importlib.util
 import json
 import os
 import re
@@ -28,12 +27,12 @@ def served(monkeypatch):
 
     monkeypatch.setattr(voila, "serve", serve)
     monkeypatch.setattr(voila, "has_browser", lambda: False)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(voila, "find_spec", lambda name: name)
     return seen
 
 
 def test_without_voila_there_is_one_sentence(monkeypatch, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(voila, "find_spec", lambda name: None)
     assert cli.main(["voila"]) == 1
     error = capsys.readouterr().err
     assert error.endswith("pip install 'fedlab-nb[voila]'.\n") and error.count("\n") == 1
