@@ -16,6 +16,7 @@ from ..methods.poison import Poison
 from ..models import MENU
 from ..symbols import explained
 from .theme import made, show_if
+from ..plots.words import letter
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
@@ -86,7 +87,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         if knob.default == knob.low == NOBODY:  # a client or none
-            clients = [(f"client {k}", k) for k in range(MOST_CLIENTS)]
+            clients = [(f"client {letter(k)}", k) for k in range(MOST_CLIENTS)]
             return widgets.Dropdown(options=[("nobody", NOBODY), *clients], **same)
         short = high - low <= SLIDER_STEPS
         kind, more = (widgets.IntSlider, {"continuous_update": False}) if short else (widgets.BoundedIntText, {})

@@ -20,7 +20,7 @@ from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.stored import Stored
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, listed, percent, plural, tabled
+from ..plots.words import data_size, letter, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
@@ -120,7 +120,7 @@ class Features(ResultView):
         ):
             counts = np.asarray(first.label_counts)
             if client < len(counts):
-                held, who = list(counts[client] > 0), f"classes that client {client} holds"
+                held, who = list(counts[client] > 0), f"classes that client {letter(client)} holds"
         maps = []
         for s in with_features(state.runs):
             known = self._map(s)
@@ -291,7 +291,7 @@ def bytes_of(runs: Runs, client: int | None) -> str:
         return ""
     firsts = [(row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes]
     parts = [f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}" for title, one in firsts]
-    return f"Client {client}, up and down: {'; '.join(parts)}." if parts else ""
+    return f"Client {letter(client)}, up and down: {'; '.join(parts)}." if parts else ""
 
 
 PLAYGROUND = LabSpec(

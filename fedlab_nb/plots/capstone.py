@@ -25,8 +25,8 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
         clients_and_classes(lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top)
     large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
     text = (
-        f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, {letter(small)}, "
-        f"{sizes[small]}. The class counts have noise: small numbers may be zero in truth."
+        f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, "
+        f"{letter(small)}, {sizes[small]}. The class counts have noise: small numbers may be zero in truth."
     )
     rows = ((letter(k), sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
     table = tabled("client | samples | noisy class counts", rows)

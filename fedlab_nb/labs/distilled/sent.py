@@ -46,6 +46,6 @@ def sentence(of: Neighbours, class_names: list[str]) -> str:
     held, copies = [class_names[c] for c in sorted(set(of.labels.tolist()))], int(of.copies.sum())
     return (
         f"Client {letter(of.client)} sends {plural(len(of.labels), 'image')} of {plural(len(held), 'class')} "
-        f"({listed(held)}): their labels say which classes it holds. {copies} of the images are its own, pixel by pixel; the median "
-        f"distance to the nearest of its own is {np.median(of.distance):.3f} per pixel."
+        f"({listed(held)}): their labels say which classes it holds. {copies} of the images are its own, pixel by "
+        f"pixel; the median distance to the nearest of its own is {np.median(of.distance):.3f} per pixel."
     )

@@ -27,8 +27,8 @@ class Sent(LabView):
         (of,) = attacks(outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client])
         rarest = int(held[counts[held].argmin()])
         text = (
-            f"Client {letter(client)} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest class; "
-            "the fewer there are, the more a mean shows of each."
+            f"Client {letter(client)} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest "
+            "class; the fewer there are, the more a mean shows of each."
         )
         if single := [names[c] for c in held if counts[c] == 1]:
             text += f" Of {listed(single)} it holds a single image: the mean that it sends is that image, exactly."
