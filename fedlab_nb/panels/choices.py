@@ -14,9 +14,9 @@ from ..methods import METHODS, grouped
 from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
+from ..plots.words import letter
 from ..symbols import explained
 from .theme import made, show_if
-from ..plots.words import letter
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
