@@ -40,8 +40,8 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
-from .parts.frozen import Frozen, FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
-from .parts.kronecker import inverse
+from .parts.frozen import Frozen, FrozenMethod, HeadModel, frozen_features
+from .parts.kronecker import inverse, plus_identity
 from .parts.privacy import gaussian, secure_sum, sigma_for
 
 # ----------------------------------------------------------------------------------------------------------------- sums
@@ -70,7 +70,7 @@ class Sums:
 
     def ridged(self, gamma: float) -> Sums:
         """With `gamma` added to the diagonal of the moments."""
-        return Sums(self.moments + gamma * eye(self.moments), self.classes)
+        return Sums(plus_identity(self.moments, gamma), self.classes)
 
     def noisy(self, sigma: float, stream: torch.Generator) -> Sums:
         """With N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
@@ -85,30 +85,25 @@ class Sums:
         return Sums(self.moments - other.moments, self.classes - other.classes)
 
 
-def head(total: Sums, clients: int, gamma: float, rho: float, *, clean: bool = True, sigma: float = 0.0) -> Tensor:
+def head(total: Sums, clients: int, gamma: float, rho: float, *, sigma: float = 0.0) -> Tensor:
     """The weights `[d, C]` from the sum over `clients`, each with its ridge γ: W* = (A − MγI + ρI)⁻¹ Σ C_k.
 
-    Not `clean`: A⁻¹ Σ C_k. `sigma`: of the noise that the sums have; what it makes negative is cut off, and the ridge
+    `sigma`: of the noise that the sums have; what it makes negative is cut off, and the ridge
     grows by σ√d, about the largest eigenvalue that such noise has. Directions that no sample has get 0 where ρ = 0.
     """
-    moments = total.moments - clients * gamma * eye(total.moments)
-    ridge = rho if clean else clients * gamma
+    moments = plus_identity(total.moments, -clients * gamma)
+    ridge = rho
     if sigma:
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return inverse(moments + ridge * eye(moments))(total.classes)
+    return inverse(plus_identity(moments, ridge))(total.classes)
 
 
 def scores(features: Tensor, weights: Tensor) -> Tensor:
     """`(φ, 1)ᵀ W` `[N, C]` of `features [N, d - 1]`, in their dtype."""
     weights = weights.to(features)
     return features @ weights[:-1] + weights[-1]
-
-
-def eye(like: Tensor) -> Tensor:
-    """The unit matrix of the size, dtype and place of `like [d, d]`."""
-    return torch.eye(len(like), dtype=like.dtype, device=like.device)
 
 
 # ---------------------------------------------------------------------------------------------------------------- model
@@ -123,8 +118,8 @@ OWN_FITS = "Mean of the clients' own fits"
 class AflReport(Report):
     """`weights [d, C]` (last row: of the 1), float64. `moments [M, d(d+1)/2]`, upper triangles with γ on the diagonal,
     and `classes [M, d, C]`, whose last row counts the clients' samples of each class: as the server received them, or
-    None where it saw the sum alone (`secure`) or where they are more than 4 million numbers. `clients`, `gamma`, `rho`
-    and `clean`: as in the run. `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
+    None where it saw the sum alone (`secure`) or where they are more than 4 million numbers. `clients`, `gamma`
+    and `rho`: as in the run. `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
     the features, None if no client's does. `own_fits`: test accuracy of the mean of the clients' own ridge solutions,
     weighted with n_k/N."""
 
@@ -134,7 +129,6 @@ class AflReport(Report):
     clients: int | None = None
     gamma: float | None = None
     rho: float | None = None
-    clean: bool | None = None
     sigma: float | None = None
     backbone: int | None = None
     own_fits: float | None = None
@@ -151,8 +145,8 @@ class AflReport(Report):
 
     def fitted(self, total: Sums, clients: int) -> np.ndarray:
         """The weights `[d, C]` that this run's server would take from the sum over so many clients."""
-        assert self.gamma is not None and self.rho is not None and self.clean is not None
-        return head(total, clients, self.gamma, self.rho, clean=self.clean).numpy()
+        assert self.gamma is not None and self.rho is not None
+        return head(total, clients, self.gamma, self.rho).numpy()
 
     def own_weights(self) -> np.ndarray:
         """The clients' own ridge solutions A_k⁻¹C_k (the paper's uploads), `[M, d, C]`."""
@@ -216,15 +210,11 @@ class AflModel(HeadModel):
 class AFL(FrozenMethod):
     """The clients' sums for least squares are added up. The fit is that of all samples in one place."""
 
-    features: str = features_knob()
-    size: int = size_knob()
     gamma: float = knob(1.0, "Local ridge", symbol="γ", low=0, high=1e3)
     rho: float = knob(1.0, "Final ridge", symbol="ρ", low=0, high=1e9)
-    clean: bool = knob(True, "Take the local ridges off")
     secure: bool = knob(False, "Secure sum")
     epsilon: float = knob(0.0, "Privacy budget", symbol="ε", low=0, high=1e6, endless=True)
     delta: float = knob(1e-5, "Failure probability", symbol="δ", low=1e-12, high=0.1, log=True)
-    features_seed: int = features_seed_knob()
 
     report = AflReport
 
@@ -262,10 +252,10 @@ class AFL(FrozenMethod):
             total = sum(received[1:], received[0])
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
-            weights = head(total, ctx.clients_count, self.gamma, self.rho, clean=self.clean, sigma=sigma)
+            weights = head(total, ctx.clients_count, self.gamma, self.rho, sigma=sigma)
             backbone = ctx.largest if self.features == "client" else None
             numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
-            shown: dict[str, Any] = {"gamma": self.gamma, "rho": self.rho, "clean": self.clean, "backbone": backbone}
+            shown: dict[str, Any] = {"gamma": self.gamma, "rho": self.rho, "backbone": backbone}
             if not self.secure and numbers <= MOST_NUMBERS:
                 shown["moments"] = torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
                 shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()

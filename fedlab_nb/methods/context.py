@@ -4,7 +4,7 @@
 server step that peeks cannot pass unnoticed. Test images are not here at all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -254,10 +254,10 @@ class Context:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
         if not torch.stack([finite(module.parameters()) for module in clients.modules]).all():
             for k, module in enumerate(clients.modules):
-                check_finite(module, f"Local training of client {k}", f"lr={self.recipe.lr:g}")
+                check_finite(module.parameters(), f"Local training of client {k}", f"lr={self.recipe.lr:g}")
 
 
-def check_finite(model: nn.Module, what: str, rate: str) -> None:
-    """RunError, saying `what` diverged with which `rate`, if the weights of `model` are not finite."""
-    if not finite(model.parameters()):
-        raise RunError(f"{what} diverged with {rate}: its weights are no longer finite; use a smaller learning rate.")
+def check_finite(numbers: Iterable[Tensor], what: str, rate: str) -> None:
+    """RunError, saying `what` diverged with which `rate`, if the `numbers` that it made are not finite."""
+    if not finite(numbers):
+        raise RunError(f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate.")

@@ -29,11 +29,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..models import Network, model_state
+from ..models import Network
 from ..models.state import copied
 from ..training import Recipe, in_chunks, train_clients
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
-from .parts.rounds import PHASE, check_finite
+from .context import check_finite
+from .parts.rounds import PHASE
 
 
 @register(
@@ -80,7 +81,7 @@ class DSFL(Method):
             with ctx.server():
                 target = sharpened(torch.stack(received), self.aggregation, self.temperature)
                 yield from self._train(ctx, t, "server", [student], [(x, target)], distil)
-                check_finite(model_state(student), t, ctx.recipe.lr)
+                check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
                 now = NetworkModel(copied(student))  # which later rounds leave alone
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
             if t + 1 < self.rounds:  # Clients: distil what comes down.

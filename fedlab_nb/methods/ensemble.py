@@ -32,7 +32,7 @@ from torch import Tensor
 
 from ..errors import demand
 from ..training import ClientModels, in_chunks
-from ..training.evaluate import Remembered, accuracy
+from ..training.evaluate import accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .results import plain_mean
@@ -194,7 +194,6 @@ class EnsembleReport(Report):
 class RuledEnsemble(EnsembleModel):
     """All client models under one of six rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
 
-    The clients' logits on the last `x` are remembered: accuracy, features and both rules cost one pass through them.
     `more`: further fields of the report, `beta` among them where the rule needs it.
     """
 
@@ -206,15 +205,10 @@ class RuledEnsemble(EnsembleModel):
         super().__init__(clients, rule)
         self.weights, self.report = weights, EnsembleReport(rule, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
-        # The clients' logits on `x [N, ...]`, `[M, N, C]`.
-        self.client_logits = Remembered(lambda x: self.clients.logits(x))
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
         shares = {rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN}
         return replace(self.report, accuracy_by_rule=shares)
-
-    def features(self, x: Tensor) -> Tensor:
-        return self.client_logits(x).transpose(0, 1).flatten(1)
 
     def logits(self, x: Tensor) -> Tensor:
         logits = self.client_logits(x)

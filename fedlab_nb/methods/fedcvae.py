@@ -19,22 +19,20 @@ has 30 ± 4, 54 ± 7, 92 ± 1; blurred 8x8 images are good enough to learn from.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import RunError
 from ..models import load_state, model_state
 from ..models.build import initialise
 from ..training import Recipe, train_clients
 from ..training.loop import Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
-from .base import Context, GlobalModel, Method, NetworkModel, Progress, Report, Steps, knob, register, reported
+from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported
+from .context import check_finite
 
 # ----------------------------------------------------------------------------------------------------------------- cvae
 # Conditional variational auto-encoders, one a client, trained side by side; at the server, the decoders make samples.
@@ -129,14 +127,6 @@ def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator)
     return network
 
 
-@dataclass(frozen=True, eq=False)
-class FedCvaeReport(Report):
-    """`synthetic [S, ...]`: some dreamt samples, with their `synthetic_labels [S]`."""
-
-    synthetic: np.ndarray | None = None
-    synthetic_labels: np.ndarray | None = None
-
-
 @register(
     "fedcvae",
     title="FedCVAE-Ens",
@@ -160,8 +150,6 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
-    report = FedCvaeReport
-
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return self.steps * self.batch * len(sizes) / sum(sizes)
 
@@ -183,14 +171,12 @@ class FedCVAE(Method):
         # Server: dream, then train a classifier on the dreams.
         with ctx.server():
             x, y = self._dreams(ctx, received)
-            if not bool(x.isfinite().all()):
-                raise RunError(f"A client's VAE diverged with vae_lr={self.vae_lr:g}; use a smaller rate.")
+            check_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
             yield from reported("server training", ticks, lambda: NetworkModel(student))
-            shown = (samples[:: max(1, len(x) // 50)][:50] for samples in (x, y))
-            return NetworkModel(student, FedCvaeReport(*(t.cpu().numpy() for t in shown)))
+            return NetworkModel(student)
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

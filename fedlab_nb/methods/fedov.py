@@ -145,7 +145,7 @@ class OpenSetVote(EnsembleModel):
         self.voters, self.score_kind = voters, "log-probabilities"
 
     def logits(self, x: Tensor) -> Tensor:
-        votes = self.clients.logits(x).log_softmax(-1)
+        votes = self.client_logits(x).log_softmax(-1)
         if 0 < self.voters < len(votes):
             surest = votes[..., -1].topk(self.voters, 0, largest=False).indices  # [v, N]
             votes = votes.gather(0, surest[..., None].expand(-1, -1, votes.shape[-1]))

@@ -20,7 +20,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
@@ -30,9 +29,9 @@ from ..errors import demand
 from ..models import parameter_count
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
-from .base import Context, GlobalModel, Progress, Report, Steps, knob, register, reported
-from .parts.frozen import Frozen, FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
-from .parts.gaussian_heads import by_class
+from .base import Context, GlobalModel, Progress, Steps, knob, register, reported
+from .gauss import by_class
+from .parts.frozen import Frozen, FrozenMethod, HeadModel, frozen_features
 
 # ------------------------------------------------------------------------------------------------------------- mixtures
 # Gaussian mixtures of feature rows: fitted by EM (Dempster, Laird, Rubin 1977), drawn from, and sent.
@@ -69,13 +68,6 @@ class Mixture:
             variances = self.spread[:, None].expand(-1, d) if self.kind == "spherical" else self.spread
             square, volume = (away.square() / variances).sum(2), variances.log().sum(1)
         return self.weights.log() - (square + volume + d * math.log(2 * math.pi)) / 2
-
-    def deviations(self) -> Tensor:
-        """Standard deviations `[K, d]` of each feature; zeros for kind "none"."""
-        if self.kind == "none":
-            return torch.zeros_like(self.means)
-        spread = self.spread.diagonal(dim1=1, dim2=2) if self.kind == "full" else self.spread
-        return spread.sqrt().reshape(len(self.means), -1).expand_as(self.means)
 
     def draw(self, count: int, stream: torch.Generator) -> Tensor:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""
@@ -140,28 +132,6 @@ def maximised(rows: Tensor, belongs: Tensor, kind: str) -> Mixture:
     return Mixture(kind, mass / mass.sum(), means, spread)
 
 
-DRAWN = 500  # drawn features that the report keeps, about
-
-
-@dataclass(frozen=True, eq=False)
-class FedPftReport(Report):
-    """What the server got and made of it; d numbers a feature.
-
-    counts [M, C]: of the mixtures sent;   means [S, d], spreads [S, d]: of every component sent, its mean and standard
-    deviations;   owners [S], labels [S], shares [S]: whose it is, of which class, and its weight;   drawn [n, d],
-    drawn_labels [n]: some of the drawn features
-    """
-
-    counts: np.ndarray | None = None
-    means: np.ndarray | None = None
-    spreads: np.ndarray | None = None
-    owners: np.ndarray | None = None
-    labels: np.ndarray | None = None
-    shares: np.ndarray | None = None
-    drawn: np.ndarray | None = None
-    drawn_labels: np.ndarray | None = None
-
-
 @register(
     "fedpft",
     title="FedPFT",
@@ -175,17 +145,11 @@ class FedPftReport(Report):
 class FedPFT(FrozenMethod):
     """Send a mixture of Gaussians for each class. The server draws features from all of them and trains a head."""
 
-    report = FedPftReport
-
     components: int = knob(1, "Components", low=1, high=50)
     covariance: str = knob("diagonal", "Spread", options=COVARIANCES)
     smallest: int = knob(1, "Smallest class", low=1, high=10_000)
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
-
-    features: str = features_knob()
-    size: int = size_knob()
-    features_seed: int = features_seed_knob()
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         frozen = yield from frozen_features(ctx, self.features, self.size, self.features_seed)
@@ -205,7 +169,7 @@ class FedPFT(FrozenMethod):
             ticks = distil(head, drawn, labels, recipe, distillation_loss("ce"), ctx.generator("fedpft", "head"))
             numbers = parameter_count(head)
             yield from reported("head training", ticks, lambda: HeadModel(frozen, head, numbers))
-            return HeadModel(frozen, head, numbers, report_of(arrived, self.covariance, drawn, labels))
+            return HeadModel(frozen, head, numbers)
 
     def mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
         """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their
@@ -229,21 +193,3 @@ class FedPFT(FrozenMethod):
                 labels.append(torch.full((count,), c))
         demand(features, f"No client has a class of {self.smallest} samples; use a smaller smallest.")
         return torch.cat(features), torch.cat(labels).to(ctx.device)
-
-
-def report_of(arrived: Sequence[dict], kind: str, drawn: Tensor, labels: Tensor) -> FedPftReport:
-    """What the server got, for pictures; of the drawn features at most DRAWN."""
-    sent = [(k, c, parts) for k, own in enumerate(arrived) for c, parts in own["mixtures"].items()]
-    rows = [(k, c, Mixture.received(parts, kind)) for k, c, parts in sent]
-    step = -(-len(drawn) // DRAWN)
-    made = {
-        "counts": torch.stack([own["counts"] for own in arrived]),
-        "means": torch.cat([mixture.means for *_, mixture in rows]).float(),
-        "spreads": torch.cat([mixture.deviations() for *_, mixture in rows]).float(),
-        "shares": torch.cat([mixture.weights for *_, mixture in rows]).float(),
-        "drawn": drawn[::step].float(),
-        "drawn_labels": labels[::step],
-    }
-    for place, name in enumerate(("owners", "labels")):
-        made[name] = torch.tensor([row[place] for row in rows for _ in row[2].weights])
-    return FedPftReport(**{name: part.cpu().numpy() for name, part in made.items()})

@@ -2,7 +2,7 @@
 
 Client k sends, for each class that it holds, its count n_kc, the sum of its features φ(x), and second moments. The
 server adds up what it gets, so it has the statistics of all samples in one place, whoever holds which: skew changes
-nothing. Bayes' rule then gives the classifier; `parts/gaussian_heads.py` has the formulas. One upload serves more than
+nothing. Bayes' rule then gives the classifier (HEADS has the formulas). One upload serves more than
 one head: what `qda` sends is enough for all of them.
 
 - `lda` is Fisher's linear discriminant (1936), `nb` naive Bayes, `qda` the quadratic discriminant;
@@ -23,16 +23,212 @@ On the digits (alpha = 0.1, M = 10) every head is far ahead of the ensemble by p
 federation: on seed 103 `means` is 18 points ahead, on the test's other seeds more than 20.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from ..comm import from_upper_triangle, upper_triangle
 from .base import Context, GlobalModel, Progress, Report, Steps, knob, register
-from .parts.frozen import FrozenMethod, HeadModel, features_knob, features_seed_knob, frozen_features, size_knob
-from .parts.gaussian_heads import HEADS, ClassSums, class_sums, message, received, scores
+from .parts.frozen import FrozenMethod, HeadModel, frozen_features
 
+# ----------------------------------------------------------------------------------------------------- class statistics
+# Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
+#
+# They are sums over samples, so those of several clients add up to those of all samples in one place, whoever holds
+# which sample. `class_sums` makes a client's, `message` and `received` are its way over the link, `+` adds two up.
+#
+# What is kept of the second moments is one of MOMENTS, from little to much:
+# - "none": nothing, `[0]`;
+# - "diagonal": the squares of every feature, class by class, `[C, d]`;
+# - "pooled": one matrix Σ f fᵀ of all classes together, `[d, d]`;
+# - "full": such a matrix for every class, `[C, d, d]`.
+
+MOMENTS = ("none", "diagonal", "pooled", "full")
+BY_CLASS, MATRICES = ("diagonal", "full"), ("pooled", "full")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """`counts [C]`, `sums [C, d]` and `second` moments (see MOMENTS for `kind` and shape), in float64; added by +."""
+
+    kind: str
+    counts: Tensor
+    sums: Tensor
+    second: Tensor
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        assert self.kind == other.kind
+        added = (self.counts + other.counts, self.sums + other.sums, self.second + other.second)
+        return ClassSums(self.kind, *added)
+
+    @property
+    def means(self) -> Tensor:
+        """μ_c `[C, d]`; zeros for a class without samples."""
+        return self.sums / self._at_least_one
+
+    @property
+    def log_priors(self) -> Tensor:
+        """log(N_c/N) `[C]`; -inf for a class without samples."""
+        return (self.counts / self.counts.sum()).log()
+
+    def variances(self) -> Tensor:
+        """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
+        return (self.second / self._at_least_one - self.means.square()).clamp(min=0)
+
+    def covariances(self) -> Tensor:
+        """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
+        return self.second / self._at_least_one[..., None] - self.means[:, :, None] * self.means[:, None, :]
+
+    def within(self) -> Tensor:
+        """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
+        between = self.means.T @ self.sums
+        present = (self.counts > 0).sum()
+        return (self.second - between) / (self.counts.sum() - present).clamp(min=1)
+
+    def total(self) -> Tensor:
+        """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to classes."""
+        count, sums = self.counts.sum(), self.sums.sum(0)
+        return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
+
+    @property
+    def _at_least_one(self) -> Tensor:
+        return self.counts.clamp(min=1)[:, None]
+
+
+def by_class(features: Tensor, labels: Tensor) -> dict[int, Tensor]:
+    """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels [n]` has, in order."""
+    counts = torch.bincount(labels).tolist()
+    groups = features[labels.argsort(stable=True)].split(counts)
+    return {c: rows for c, rows in enumerate(groups) if len(rows)}
+
+
+def class_sums(features: Tensor, labels: Tensor, classes: int, kind: str) -> ClassSums:
+    """The sums over samples with `features [n, d]` and `labels [n]`, added up in float64."""
+    assert kind in MOMENTS
+    wide = features.double()
+    d = wide.shape[1]
+    counts, sums = wide.new_zeros(classes), wide.new_zeros(classes, d)
+    shapes = {"none": (0,), "diagonal": (classes, d), "pooled": (d, d), "full": (classes, d, d)}
+    second = wide.T @ wide if kind == "pooled" else wide.new_zeros(shapes[kind])
+    for c, rows in by_class(wide, labels).items():
+        counts[c] += len(rows)
+        sums[c] = rows.sum(0)
+        if kind in ("diagonal", "full"):
+            second[c] = rows.T @ rows if kind == "full" else rows.square().sum(0)
+    return ClassSums(kind, counts, sums, second)
+
+
+def message(own: ClassSums, dtype: torch.dtype) -> dict[str, Tensor]:
+    """What a client sends: the counts of all classes (int32), sums and second moments of those that it holds, `dtype`.
+
+    Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the rows are of.
+    """
+    held = own.counts.nonzero()[:, 0]
+    second = own.second[held] if own.kind in BY_CLASS else own.second
+    second = upper_triangle(second) if own.kind in MATRICES else second
+    return {"counts": own.counts.int(), "sums": own.sums[held].to(dtype), "second": second.to(dtype)}
+
+
+def received(sent: Mapping[str, Tensor], kind: str) -> ClassSums:
+    """The sums that `message` was made of, in float64; zeros for the classes that the client lacks."""
+    counts, held = sent["counts"].double(), sent["counts"].nonzero()[:, 0]
+
+    def placed(rows: Tensor) -> Tensor:
+        return rows.new_zeros(len(counts), *rows.shape[1:]).index_copy(0, held, rows)
+
+    second = sent["second"].double()
+    second = from_upper_triangle(second) if kind in MATRICES else second
+    return ClassSums(kind, counts, placed(sent["sums"].double()), placed(second) if kind in BY_CLASS else second)
+
+
+# ---------------------------------------------------------------------------------------------------------------- heads
+# Classifiers by Bayes' rule with Gaussian classes, from counts, sums and second moments (`ClassSums`).
+#
+# With class c's mean μ_c, share π_c and covariance, a sample f belongs to the class with the highest log π_c plus log
+# density. HEADS, from the coarsest picture of a class to the finest:
+# - "means": the nearest mean, fᵀμ_c - ½ μ_cᵀμ_c, whatever the shares;
+# - "nb": naive Bayes, each feature for itself: log π_c - ½ Σ_j [(f_j - μ_cj)²/v_cj + log v_cj];
+# - "lda": one covariance Σ_W for all classes: fᵀΣ⁻¹μ_c - ½ μ_cᵀΣ⁻¹μ_c + log π_c;
+# - "fedcgs": the same with the total covariance Σ_T instead of Σ_W;
+# - "qda": a covariance for every class: log π_c - ½ (f - μ_c)ᵀΣ_c⁻¹(f - μ_c) - ½ log|Σ_c|.
+#
+# Every covariance Σ is shrunk first: (1 - s) Σ + s (tr Σ / d) I, naive Bayes' variances towards their mean. No variance
+# in any direction is below FLOOR times the mean variance of all features, so that no class has a volume of zero.
+# A class without any sample has the score -inf.
+
+# Head -> the second moments that it needs (see MOMENTS).
+HEADS = {"means": "none", "nb": "diagonal", "lda": "pooled", "fedcgs": "pooled", "qda": "full"}
+FLOOR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Discriminants of C classes. Linear heads have `slopes [d, C]`. The others have `means [C, d]` and `whitening`,
+    which brings a class to unit spread: `[C, d]` factors (naive Bayes) or `[C, d, d]` matrices. `constants [C]`: what
+    does not depend on the sample.
+    """
+
+    constants: Tensor
+    slopes: Tensor | None = None
+    means: Tensor | None = None
+    whitening: Tensor | None = None
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Scores `[n, C]` of `features [n, d]`, in float64."""
+        wide = features.double()
+        if self.slopes is not None:
+            return wide @ self.slopes + self.constants
+        assert self.means is not None and self.whitening is not None
+        each = [white(wide - mean, w) for mean, w in zip(self.means, self.whitening, strict=True)]
+        return self.constants - torch.stack([z.square().sum(1) for z in each], 1) / 2
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that predict."""
+        parts = (self.constants, self.slopes, self.means, self.whitening)
+        return sum(part.numel() for part in parts if part is not None)
+
+
+def scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
+    """The `head` (see HEADS) of the summed statistics; `shrinkage`: s."""
+    means, priors = sums.means, sums.log_priors
+    if head == "means":
+        gone = torch.where(sums.counts > 0, 0.0, -torch.inf)
+        return Scores(gone - means.square().sum(1) / 2, slopes=means.T)
+    if head in ("lda", "fedcgs"):
+        values, axes = torch.linalg.eigh(sums.within() if head == "lda" else sums.total())
+        slopes = axes @ ((means @ axes) / shrunk(values[None], values.new_ones(1), shrinkage)).T
+        return Scores(priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
+    shares = priors.exp()
+    if head == "nb":
+        variances = shrunk(sums.variances(), shares, shrinkage)
+        return Scores(priors - variances.log().sum(1) / 2, means=means, whitening=variances.rsqrt())
+    values, axes = torch.linalg.eigh(sums.covariances())
+    values = shrunk(values, shares, shrinkage)
+    return Scores(priors - values.log().sum(1) / 2, means=means, whitening=axes * values.rsqrt()[:, None])
+
+
+def shrunk(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
+    """Variances `[G, d]`, of features or along the axes of a covariance, towards the mean of their row.
+
+    None is left below FLOOR times the mean variance of all rows, which count by their `shares [G]`.
+    """
+    middle = variances.mean(1, keepdim=True)
+    least = FLOOR * (shares @ middle).clamp(min=FLOOR)
+    return torch.maximum((1 - shrinkage) * variances + shrinkage * middle, least)
+
+
+def white(away: Tensor, whitening: Tensor) -> Tensor:
+    """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d, d]`."""
+    return away * whitening if whitening.ndim == 1 else away @ whitening
+
+
+# --------------------------------------------------------------------------------------------------------------- method
 SHOWN = 2_000_000  # the report leaves out an array of more numbers
 
 
@@ -69,9 +265,6 @@ class Gauss(FrozenMethod):
 
     head: str = knob("qda", "Classifier", options=HEADS)
     shrinkage: float = knob(0.4, "Shrinkage", symbol="s", low=0, high=1)
-    features: str = features_knob()
-    size: int = size_knob()
-    features_seed: int = features_seed_knob()
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS[self.head]

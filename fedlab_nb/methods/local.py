@@ -33,7 +33,7 @@ class LocalModels(NetworkModel):
     def __init__(self, clients: ClientModels, best: int) -> None:
         super().__init__(clients.module(best))
         self.clients, self.best = clients, best
-        self.client_logits = Remembered(lambda x: clients.logits(x))  # [M, N, C]
+        self.client_logits = Remembered(clients.logits)  # [M, N, C]
 
     def measured(self, x: Tensor, y: Tensor) -> LocalReport:
         each = self.each(x, y)

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
-from .parts.kronecker import input_factors, inverse, layer_matrix, with_layers
+from .parts.kronecker import input_factors, inverse, layer_matrix, plus_identity, with_layers
 
 
 @register(
@@ -79,8 +79,7 @@ def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[
     Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
     """
     wide = [layer.double() for layer in layers]
-    eye = torch.eye(len(moments[0])).to(wide[0])
     average = sum((w * m for w, m in zip(shares, wide, strict=True)), torch.zeros_like(wide[0]))
-    damped = [w * (a.double() + ridge * eye) for w, a in zip(shares, moments, strict=True)]
+    damped = [w * plus_identity(a.double(), ridge) for w, a in zip(shares, moments, strict=True)]
     pull = sum(((m - average) @ a for m, a in zip(wide, damped, strict=True)), torch.zeros_like(average))
-    return (average + inverse(sum(damped, torch.zeros_like(eye)))(pull.T).T).to(layers[0])
+    return (average + inverse(sum(damped, torch.zeros_like(damped[0])))(pull.T).T).to(layers[0])

@@ -14,7 +14,7 @@ from ..models import Network, parameter_count
 from ..training import ClientModels, Tick, in_chunks, once
 from ..training.backend import SMALL_INPUT
 from ..training.calibration import Calibration, calibration
-from ..training.evaluate import accuracy
+from ..training.evaluate import Remembered, accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,11 @@ def reported(
         yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
 
 
+def shown(done: int, total: int, frames: int = 20) -> bool:
+    """Whether the live curve has a point after `done` (from 1) of `total`: about `frames` have one, the last too."""
+    return done == total or done % max(1, total // frames) == 0
+
+
 @dataclass(frozen=True)
 class Tested:
     """What one pass over test samples gives: `scores [N, C]`, `accuracy` 0–1, and the calibration."""
@@ -161,6 +166,8 @@ def plain_mean(logits: Tensor, rule: str) -> Tensor:
 class EnsembleModel(GlobalModel):
     """All client models, combined by a fixed rule; features are the concatenated logits `[N, M*C]`.
 
+    `client_logits(x)`: `[M, N, C]`, remembered for the last `x`: what is read of the same samples costs one pass.
+
     `rule`: "logits" averages pre-softmax outputs, "probabilities" averages softmax outputs (scores are then their
     logarithm).
     """
@@ -171,12 +178,13 @@ class EnsembleModel(GlobalModel):
         self.clients, self.rule = clients, choose("rule", rule, self.RULES)
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
+        self.client_logits = Remembered(clients.logits)
 
     def logits(self, x: Tensor) -> Tensor:
-        return plain_mean(self.clients.logits(x), self.rule)
+        return plain_mean(self.client_logits(x), self.rule)
 
     def features(self, x: Tensor) -> Tensor:
-        return self.clients.logits(x).transpose(0, 1).flatten(1)
+        return self.client_logits(x).transpose(0, 1).flatten(1)
 
 
 class ClientsAlone(GlobalModel):

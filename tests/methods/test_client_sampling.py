@@ -54,13 +54,6 @@ def test_everyone_drawn_is_no_draw_and_bytes_are_those_of_who_takes_part(method)
     assert few.local_passes(PLAIN, [10] * 4) == plain.local_passes(PLAIN, [10] * 4) / 2 == 1.5
 
 
-@pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
-def test_both_backends_agree_on_a_part_of_the_clients(method):
-    few = method(rounds=3, local_epochs=1, per_round=2)
-    one, other = (finish(few, context(backend=backend)) for backend in ("loop", "stacked"))
-    assert distance(one, other) < 1e-9
-
-
 def test_one_of_two_is_that_clients_model():
     """The weights of who takes part sum to 1: with one client FedAvg and FedNova go on from its model."""
     ctx = context(PLAIN, **TWO)

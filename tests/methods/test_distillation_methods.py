@@ -16,7 +16,6 @@ from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
 from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
-from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
@@ -237,7 +236,7 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
     report = model.report
     assert report.synthetic_images.shape == (2, 16, 1, 8, 8) and report.synthetic_labels.shape == (2, 16)
-    assert report.teacher_classes.shape == (2, C) and report.teacher_classes.sum() == 32
+    assert (report.synthetic_labels[:, 1:] >= report.synthetic_labels[:, :-1]).all()
     assert report.disagreement.shape == report.distillation_loss.shape == (2,)
     assert {step.phase for step in steps} == {"local training", "synthesis", "distillation"}
     shown = [step.model for step in steps if step.phase == "distillation" and step.model is not None]
@@ -322,22 +321,6 @@ def test_fedkds_bytes_with_and_without_rounds_after():
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.one_shot_bytes(d) + 4 * C + formulas.iterative_bytes(d, 2)
     assert steps[-1].phase == "rounds" and not torch.equal(tuned.logits(ctx.public), model.logits(ctx.public))
-
-
-def test_fedkd_from_an_averaged_model():
-    """`rounds_before`: the clients go on from FedAvg's model, which costs its rounds; the student starts there, too."""
-    ctx = context(dtype=torch.float64)
-    finish(FedKD(epochs=1, rounds_before=2, local_epochs=1), ctx)
-    d = sum(t.numel() for t in model_state(ctx.initial_model()).values())
-    for up, down in ctx.link.ledger.by_client().values():
-        assert up + down == 2 * (formulas.one_shot_bytes(d) + formulas.iterative_bytes(d, 2)) + 4 * C
-    average, _ = finish(FedAvgMulti(rounds=2, local_epochs=1), context(dtype=torch.float64))
-    still = context(dtype=torch.float64)
-    still.recipe = Recipe(epochs=0, batch_size=64)  # no further training: rounds and local models are θ_2 alone
-    for first in (still, ctx):
-        student, _ = finish(FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first)
-        for name, tensor in model_state(student.module).items():
-            torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
 
 
 # ------------------------------------------------------------------------------------------------ untrained ensembles

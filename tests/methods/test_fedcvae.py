@@ -94,7 +94,6 @@ def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
     decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
     assert ctx.link.ledger.by_client() == {k: (byte_formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)}
     assert decoder + 10 < out.parameters and ctx.server_steps == 1
-    assert out.report.synthetic.shape[1:] == (1, 8, 8)
     assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))
 
 

@@ -11,8 +11,7 @@ from byte_formulas import fedkt_bytes
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import RuledEnsemble
-from fedlab_nb.methods.fedkt import FedKT
-from fedlab_nb.methods.parts.privacy import measured_epsilon, moments_epsilon
+from fedlab_nb.methods.fedkt import FedKT, measured_epsilon, moments_epsilon
 from fedlab_nb.studies import compare
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import ClientModels

@@ -41,29 +41,13 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
         assert (features[labels == c].mean(0) - real.mean(0)).abs().max() < 0.15
 
 
-def test_without_variance_only_the_means_count():
-    """`none` is what a spread of zero would be: as many copies of each mean as it has samples."""
-    ctx = context()
-    method = FedPFT(covariance="none")
-    arrived = [method.mixtures(ctx, k, lambda x: x.flatten(1)) for k in range(4)]
-    features, labels = method.draw(ctx, arrived)
-    at = 0
-    for k in range(4):
-        x, y = ctx.private.train(k)
-        for c in y.unique().tolist():
-            rows = x[y == c].flatten(1)
-            expected = rows.mean(0).expand(len(rows), -1)
-            torch.testing.assert_close(features[at : at + len(rows)], expected)
-            at += len(rows)
-    assert at == len(labels)
-
-
 def test_small_classes_are_left_out_and_too_small_ones_are_refused():
     ctx = context()
-    report = finished(FedPFT(smallest=20, **QUICK).run(ctx)).report
     for k in range(4):
+        sent = FedPFT(smallest=20).mixtures(ctx, k, lambda x: x.flatten(1))
         counts = torch.bincount(ctx.private.train(k)[1], minlength=10)
-        assert report.counts[k].tolist() == torch.where(counts >= 20, counts, 0).tolist()
+        assert sent["counts"].tolist() == torch.where(counts >= 20, counts, 0).tolist()
+        assert list(sent["mixtures"]) == (counts >= 20).nonzero()[:, 0].tolist()
     with pytest.raises(UsageError, match="smallest"):
         finished(FedPFT(smallest=10_000).run(context()))
 
@@ -78,18 +62,6 @@ def test_the_head_is_a_linear_one_and_learns():
     assert model.parameters == 650 and start.head.weight.abs().max() < 1e-3 < slopes.abs().max()
     data = ctx.private._x, ctx.private._y
     assert model.accuracy(*data) > 0.85
-
-
-def test_the_report_is_what_was_sent():
-    ctx = context()
-    report = finished(FedPFT(components=2, covariance="spherical", **QUICK).run(ctx)).report
-    assert report.means.shape == report.spreads.shape == (len(report.owners), 64)
-    first = (report.owners == 2) & (report.labels == report.labels[report.owners == 2][0])
-    assert report.shares[first].sum() == pytest.approx(1, abs=1e-6)
-    x, y = ctx.private.train(2)
-    rows = x[y == int(report.labels[first][0])].flatten(1)
-    np.testing.assert_allclose(report.shares[first] @ report.means[first], rows.mean(0), atol=1e-5)
-    assert len(report.drawn) == len(report.drawn_labels) <= 500
 
 
 # ------------------------------------------------------------------------------------------------ claims over seeds

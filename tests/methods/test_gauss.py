@@ -16,10 +16,8 @@ from sklearn.neighbors import NearestCentroid
 from fedlab_nb import run
 from fedlab_nb.comm import serialise, size
 from fedlab_nb.data import federate
-from fedlab_nb.methods.gauss import Gauss
-from fedlab_nb.methods.parts.gaussian_heads import BY_CLASS, HEADS, MOMENTS, class_sums, message, received, scores
+from fedlab_nb.methods.gauss import BY_CLASS, HEADS, MOMENTS, Gauss, class_sums, message, received, scores
 from fedlab_nb.studies.experiment import finished
-from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
@@ -75,14 +73,6 @@ def test_the_report_is_what_the_server_has(head):
         np.testing.assert_allclose(report.covariances[0], everyone.flatten(1).T.cov(), atol=1e-6)
     assert (report.deviations is None) == (head == "means")
     assert (report.covariances is None) == (head in ("means", "nb"))
-
-
-def test_nothing_is_trained_but_the_network_of_client_features():
-    recipe = Recipe(epochs=8)
-    assert Gauss().local_passes(recipe, [10, 10]) == 0
-    assert Gauss(features="client").local_passes(recipe, [10, 10]) == 4
-    ctx = context(dtype=torch.float32)
-    assert finished(Gauss(features="client").run(ctx)).features(digits().float()).shape == (40, 32)
 
 
 # ------------------------------------------------------------------------------------------------ claims over seeds

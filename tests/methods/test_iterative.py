@@ -61,9 +61,10 @@ def test_fednova_with_equal_steps_is_fedavg(recipe):
     assert distance(finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), one), fedavg) < 1e-12
 
 
+@pytest.mark.parametrize("few", [0, 2])
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
-def test_both_backends_agree(method):
-    method = method(rounds=2, local_epochs=1)
+def test_both_backends_agree(method, few):
+    method = method(rounds=2, local_epochs=1, per_round=few)
     one, other = (finish(method, context(backend=backend)) for backend in ("loop", "stacked"))
     # An adaptive server divides by the root of a change that may be tiny: rounding is magnified up to 1/τ.
     assert distance(one, other) < 1e-9

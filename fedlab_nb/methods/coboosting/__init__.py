@@ -94,13 +94,13 @@ class WeightedEnsemble(EnsembleModel):
         self.weights, self.normalise = w, normalise
 
     def logits(self, x: Tensor) -> Tensor:
-        return combine(self.clients.logits(x), self.weights, normalise=self.normalise)
+        return combine(self.client_logits(x), self.weights, normalise=self.normalise)
 
     def measured(self, x: Tensor, y: Tensor) -> CoBoostingReport:
         """With `ensemble_curve`, where a run has kept the weights of its epochs."""
         if self.report.weights is None:
             return self.report
-        logits = self.clients.logits(x)
+        logits = self.client_logits(x)
         path = torch.from_numpy(self.report.weights).to(logits)
         answers = [combine(logits, w, normalise=self.normalise).argmax(1) for w in path]
         curve = [float((answer == y).double().mean()) for answer in answers]

@@ -142,7 +142,7 @@ class Distilled(Method):
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
             yield from reported("server training", ticks, lambda: NetworkModel(student, report))
-            check_finite(student, "The server's training", f"server_lr={self.server_lr:g}")
+            check_finite(student.parameters(), "The server's training", f"server_lr={self.server_lr:g}")
             return NetworkModel(student, report)
 
     def images_of(

@@ -32,6 +32,7 @@ from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, registe
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
+from ..results import shown
 from .consensus import (
     HEADS,
     NORMALISERS,
@@ -85,29 +86,22 @@ def local_training(
     stream = f"fedet batches {t}"
     yield from train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=stream)
     for k, model in zip(chosen, models, strict=True):
-        check_finite(model, f"Local training of client {k}", f"lr={recipe.lr:g}")
+        check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
 
 
 Architecture = tuple  # (name, input_shape, classes, width)
 
-POOLS = ("dealt", "drawn", "mixed")
-MIXED = (("mlp", 16), ("cnn", None), ("mlp", 64))
-MIXED_ROWS = (("mlp", 16), ("mlp", 32), ("mlp", 64))  # for feature rows, which a cnn cannot take
+POOLS = ("dealt", "drawn")
 
 
 def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
-    """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random;
-    "mixed": the same from three small ones, a perceptron of 16, a five-layer CNN and a perceptron of 64 (of 32 for the
-    CNN where inputs are feature rows).
+    """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
     Shards are drawn at random too, so dealing in turn is as random as drawing, but for the even numbers.
     """
     if pool == "dealt":
         return list(ctx.architectures)
     kinds = list(dict.fromkeys(ctx.architectures))
-    if pool == "mixed":
-        small = MIXED if ctx.has("images") else MIXED_ROWS
-        kinds = [(name, tuple(ctx.input_shape), ctx.classes, width) for name, width in small]
     drawn = torch.randint(len(kinds), (ctx.clients_count,), generator=ctx.generator("pool", pool))
     return [kinds[i] for i in drawn.tolist()]
 
@@ -135,7 +129,6 @@ def spelled(kind: Architecture) -> str:
     return kind[0] if kind[3] is None else f"{kind[0]}:{kind[3]}"
 
 
-FRAMES = 20  # about so many snapshots over a run
 VOTES = 256  # public samples that the teachers label before Stop can act
 TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (False, True), "none": (False, False)}
 
@@ -212,7 +205,7 @@ class FedET(Method):
                 states = [clients.state(j) for j in range(len(chosen))]
                 if up:
                     load_state(server, model_state(server) | mean_head(states))
-                    if self._shown(t):
+                    if shown(t + 1, self.rounds):
                         yield self._progress(t, self.local_steps, Student(server, report), "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
                 teachers, answers = FrozenEnsemble(clients, backend=ctx.backend), []
@@ -231,7 +224,7 @@ class FedET(Method):
                 means = group_means(table, states, [kinds[k] for k in chosen])
                 head = head_of(model_state(server)) if down else {}
                 table = {kind: state | head for kind, state in means.items()}
-            if self._shown(t):
+            if shown(t + 1, self.rounds):
                 last = PastRound(t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table)))
                 past = with_room(past, last)
         return LargeModel(server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes)
@@ -272,18 +265,13 @@ class FedET(Method):
         learner = Learner(server, recipe, lambda at, z: ensemble_loss(z, labels[at], against[at], self.diversity))
         rows, stream = torch.arange(len(x), device=x.device), ctx.generator("fedet", "public batches", t)
         steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
-        every = (steps // FRAMES or 1) if self.rounds == 1 else steps
         while len(losses) < steps:
             for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
                 losses.append(value)
-                shown = self._shown(t) and (len(losses) % every == 0 or len(losses) == steps)
-                yield self._progress(t, self.local_steps + len(losses), Student(server, report) if shown else None)
-        check_finite(server, "Training the server's model", f"server_lr={self.server_lr:g}")
+                point = shown(t + 1, self.rounds) and shown(len(losses), steps, 20 if self.rounds == 1 else 1)
+                yield self._progress(t, self.local_steps + len(losses), Student(server, report) if point else None)
+        check_finite(server.parameters(), "Training the server's model", f"server_lr={self.server_lr:g}")
         return torch.stack(losses)
-
-    def _shown(self, t: int) -> bool:
-        """Whether the curve gets a point after round t."""
-        return t + 1 == self.rounds or (t + 1) % (self.rounds // FRAMES or 1) == 0
 
     def _progress(self, t: int, step: int, model: Student | None = None, phase: str = "rounds") -> Progress:
         """Where the run stands after `step` of round t's J + J_s steps; in one shot, after those of the server."""

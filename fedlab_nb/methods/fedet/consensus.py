@@ -17,8 +17,8 @@ Known limits, each with a test: the weights are blind to labels (loud and wrong 
 outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
 
 Findings, not promises (digits, ten clients, alpha = 0.1): on the mean of eight seeds the consensus is best with these
-weights, then with raw logits' variance, then as raw logits weighted and summed, and no worse than with equal weights
-(tests/methods/fedet/test_claims.py). Students with λ_div = 0, 0.05 and 0.5 are within the noise of each other
+weights, then with raw logits' variance, then as raw logits weighted and summed, and no worse than with equal weights.
+Students with λ_div = 0, 0.05 and 0.5 are within the noise of each other
 (course/fedet/figures.toml): no inverted U.
 """
 

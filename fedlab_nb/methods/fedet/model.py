@@ -33,7 +33,7 @@ class FedETReport(Report):
     clients_accuracy (their mean), consensus_accuracy, small_before and small_after (mean of the small models before
     and after the server's head is copied in)
 
-    chosen [T, m]: the clients;   dissent_by_round, effective_by_round [T];   loss [T, J_s]: the server's at each step
+    chosen [T, m]: the clients;   dissent_by_round [T];   loss [T, J_s]: the server's at each step
     samples [B, ...]: the first public ones;   logits [m, B, C], student [B, C]: what members and server say of them
     test_rows [B']: at most TESTED test samples, spread evenly;   test_truth [B'];   test_logits [m, B', C],
     test_student [B', C]: what members and server say of them
@@ -53,7 +53,6 @@ class FedETReport(Report):
     small_after: list[float] | None = None
     chosen: np.ndarray | None = None
     dissent_by_round: np.ndarray | None = None
-    effective_by_round: np.ndarray | None = None
     loss: np.ndarray | None = None
     members: np.ndarray | None = None
     samples: np.ndarray | None = None
@@ -75,7 +74,7 @@ class FedETReport(Report):
         return replace(
             self, public_samples=len(x), numbers_sent=sent, dissent=dissent, effective_clients=effective,
             chosen=_one_more(self.chosen, chosen), dissent_by_round=_one_more(self.dissent_by_round, dissent),
-            effective_by_round=_one_more(self.effective_by_round, effective), members=np.array(chosen),
+            members=np.array(chosen),
             samples=x[:count].cpu().numpy(), logits=logits[:, :count].cpu().numpy(),
         )  # fmt: skip
 

@@ -38,6 +38,7 @@ Departures, and why:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -45,7 +46,7 @@ from ...training import Recipe
 from ..base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
 from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
 from ..parts.rounds import Rounds
-from .client import LocalPosterior
+from .client import LocalPosterior, label_leak
 from .server import FedLPAModel, FedLPAReport, layer_systems
 from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
 
@@ -98,7 +99,9 @@ class FedLPA(Method):
         # Not part of the algorithm: for pictures and lessons, what nobody has sent beside what the server has made.
         labels = (ctx.private.train(k)[1] for k in range(ctx.clients_count))
         counts = torch.stack([torch.bincount(y, minlength=ctx.classes) for y in labels]).cpu()
-        report = FedLPAReport.of(end).with_clients(systems, posteriors, counts, self.damping, self.pi)
+        diagonal = list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()  # of the last layer, as it was sent
+        leak = label_leak(diagonal, counts)
+        report = replace(FedLPAReport.of(end), label_leak=leak, train_counts=counts.numpy())
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 
     # ------------------------------------------------------------------ server part

@@ -103,29 +103,10 @@ def label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
     """How well the guess does, from what M clients sent `[M, C]` and their true class counts `[M, C]`.
 
     `precision`: mean over the clients of the share of right guesses, where the attacker guesses as many classes as the
-    client has; `chance`: the same for a blind guess, mean share of classes held; `rank_correlation`: mean Spearman
-    correlation of diagonal and counts (NaN-free: 0 where either is constant).
+    client has; `chance`: the same for a blind guess, mean share of classes held.
     """
-    hits, correlations = [], []
+    hits = []
     for diagonal, own in zip(diagonals, counts, strict=True):
         held = (own > 0).nonzero().flatten().tolist()
         hits.append(len(set(classes_read_off(diagonal, len(held))) & set(held)) / len(held))
-        correlations.append(_correlation(ranks(diagonal), ranks(own)))
-    return {
-        "precision": sum(hits) / len(hits),
-        "chance": float((counts > 0).double().mean()),
-        "rank_correlation": sum(correlations) / len(correlations),
-    }
-
-
-def ranks(values: Tensor) -> Tensor:
-    """Ranks `[C]` from 1, equal values sharing the mean of theirs."""
-    less = (values[:, None] > values).sum(1)
-    equal = (values[:, None] == values).sum(1)
-    return less + (equal + 1) / 2.0
-
-
-def _correlation(one: Tensor, other: Tensor) -> float:
-    one, other = one.double() - one.double().mean(), other.double() - other.double().mean()
-    norm = one.norm() * other.norm()
-    return float(torch.dot(one, other) / norm) if norm > 0 else 0.0
+    return {"precision": sum(hits) / len(hits), "chance": float((counts > 0).double().mean())}

@@ -16,7 +16,7 @@ from ...models import load_state
 from ...rng import generator
 from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import Factors, Posterior, layer_matrix, with_layers
-from .client import LocalPosterior, label_leak
+from .client import LocalPosterior
 from .solvers import Iterate, solve, solve_layers
 
 
@@ -47,8 +47,6 @@ class FedLPAReport(Report):
     iterations:      by layer, of the solver;   residual: by layer, the last relative residual
     residuals:       `[L, T]`, of each iterate; NaN after a layer's last
     label_leak:      what the last B gives away of the classes (`label_leak.py`)
-    b_diagonal:      `[M, L]`, mean diagonal of the undamped B
-    b_damping:       `[M, L]`, what was added to it; where it is the larger, damping has taken over
     train_counts:    `[M, C]`, samples by class that the clients trained on
     """
 
@@ -57,8 +55,6 @@ class FedLPAReport(Report):
     residual: dict[str, float] | None = None
     residuals: np.ndarray | None = None
     label_leak: dict[str, float] | None = None
-    b_diagonal: np.ndarray | None = None
-    b_damping: np.ndarray | None = None
     train_counts: np.ndarray | None = None
 
     @classmethod
@@ -70,20 +66,6 @@ class FedLPAReport(Report):
         for row, curve in zip(residuals, curves.values(), strict=True):
             row[: len(curve)] = curve
         return cls(list(curves), {name: len(curve) - 1 for name, curve in curves.items()}, last, residuals)
-
-    def with_clients(
-        self, systems: dict[str, Posterior], clients: list[LocalPosterior], counts: Tensor, damping: float, pi: str
-    ) -> FedLPAReport:
-        """Beside what the server got (`systems`) what it may not see: undamped factors and label `counts [M, C]`."""
-        diagonal = list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()
-        means = [factor.b.diagonal().mean() for own in clients for factor in own.factors.values()]
-        return replace(
-            self,
-            label_leak=label_leak(diagonal, counts),
-            b_diagonal=torch.stack(means).view(len(clients), -1).double().cpu().numpy(),
-            b_damping=np.array([[damping**0.5 / ratio for ratio in own.ratios(pi)] for own in clients]),
-            train_counts=counts.numpy(),
-        )
 
     @property
     def curves(self) -> dict[str, np.ndarray]:

@@ -58,7 +58,7 @@ from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from . import training
 from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
-from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts, send_ensemble
+from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts
 from .training import Owner, Proxy
 
 
@@ -92,7 +92,6 @@ class Fens(Method):
     bits: int = knob(8, "Bits", low=2, high=32)
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
     proxy: str = knob("held-out", "Trained on", options=training.PROXIES)
-    skip_own: bool = knob(False, "Leave out own model")
     without: int = knob(-1, "Forget client", low=-1)
     distil: bool = knob(False, "Distil")
     distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
@@ -138,8 +137,7 @@ class Fens(Method):
             q = self.new_rule(members, classes, input_shape).q
             taking_part = min(self.per_round or members, members) / members
             rounds = round(self.rounds * taking_part) if self.federated else 0
-        models = members - self.skip_own if self.federated else 0
-        return {"clients": models, "q": q, "rounds": rounds, "bits": self.bits}
+        return {"clients": members if self.federated else 0, "q": q, "rounds": rounds, "bits": self.bits}
 
     def new_rule(
         self, clients: int, classes: int, input_shape: Sequence[int], stream: torch.Generator | None = None
@@ -158,7 +156,7 @@ class Fens(Method):
         with ctx.server():
             packed, experts = quantised_experts(uploaded, self.bits, members, ranges, self.activation_bits)
         if self.federated:
-            send_ensemble(ctx, members, packed, self.skip_own)
+            ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
             fens = FensModel(experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy))

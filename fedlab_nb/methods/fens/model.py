@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ...comm import dequantise_state, formulas, quantise_state
 from ...models import Network, model_state
+from ...models.state import copied
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
@@ -74,22 +75,17 @@ def quantised_layers(module: nn.Module) -> list[nn.Module]:
 @torch.no_grad()
 def input_ranges(module: Network, x: Tensor) -> Tensor:
     """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
-    layers = quantised_layers(module)
+    twin = copied(module)
+    layers = quantised_layers(twin)
     ranges = x.new_zeros(len(layers), 2)
 
     def note(row: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         low, high = inputs[0].aminmax()
         row.copy_(torch.stack([torch.minimum(row[0], low), torch.maximum(row[1], high)]))
 
-    handles = [
+    for layer, row in zip(layers, ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(note, row))
-        for layer, row in zip(layers, ranges, strict=True)
-    ]  # fmt: skip
-    try:
-        in_chunks(module, x)
-    finally:
-        for handle in handles:
-            handle.remove()
+    in_chunks(twin, x)
     return ranges
 
 
@@ -160,15 +156,6 @@ def quantised_experts(
         with_rounded_inputs(module, own, activation_bits)
         state[RANGES] = own
     return packed, Experts(answering, members)
-
-
-def send_ensemble(ctx: Context, members: Sequence[int], packed: Sequence[Mapping[str, Any]], skip_own: bool) -> None:
-    """Every member gets all M models, or all but its own."""
-    if not skip_own and len(members) == ctx.clients_count:
-        ctx.link.broadcast(packed, phase="ensemble")
-        return
-    for at, k in enumerate(members):
-        ctx.link.down(k, [*packed[:at], *packed[at + 1 :]] if skip_own else packed, phase="ensemble")
 
 
 class FensModel(GlobalModel):
@@ -266,14 +253,12 @@ def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, range
 
 
 def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False) -> dict[str, Any]:
-    """What one client's traffic came to, beside the formula, and the formula with the paper's network in its place.
+    """What one client's traffic came to, beside the formula.
 
     `client`: the (first) member's model;   `terms`: `Fens.terms` of this run, whose rounds are those that a client is
     expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with the
     most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
-    matrices or labelled samples that the rule needs besides; None where architectures differ. "ratio_at_paper_size" is
-    of this run's M, q and T, "ratio_of_the_paper" (4.36) of the paper's, both with the ResNet-8 of 4.9 million numbers:
-    there an aggregator's rounds are small beside a model, here they may not be.
+    matrices or labelled samples that the rule needs besides; None where architectures differ.
     """
     size, ledger = Size.of(model_state(client)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
@@ -289,6 +274,4 @@ def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], rang
         "measured": traffic[busiest],
         "formula": formula,
         "ratio": traffic[busiest] / formulas.one_shot_bytes(size.d),
-        "ratio_at_paper_size": formulas.fens_ratio(PAPER_D, **terms),
-        "ratio_of_the_paper": formulas.fens_ratio(PAPER_D, **PAPER),
     }

@@ -20,6 +20,7 @@ from ...errors import RunError, choose, demand
 from ...models.state import finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
+from ..results import shown
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel
 
@@ -166,7 +167,6 @@ def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> No
 #
 # Nothing of it is sent or used.
 
-FRAMES = 20  # about so many snapshots over the rounds
 SAMPLES = 500  # at most so many are looked at
 
 
@@ -188,7 +188,7 @@ def watched(
     yield Progress(PHASE, 0, total, model=model(copy.deepcopy(rule), 0))  # of a copy: rounds change the rule in place
     for done, loss in enumerate(rounds, 1):
         losses.append(loss)
-        if done % max(1, total // FRAMES) and done < total:
+        if not shown(done, total):
             yield Progress(PHASE, done, total)
             continue
         well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()

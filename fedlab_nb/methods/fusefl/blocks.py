@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import demand, whole
-from ...models import MODELS, Network, parameter_count
+from ...models import MODELS, Network
 from ...models.build import default_width, initialise
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
@@ -63,11 +63,6 @@ def cut(network: Network, blocks: int) -> list[list[nn.Module]]:
             count -= 1
         stops = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
     return [layers[start:stop] for start, stop in zip([0, *stops], [*stops, len(layers)], strict=True)]
-
-
-def size(layers: Sequence[nn.Module]) -> int:
-    """Numbers (parameters) in `layers`."""
-    return sum(parameter_count(layer) for layer in layers)
 
 
 class Client:

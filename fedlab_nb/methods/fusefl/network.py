@@ -23,7 +23,7 @@ from ...models import Network, load_state, parameter_count
 from ...training import ClientModels, accuracy, in_chunks
 from ...training.evaluate import Remembered, rows_at_once
 from ..base import NetworkModel, Report
-from .blocks import Client, added, join, size
+from .blocks import added, join
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
@@ -198,7 +198,6 @@ class FuseFLReport(Report):
     """K rounds with one block in each, M clients. Accuracies are 0-1.
 
     widths:    [M] of the clients' networks;   shapes: [K] of the output of client 0's blocks
-    trainable: [K] numbers that client 0 trains in each round
     home, outside: [K, M] accuracy of each client's model after each round, on its own training samples and on test
                samples; kept of small networks alone
     heads:     {"own", "average" and perhaps "ccvr": accuracy of the same blocks under each classifier}
@@ -206,29 +205,12 @@ class FuseFLReport(Report):
     """
 
     widths: list[int] | None = None
-    trainable: list[int] | None = None
     shapes: list[list[int]] | None = None
     heads: dict[str, float] | None = None
     outside: list[list[float]] | None = None
     home: np.ndarray | None = None
     block: int | None = None
     sent: tuple[int, int] | None = None
-
-    @classmethod
-    def of(
-        cls, clients: Sequence[Client], shapes: Sequence[Sequence[int]], home: list[list[float]], sent: tuple[int, int]
-    ) -> FuseFLReport:
-        """What is known once all blocks are trained; `shapes`: of the outputs of client 0's blocks."""
-        rounds, first = range(len(shapes)), clients[0]
-        above = [size(sum(first.blocks[k:], [first.classifier])) for k in rounds]
-        return cls(
-            widths=[client.architecture[3] for client in clients],
-            trainable=[size(first.adaptors[k]) + above[k] for k in rounds],
-            shapes=[list(shape) for shape in shapes],
-            home=np.array(home) if home else None,
-            block=len(shapes) + 1,
-            sent=sent,
-        )
 
 
 # ---------------------------------------------------------------------------------------------------------------- model

@@ -89,7 +89,7 @@ class Matcher:
             return orders
         assert self.inputs is not None  # `activations` alone has them
         ours, theirs = (activations(self.modules[k], s, self.wiring, self.inputs) for s in (reference, self.states[k]))
-        return rules.by_activations([rules.correlation(a, b) for a, b in zip(ours, theirs, strict=True)])
+        return [rules.assigned(rules.correlation(a, b)) for a, b in zip(ours, theirs, strict=True)]
 
     def reordered(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
         """The clients' states with their units in these orders."""

@@ -96,11 +96,6 @@ def agreement(reference: State, state: State, wiring: Wiring, orders: Sequence[T
     return float(sum((reference[n] * reordered(state[n], wiring, n, orders)).sum() for n in names))
 
 
-def by_activations(correlations: Sequence[Tensor]) -> Orders:
-    """The orders that fit activations best, from correlations `[units, units]` of ours with theirs, group by group."""
-    return [assigned(scores) for scores in correlations]
-
-
 def correlation(ours: Tensor, theirs: Tensor) -> Tensor:
     """`[units, units]` of activations `[samples, units]`; 0 for units that always answer the same."""
     ours, theirs = (_standardised(z.double()) for z in (ours, theirs))

@@ -15,7 +15,7 @@ Below them: servers that take the clients' mean change for a gradient.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -125,16 +125,12 @@ SERVER_OPTIMIZERS = ("fedadam", "fedyogi", "fedavg")
 BETA1, BETA2 = 0.9, 0.99
 
 
-class Moments(NamedTuple):
-    """The moments m and v, shaped as the parameters."""
-
-    m: Any
-    v: Any
+Moments = tuple[Any, Any]  # m and v, shaped as the parameters
 
 
 def initial_state(parameters: Values) -> Moments:
     """m_0 = v_0 = 0."""
-    return Moments(_each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters))
+    return _each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters)
 
 
 def mean_change(weights: Tensor | list[float], received: list[Values], parameters: Values) -> Values:
@@ -159,12 +155,13 @@ def step(
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":
         return _each(lambda p, d: p + lr * d, parameters, delta), state
-    m = _each(lambda m, d: beta1 * m + (1 - beta1) * d, state.m, delta)
+    m, v = state
+    m = _each(lambda m, d: beta1 * m + (1 - beta1) * d, m, delta)
     if name == "fedadam":
-        v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, state.v, delta)
+        v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, v, delta)
     else:
-        v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), state.v, delta)
-    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), Moments(m, v)
+        v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, delta)
+    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), (m, v)
 
 
 def _each(rule: Callable[..., Tensor], first: Values, *others: Values) -> Values:

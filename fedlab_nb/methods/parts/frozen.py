@@ -17,7 +17,6 @@ The papers take a network that was trained on ImageNet; these are what a classro
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -68,13 +67,17 @@ class HeadModel(GlobalModel):
 
 
 # --------------------------------------------------------------------------------- the methods and their knobs
+@dataclass(frozen=True)
 class FrozenMethod(Method):
-    """Base of the methods that train no network, but a head on frozen features; `features`: one of KINDS."""
+    """Base of the methods that train no network, but a head on frozen features."""
 
     trains_locally = False
     sends_models = False
 
-    features: str
+    features: str = knob("pixels", "Features", symbol="φ", options=KINDS)
+    size: int = knob(256, "Number of features", symbol="d", low=1, high=8192, log=True)
+    # Apart from the run's own seed, so that runs share their features.
+    features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
@@ -84,21 +87,6 @@ class FrozenMethod(Method):
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""
         return recipe.epochs / len(sizes) if self.features == "client" else 0.0
-
-
-def features_knob(default: str = "pixels") -> Any:
-    """The field `features` of the methods that read frozen features."""
-    return knob(default, "Features", symbol="φ", options=KINDS)
-
-
-def size_knob(default: int = 256) -> Any:
-    """The field `size`: d of the random features."""
-    return knob(default, "Number of features", symbol="d", low=1, high=8192, log=True)
-
-
-def features_seed_knob() -> Any:
-    """The field `features_seed`, which is apart from the run's own seed, so that runs share their features."""
-    return knob(0, "Seed of the features", low=0, high=2**31 - 1)
 
 
 # ------------------------------------------------------------------------------------------------ making them
@@ -164,7 +152,7 @@ def _of_largest_client(ctx: Context) -> Steps[Frozen]:
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
     ticks = train_clients([model], [ctx.private.train(k)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, ids=[k])
     yield from reported("local training", ticks)
-    check_finite(model, f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
+    check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
     received = ctx.link.up(k, model_state(model.body), phase="features")
     others = [client for client in range(ctx.clients_count) if client != k]
     load_state(model.body, ctx.link.broadcast(received, phase="features", clients=others))

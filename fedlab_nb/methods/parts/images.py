@@ -72,11 +72,6 @@ def _lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tuple[Tens
     return torch.where(better, x, best), torch.where(better, value, lowest)
 
 
-def intended_labels(count: int, classes: int, stream: torch.Generator, device: torch.device) -> Tensor:
-    """y ~ U{0, …, C-1}, sorted, `[count]`."""
-    return torch.randint(classes, (count,), generator=stream).sort().values.to(device)
-
-
 def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool = False) -> Tensor:
     """Each image of `x [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
     `flip`.

@@ -126,7 +126,7 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
 def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
     root = damping**0.5
-    return Factors(_plus_identity(factors.a, pi * root), _plus_identity(factors.b, root / pi))
+    return Factors(plus_identity(factors.a, pi * root), plus_identity(factors.b, root / pi))
 
 
 def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
@@ -146,7 +146,8 @@ def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
     return gradient.reshape(-1, gradient.shape[-1])
 
 
-def _plus_identity(matrix: Tensor, value: float) -> Tensor:
+def plus_identity(matrix: Tensor, value: float) -> Tensor:
+    """`matrix + value I`, for a `matrix [d, d]`."""
     return matrix + value * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 
 

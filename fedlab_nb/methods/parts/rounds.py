@@ -28,12 +28,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ...errors import RunError, demand
+from ...errors import demand
 from ...models import load_state, model_state
-from ...models.state import finite
 from ...training import Recipe, in_chunks, train_clients
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
+from ..context import check_finite
+from ..results import shown
 from .averages import averaged
 
 # ------------------------------------------------------------------------------------------------------------ iterative
@@ -83,7 +84,6 @@ class Iterative(Method):
 
 
 PHASE = "rounds"
-FRAMES = 20  # about so many snapshots over the rounds
 
 State = dict[str, Tensor]
 Server = Callable[[State, list[State]], State]
@@ -198,18 +198,12 @@ class Rounds:
 
     def end(self, t: int, state: State) -> Progress:
         """Round t is over and `state` is θ_{t+1}. RunError if it is not finite: some client's training diverged."""
-        check_finite(state, t, self.recipe.lr)
+        check_finite(state.values(), f"Round {t + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
-        if t + 1 == self.rounds or (t + 1) % max(1, self.rounds // FRAMES) == 0:
+        if shown(t + 1, self.rounds):
             self.result = snapshot = NetworkModel(self.ctx.new_model(state))
         total = self.rounds * self.recipe.epochs
         return Progress(PHASE, (t + 1) * self.recipe.epochs, total, {"round": t + 1}, model=snapshot)
-
-
-def check_finite(state: State, t: int, lr: float) -> None:
-    """RunError if the global model after round t (from 0) has numbers that are not finite."""
-    if not finite(state.values()):
-        raise RunError(f"Round {t + 1} diverged with lr={lr:g}; use a smaller learning rate.")
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:

@@ -25,10 +25,10 @@ from ...training import ClientModels
 from ...training.distill import Learner, distillation_loss
 from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, server_model_knob
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from .images import CLIP, Pool, intended_labels, new_student, search, snapshot, student_recipe
+from .images import CLIP, Pool, new_student, search, snapshot, student_recipe
 
 # ------------------------------------------------------------------------------------------------------ synthesis trace
-# What a synthesis leaves behind for pictures: images, the teacher's classes and other series, epoch by epoch.
+# What a synthesis leaves behind for pictures: images and series, epoch by epoch.
 
 FRAMES = 12  # snapshots of student and images over a run
 SHOWN = 20  # images kept of each frame
@@ -40,7 +40,6 @@ class SynthesisReport(Report):
 
     synthetic_images:  `[F, S, C, H, W]` uint8, 0–255, or feature rows `[F, S, D]`;   synthetic_labels: `[F, S]`, those
                        asked for;   synthetic_epochs: `[F]`, from 1
-    teacher_classes:   `[T, C]`, how the teacher classifies each new batch
     difficulty:        `[T]`, 1 - the mean probability that the teacher gives to the intended labels
     disagreement:      `[T]`, share of the batch that the student classifies otherwise, before it learns from it
     distillation_loss: `[T]`, mean over the epoch's steps
@@ -49,7 +48,6 @@ class SynthesisReport(Report):
     synthetic_images: np.ndarray | None = None
     synthetic_labels: np.ndarray | None = None
     synthetic_epochs: np.ndarray | None = None
-    teacher_classes: np.ndarray | None = None
     difficulty: np.ndarray | None = None
     disagreement: np.ndarray | None = None
     distillation_loss: np.ndarray | None = None
@@ -63,8 +61,8 @@ def shows(done: int, total: int) -> bool:
 class SynthesisTrace:
     """Collects, epoch by epoch, the arrays of a `SynthesisReport`; `note` adds a value to any of its series."""
 
-    def __init__(self, epochs: int, classes: int) -> None:
-        self.epochs, self.classes = epochs, classes
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
         self.frames: list[tuple[int, Tensor, Tensor]] = []
         self.series: dict[str, list[Tensor]] = {}
 
@@ -72,8 +70,6 @@ class SynthesisTrace:
     def batch(self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module) -> None:
         """Epoch `done` (from 1): new `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
         answers = teacher.argmax(1)
-        classes = torch.arange(self.classes, device=answers.device)
-        self.note("teacher_classes", (answers[:, None] == classes).sum(0))  # bincount would wait for the host
         self.note("difficulty", 1 - teacher.softmax(1).gather(1, labels[:, None]).mean())
         student.eval()
         self.note("disagreement", (student(x).argmax(1) != answers).double().mean())
@@ -173,7 +169,7 @@ class Server:
         self.ensemble, self.student = FrozenEnsemble(uploaded), new_student(ctx, name, method.server_model)
         self.learner = method.learner(self.student)
         self.weights = method.first_weights(ctx, next(self.student.parameters()))
-        self.pool, self.trace = Pool(), SynthesisTrace(method.epochs, ctx.classes)
+        self.pool, self.trace = Pool(), SynthesisTrace(method.epochs)
         self.draws, self._order = ctx.generator(name, "synthesis"), ctx.generator(name, "batches")
 
     def teacher(self, x: Tensor) -> Tensor:
@@ -181,8 +177,9 @@ class Server:
         return self.method.teacher(self.ensemble.logits(x), self.weights)
 
     def labels(self) -> Tensor:
-        """Intended labels of a batch, `[b]`."""
-        return intended_labels(self.method.images, self.ctx.classes, self.draws, self.ctx.device)
+        """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
+        drawn = torch.randint(self.ctx.classes, (self.method.images,), generator=self.draws)
+        return drawn.sort().values.to(self.ctx.device)
 
     def add(self, t: int, x: Tensor, labels: Tensor) -> None:
         """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool, and is noted."""

@@ -12,7 +12,7 @@ from watched import watched
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.methods.base import EnsembleModel
-from fedlab_nb.methods.coboosting import CoBoosting, CoBoostingReport, WeightedEnsemble, boosting
+from fedlab_nb.methods.coboosting import CoBoosting, WeightedEnsemble, boosting
 from fedlab_nb.methods.parts import synthesis
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
 from fedlab_nb.methods.parts.images import Pool
@@ -213,22 +213,13 @@ def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
     model, steps = run(mu=2.0)
     x, y = x_test(), federation().dataset.y_test
     assert model.report.ensemble_curve is None
+    weights = model.report.weights[-1]
+    np.testing.assert_allclose(model.report.ensemble_weights, weights / weights.sum(), rtol=1e-5)
     curve = model.measured(x, y).ensemble_curve
     assert len(curve) == T and curve[-1] == model.ensemble.accuracy(x, y)
     assert curve[0] == EnsembleModel(model.ensemble.clients).accuracy(x, y)
     snapshots = [step.model.ensemble.accuracy(x, y) for step in steps if step.phase == "distillation" and step.model]
     assert curve == snapshots  # T = 4: every epoch is shown
-
-
-def test_while_it_runs_it_reports_what_there_is_so_far():
-    model, steps = run()
-    reports = [step.model.report for step in steps if step.phase == "distillation" and step.model is not None]
-    assert [len(now.weights) for now in reports] == [1, 2, 3, 4] == [len(now.synthetic_images) for now in reports]
-    for now in reports:
-        assert isinstance(now, CoBoostingReport) and now.arrays().keys() == model.report.arrays().keys()
-        for name, values in now.arrays().items():
-            assert np.array_equal(values, getattr(model.report, name)[: len(values)])
-        np.testing.assert_allclose(now.ensemble_weights, now.weights[-1] / now.weights[-1].sum(), rtol=1e-5)
 
 
 def test_answer_ensemble_predicts_with_the_weighted_ensemble():

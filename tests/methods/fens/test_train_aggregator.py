@@ -152,28 +152,6 @@ def test_nobody_with_a_sample_is_an_error():
         client_weights(dict(enumerate(proxies([0, 0]))), 128, "samples")
 
 
-def test_the_server_part_is_guarded_and_the_gradients_are_not():
-    inside, seen = [], []
-
-    class Guard:
-        def __enter__(self):
-            inside.append(True)
-
-        def __exit__(self, *_):
-            inside.pop()
-
-    class Watched(rules.WeightedSum):
-        def forward(self, z, x=None):
-            seen.append(bool(inside))
-            return super().forward(z, x)
-
-    for steps in (1, 2):
-        rule = Watched(torch.full((M, C), 1 / M, dtype=torch.float64), C, trained=True)
-        plan = Fens(rounds=3, local_steps=steps)
-        list(plan.train_aggregator(rule, dict(enumerate(proxies())), stream, server=Guard))
-    assert seen and not any(seen)
-
-
 def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one():
     ten, three, none = proxies([10, 3, 0])
     short, long = (draw_batches(ten, 3, steps, generator(0, "batches", 2)) for steps in (4, 50))

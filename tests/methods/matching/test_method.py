@@ -89,13 +89,6 @@ def test_bytes(rule, model, init):
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}
 
 
-def test_measured_adds_the_plain_average():
-    model = finished(Matching().run(context(clients=3)))
-    x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
-    report = model.measured(x, y)
-    assert report.others() == {"plain average": model.average.accuracy(x, y)}
-
-
 @pytest.mark.parametrize(("options", "model", "words"), [
     ({"rule": "pfnm"}, "mlp", "one hidden layer"),
     ({"rule": "pfnm"}, "cnn2", "one hidden layer"),

@@ -15,7 +15,6 @@ from fedlab_nb.methods.matching.rules import (
     agreement,
     assigned,
     assigned_to,
-    by_activations,
     correlation,
     greedy,
     grow,
@@ -158,7 +157,7 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     x, y = (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64) for n in (200, 50))
     other = permuted(state, wiring, shuffled(wiring))
     pairs = zip(*(activations(module, s, wiring, x) for s in (state, other)), strict=True)
-    again = permuted(other, wiring, by_activations([correlation(*pair) for pair in pairs]))
+    again = permuted(other, wiring, [assigned(correlation(*pair)) for pair in pairs])
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
     assert (with_state(module, average)(x) - module(x)).abs().max() < 1e-10

@@ -9,21 +9,8 @@ from scipy import integrate, stats
 
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.methods.parts.privacy import (
-    any_votes,
-    change_bound,
-    delta_of,
-    gaussian,
-    laplace,
-    masked,
-    measured_epsilon,
-    moments_epsilon,
-    opened,
-    secure_sum,
-    sigma_for,
-    simple_epsilon,
-    these_votes,
-)
+from fedlab_nb.methods.fedkt import any_votes, change_bound, laplace, measured_epsilon, moments_epsilon, these_votes
+from fedlab_nb.methods.parts.privacy import delta_of, gaussian, masked, opened, secure_sum, sigma_for
 
 
 def integrated_delta(sigma, epsilon):
@@ -152,11 +139,10 @@ SPENT = [(2, 0.05, 200), (1, 0.1, 100), (2, 0.01, 1000), (1, 0.5, 3), (3, 1.0, 5
 @pytest.mark.parametrize(("s", "gamma", "queries"), SPENT)
 def test_epsilon_against_another_implementation(s, gamma, queries):
     per_query = 2 * s * gamma
-    assert simple_epsilon(per_query, queries) == pytest.approx(2 * s * gamma * queries)
     epsilon = moments_epsilon(per_query, queries, 1e-5)
     assert epsilon == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
     assert epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9  # whole l cannot do better than real ones
-    assert epsilon <= simple_epsilon(per_query, queries)
+    assert epsilon <= per_query * queries  # simple composition
 
 
 def test_epsilon_of_the_very_votes_in_plain_numbers():
@@ -200,13 +186,6 @@ def test_the_masks_cancel_to_the_last_digit(clients):
     total = secure_sum(Link(clients), values(clients), streams, "x")
     assert total.tolist() == [w / 2**32 for w in whole]
     torch.testing.assert_close(total, sum(values(clients)), rtol=0, atol=clients * 2.0**-33)
-
-
-def test_it_is_the_same_whatever_the_masks_and_the_order():
-    own = values(4)
-    total = secure_sum(Link(4), own, streams, "x")
-    assert torch.equal(total, secure_sum(Link(4), own, lambda k: streams(k + 50), "x"))
-    assert torch.equal(total, secure_sum(Link(4), own[::-1], streams, "x"))
 
 
 def test_one_upload_says_nothing_and_two_together_only_their_sum():
