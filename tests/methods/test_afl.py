@@ -172,16 +172,6 @@ def test_the_only_image_of_a_class_at_a_client_is_in_its_class_sum():
     assert checked > 0
 
 
-def test_refusals():
-    ctx = context()
-    with pytest.raises(UsageError, match="features=client"):
-        AFL(features="client", epsilon=1.0).validate(ctx)
-    AFL(features="client", epsilon=math.inf).validate(ctx)
-    ctx.input_shape = (7,)
-    with pytest.raises(UsageError, match="convolutions only for images"):
-        AFL(features="conv").validate(ctx)
-
-
 # ------------------------------------------------------------------------------------------------------------ test sums
 # AFL's algebra: pooled ridge regression for every partition, the paper's two forms, ridges that go again, ends.
 

@@ -7,7 +7,6 @@ from fens_runs import C, M, context, x_test
 
 from fedlab_nb.cli import line
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import label_of
 from fedlab_nb.methods.ensemble import BY, GRID, Ensemble, EnsembleReport, best_of_clusters, between, clusters
 from fedlab_nb.panels.record import Row, Runs
@@ -117,17 +116,6 @@ def test_a_given_beta_costs_nothing_more(federation):
     assert not torch.equal(model.logits(x), mean.logits(x))
 
 
-def test_what_beta_needs(federation):
-    assert (
-        Ensemble(rule="beta").holds_out and not Ensemble(rule="beta", beta=0.5).holds_out and not Ensemble().holds_out
-    )
-    with pytest.raises(UsageError, match="held-out"):
-        Ensemble(rule="beta").validate(context(federation, holdout=0))
-    Ensemble(rule="beta", beta=0.1).validate(context(federation, holdout=0))
-    with pytest.raises(UsageError, match=r"beta is -0\.5"):
-        Ensemble(rule="beta", beta=-0.5).validate(context(federation))
-
-
 @pytest.mark.slow
 def test_the_product_is_too_sure_and_beta_repairs_the_likelihood():
     """Of each seed: the NLL of the mixture below the product's, that of the chosen β below both. The accuracies are in
@@ -224,21 +212,6 @@ def test_a_class_that_no_chosen_client_has_is_hardly_found():
     (member,) = out.report.members
     absent = [c for c in range(10) if out.label_counts[member][c] == 0]
     assert absent and max(out.per_class[c] for c in absent) < 0.05
-
-
-def test_what_the_choice_needs(federation):
-    mixed = context(federation)
-    mixed.architectures[0] = ("cnn", *mixed.architectures[0][1:])
-    with pytest.raises(UsageError, match="diversity"):
-        Ensemble(keep=2, by="diversity").validate(mixed)
-    for by in ("validation", "diversity"):
-        assert Ensemble(keep=2, by=by).holds_out
-        with pytest.raises(UsageError, match="held-out"):
-            Ensemble(keep=2, by=by).validate(context(federation, holdout=0))
-    for by in ("size", "random"):
-        method = Ensemble(keep=1, by=by)
-        method.validate(context(federation, holdout=0))
-        assert "chosen" in method.leaks
 
 
 @pytest.mark.slow

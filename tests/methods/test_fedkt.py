@@ -1,7 +1,6 @@
 """FedKT: who votes for what, what noise changes and costs, what travels; and what is safe to say of its accuracy."""
 
 import functools
-from dataclasses import replace
 
 import method_runs
 import pytest
@@ -9,7 +8,6 @@ import torch
 from byte_formulas import fedkt_bytes
 
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT, measured_epsilon, moments_epsilon
 from fedlab_nb.studies import compare
@@ -162,13 +160,6 @@ def test_the_stack_and_the_loop_agree(federation):
         for backend in ("loop", "stacked")
     ]
     assert torch.allclose(*models, atol=1e-7)
-
-
-def test_refusals(federation):
-    with pytest.raises(UsageError, match="students"):
-        FedKT.configure(students=0)
-    with pytest.raises(UsageError, match="10,000"):
-        replace(FedKT(), students=5000).validate(context(federation))
 
 
 @pytest.mark.slow

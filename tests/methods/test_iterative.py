@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, local_steps, shares
 
 from fedlab_nb.comm import formulas
-from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.errors import RunError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedadam import FedAdam, FedYogi
 from fedlab_nb.methods.fedavg import FedAvg
@@ -214,12 +214,6 @@ def test_server_and_clients_go_on_from_the_same_model():
     ctx = context(recipe)
     end = finish(FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx)
     assert distance(end, model_state(ctx.initial_model())) < 1e-20
-
-
-@pytest.mark.parametrize("method", [Scaffold, FedNova])
-def test_what_counts_sgd_steps_refuses_adam(method):
-    with pytest.raises(UsageError, match="optimizer=sgd"):
-        method().validate(context(dataclasses.replace(PLAIN, optimizer="adam", lr=1e-3)))
 
 
 def test_divergence_is_told_with_the_rate():

@@ -4,7 +4,6 @@ import byte_formulas
 import pytest
 import torch
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ties import Ties, conflicts, elected_mean, trimmed
 from fedlab_nb.models import model_state
@@ -124,15 +123,3 @@ def test_the_report_counts_conflicts():
     assert model.report.kept == pytest.approx(0.3, abs=1e-3)
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
     assert model.measured(x, y).others() == {"plain average": model.average.accuracy(x, y)}
-
-
-@pytest.mark.parametrize(("method", "init", "words"), [
-    (Ties(), "different", "common initial model"),
-    (Ties(rule="task", upload="trimmed"), "same", "trims nothing"),
-])  # fmt: skip
-def test_refusals_before_any_work(method, init, words):
-    ctx = context()
-    ctx.init = init
-    with pytest.raises(UsageError, match=words) as error:
-        method.validate(ctx)
-    assert str(error.value).endswith(".") and ". " not in str(error.value)

@@ -10,10 +10,8 @@ import torch
 from watched import watched
 
 from fedlab_nb.data import federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.distilled import WAYS, Distilled
 from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
-from tests.methods.test_all_methods import rows_of_features
 
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
@@ -90,8 +88,3 @@ def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):
     out, _ = watched(Distilled(images=images, server=server, **QUICK).run(ctx))
     assert (out.report.client == 0).sum() == 1 and out.logits(torch.rand(5, 1, 8, 8)).isfinite().all()
     assert ctx.link.ledger.down == 0
-
-
-def test_crops_of_feature_rows_are_refused_in_one_sentence():
-    with pytest.raises(UsageError, match="choose random, kmeans or kip"):
-        Distilled(images="crops").validate(context(federation=rows_of_features()))

@@ -7,7 +7,7 @@ from fens_runs import C, M, context, run, x_test
 
 from fedlab_nb.comm import quantise_state
 from fedlab_nb.data import federate
-from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.errors import RunError
 from fedlab_nb.methods.base import EnsembleModel
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS, TRAINED
@@ -170,26 +170,6 @@ def test_distilling_gives_one_network_and_sends_nothing(federation):
 
 
 # ------------------------------------------------------------------------------------------------ wrong use
-def test_wrong_extensions_are_refused_before_any_work(federation):
-    for without in (M, 99):
-        ctx = context(federation)
-        with pytest.raises(UsageError, match=f"fens.without is {without}"):
-            next(Fens(without=without).run(ctx))
-        assert ctx.link.ledger.total == 0
-    ctx = context(federation)
-    ctx.public = ctx.public[:0]
-    with pytest.raises(UsageError, match="public images"):
-        next(Fens(distil=True).run(ctx))
-
-
-def test_no_held_out_sample_anywhere_is_refused_before_any_work(federation):
-    for options in ({}, {"aggregator": "voting"}, {"proxy": "reused-equal"}):
-        ctx = context(federation, holdout=0)
-        with pytest.raises(UsageError, match="no client has any; hold out"):
-            next(Fens(**options).run(ctx))
-        assert ctx.link.ledger.total == 0
-    for options in ({"aggregator": "weighted"}, {"proxy": "reused", "rounds": 2}):
-        run(context(federation, holdout=0), **options)
 
 
 def test_an_aggregator_that_diverges_says_which_rates_did_it(federation):

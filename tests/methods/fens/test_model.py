@@ -5,7 +5,6 @@ import torch
 from fens_runs import C, M, context, run, x_test
 
 from fedlab_nb.data import Federation, federate
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens.model import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copied
@@ -136,8 +135,3 @@ def test_clients_measure_their_own_models_on_what_they_held_out(federation):
         model.load_state_dict(other.experts.clients.state(k))  # the quantised weights
         mine = with_rounded_inputs(model, ranges, 8)(x_test(federation))
         torch.testing.assert_close(mine, fens.experts(x_test(federation))[:, k])
-
-
-def test_bits_between_8_and_32_are_refused(federation):
-    with pytest.raises(UsageError, match="fens.activation_bits is 16"):
-        run(context(federation), activation_bits=16)

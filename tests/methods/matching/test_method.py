@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
@@ -87,18 +86,3 @@ def test_bytes(rule, model, init):
     d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
     up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}
-
-
-@pytest.mark.parametrize(("options", "model", "words"), [
-    ({"rule": "pfnm"}, "mlp", "one hidden layer"),
-    ({"rule": "pfnm"}, "cnn2", "one hidden layer"),
-    ({"rule": "activations", "on": "public"}, "mlp", "public samples"),
-    ({}, "shufflenet", "cannot follow the units"),
-])  # fmt: skip
-def test_refusals_before_any_work(options, model, words):
-    ctx = context(clients=2, model=model)
-    ctx.public = ctx.public[:0]
-    with pytest.raises(UsageError, match=words) as error:
-        Matching(**options).validate(ctx)
-    assert str(error.value).endswith(".") and ". " not in str(error.value)
-    assert ctx.link.ledger.total == 0
