@@ -9,6 +9,7 @@ from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.fedprox import FedProx
 from fedlab_nb.methods.moon import Moon
+from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
@@ -41,8 +42,18 @@ def distance(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
-def shares(ctx):
-    return [n / sum(ctx.sizes) for n in ctx.sizes]
+def drawn(ctx, m, rounds):
+    """S_t of every round."""
+    loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
+    return [list(loop.choose(t)) for t in range(rounds)]
+
+
+def sent_by_round(ctx, m, rounds):
+    """Of each round of a run that is over: p_k and n_k of those who took part, and what they sent."""
+    messages = iter(ctx.messages)
+    for chosen in drawn(ctx, m, rounds):
+        sizes = [ctx.sizes[k] for k in chosen]
+        yield [n / sum(sizes) for n in sizes], sizes, [next(messages) for _ in chosen]
 
 
 def local_steps(ctx, k, t, start, loss):

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import torch
+
 from fedlab_nb.data import federate
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models.build import architecture_of
@@ -24,3 +26,8 @@ def context(
         federation, architectures=[kinds[k % len(kinds)] for k in range(federation.clients)],
         recipe=replace(recipe, epochs=epochs), seed=seed, **options,
     )  # fmt: skip
+
+
+def seeded(seed=0):
+    """A random stream of its own."""
+    return torch.Generator().manual_seed(seed)

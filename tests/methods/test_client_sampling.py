@@ -5,25 +5,17 @@ import dataclasses
 import pytest
 import torch
 import torch.nn.functional as F
-from iterative_runs import ALL, PLAIN, context, distance, finish, local_steps
+from iterative_runs import ALL, PLAIN, context, distance, drawn, finish, local_steps
 
 from fedlab_nb.comm import size
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fedadam import FedAdam
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.moon import Moon
-from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 
 TWO = {"clients": 2, "alpha": 0.5}
-
-
-def drawn(ctx, m, rounds):
-    """S_t of every round."""
-    loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
-    return [list(loop.choose(t)) for t in range(rounds)]
 
 
 def cross_entropy(model, x, y):
@@ -95,30 +87,6 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
         torch.testing.assert_close(c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12)
     method = Scaffold(rounds=rounds, local_epochs=2, per_round=m, weights=weights, eta_s=eta_s)
     assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
-
-
-def test_fednova_and_fedadam_take_the_shares_of_who_takes_part():
-    """Two of three: what was sent, weighted by n_k over the samples of these two."""
-    nova = FedNova(rounds=2, local_epochs=2, per_round=2, server_momentum=0.0)
-    for method in (nova, FedAdam(rounds=2, local_epochs=2, per_round=2)):
-        ctx = context(PLAIN, clients=3)
-        end, x = finish(method, ctx), model_state(ctx.initial_model())
-        moments = {name: (0.0, 0.0) for name in x}
-        for t, chosen in enumerate(drawn(ctx, 2, 2)):
-            sizes, sent = [ctx.sizes[k] for k in chosen], ctx.messages[2 * t : 2 * t + 2]
-            p = [n / sum(sizes) for n in sizes]
-            tau = [2 * -(-n // 32) for n in sizes]  # no momentum: the steps themselves
-            for name in x:
-                moved = [state[name] - x[name] for state in sent]
-                if isinstance(method, FedNova):
-                    reach = p[0] * tau[0] + p[1] * tau[1]
-                    x[name] = x[name] + reach * (p[0] * moved[0] / tau[0] + p[1] * moved[1] / tau[1])
-                else:
-                    delta = p[0] * moved[0] + p[1] * moved[1]
-                    m, v = (0.9 * moments[name][0] + 0.1 * delta, 0.99 * moments[name][1] + 0.01 * delta**2)
-                    moments[name] = m, v
-                    x[name] = x[name] + method.eta_s * m / (v**0.5 + method.tau)
-        assert distance(end, x) < 1e-10
 
 
 @pytest.mark.parametrize("m", [2, 3])

@@ -23,11 +23,8 @@ def federation():
 
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
-    model, x, y = (
-        finished(Ensemble(rule=rule).run(context(federation))),
-        x_test(federation).clone(),
-        federation.dataset.y_test,
-    )
+    model = finished(Ensemble(rule=rule).run(context(federation)))
+    x, y = x_test(federation).clone(), federation.dataset.y_test
     passes, logits = [], model.clients.logits
     monkeypatch.setattr(model.clients, "logits", lambda x: passes.append(len(x)) or logits(x))
     shares = model.measured(x, y).accuracy_by_rule
@@ -52,11 +49,8 @@ def test_comparisons_show_the_other_mean():
     row = Row(1, "ensemble", quick, 2, outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"})
     own, beside = Runs((row,), 1).series(others=True)
     assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
-    assert (
-        own.name == "FedENS: mean of logits"
-        and own.accuracies[0] == first.accuracy
-        and len(Runs((row,), 1).series()) == 1
-    )
+    assert own.name == "FedENS: mean of logits" and own.accuracies[0] == first.accuracy
+    assert len(Runs((row,), 1).series()) == 1
     table = study(["ensemble", "fedavg"], **quick).table("markdown")
     assert [text.split(" | ")[0] for text in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",
@@ -114,6 +108,11 @@ def test_a_given_beta_costs_nothing_more(federation):
     assert torch.allclose(model.logits(x), between(model.client_logits(x), 0.3))
     assert model.logits(x).shape == (len(x), C)
     assert not torch.equal(model.logits(x), mean.logits(x))
+
+
+def test_what_is_tuned_or_ranked_on_held_out_samples_holds_them_out():
+    assert Ensemble(rule="beta").holds_out and not Ensemble(rule="beta", beta=0.5).holds_out
+    assert [Ensemble(keep=2, by=by).holds_out for by in BY] == [True, False, False, True]
 
 
 @pytest.mark.slow

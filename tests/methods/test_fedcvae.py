@@ -8,16 +8,13 @@ import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
+from method_runs import seeded
 from watched import watched
 
 from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, shares, train_cvaes
 
 EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 context = functools.partial(method_runs.context, alpha=0.3, epochs=1)

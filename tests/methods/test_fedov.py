@@ -5,6 +5,7 @@ import functools
 import method_runs
 import pytest
 import torch
+from method_runs import seeded
 from torch import nn
 
 from fedlab_nb.data import federate
@@ -13,11 +14,6 @@ from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.models import build
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import ClientModels, Recipe
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
 
 context = functools.partial(method_runs.context, alpha=0.3)
 

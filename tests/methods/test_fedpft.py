@@ -4,6 +4,7 @@ import byte_formulas
 import numpy as np
 import pytest
 import torch
+from method_runs import seeded
 from sklearn.mixture import GaussianMixture
 
 from fedlab_nb import run
@@ -78,10 +79,6 @@ def test_drawn_features_are_nearly_as_good_as_sums_and_far_above_the_ensemble(se
 # Gaussian mixtures: EM against scikit-learn's and its own promise, densities, draws, and what is sent.
 
 THEIRS = {"spherical": "spherical", "diagonal": "diag", "full": "full"}
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def clumps(n=90, d=3):

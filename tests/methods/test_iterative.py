@@ -7,11 +7,12 @@ import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
-from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, local_steps, shares
+from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, local_steps, sent_by_round
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.dsfl import DSFL
 from fedlab_nb.methods.fedadam import FedAdam, FedYogi
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
@@ -106,47 +107,36 @@ def test_effective_steps_by_the_closed_formula(rho, tau):
     assert effective_steps(tau, Recipe(epochs=1, batch_size=1, momentum=rho)) == pytest.approx(closed, rel=1e-10)
 
 
-def test_fednova_one_round_by_the_formula():
-    """θ̄ = θ_0 - (Σ p a) Σ p (θ_0 - θ_k) / a from what the clients sent, with a from the closed formula."""
-    ctx = context()
-    end = finish(FedNova(rounds=1, local_epochs=2), ctx)
-    start = model_state(ctx.initial_model())
-    taus = [2 * -(-n // 32) for n in ctx.sizes]
-    assert len(set(taus)) > 1
-    a = [(tau - 0.9 * (1 - 0.9**tau) / 0.1) / 0.1 for tau in taus]
-    p = shares(ctx)
-    reach = sum(w * n for w, n in zip(p, a, strict=True))
-    expected = {
-        name: start[name]
-        - reach * sum(w * (start[name] - sent[name]) / n for w, sent, n in zip(p, ctx.messages, a, strict=True))
-        for name in start
-    }
-    assert distance(end, expected) < 1e-12
+@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize(("recipe", "again"), [(HEAVY, 0.5), (PLAIN, 0.0)], ids=["momentum", "plain"])
+def test_fednova_by_the_formula(recipe, again, few):
+    """m ← β_s m + (Σ p a) Σ p (θ_t - θ_k) / a, θ ← θ - m, from what was sent, with a from the closed formula."""
+    ctx, beta = context(recipe), recipe.momentum
+    end = finish(FedNova(rounds=2, local_epochs=2, server_momentum=again, per_round=few), ctx)
+    now = model_state(ctx.initial_model())
+    step = dict.fromkeys(now, 0.0)
+    for p, sizes, sent in sent_by_round(ctx, few, 2):
+        taus = [2 * -(-n // 32) for n in sizes]
+        assert few or len(set(taus)) > 1
+        a = [(tau - beta * (1 - beta**tau) / (1 - beta)) / (1 - beta) for tau in taus]
+        reach = sum(w * n for w, n in zip(p, a, strict=True))
+        for name in now:
+            mean = sum(w * (now[name] - state[name]) / n for w, state, n in zip(p, sent, a, strict=True))
+            step[name] = again * step[name] + reach * mean
+            now[name] = now[name] - step[name]
+    assert distance(end, now) < 1e-12
 
 
-def test_fednovas_server_momentum_repeats_the_last_step():
-    ctx, gamma = context(), 0.5
-    end = finish(FedNova(rounds=2, local_epochs=2, server_momentum=gamma), ctx)
-    one, two = (finish(FedNova(rounds=1, local_epochs=2), context()), model_state(ctx.initial_model()))
-    first = {name: two[name] - one[name] for name in one}
-    a = [effective_steps(n, HEAVY) for n in ctx.sizes]
-    p = shares(ctx)
-    reach = sum(w * n for w, n in zip(p, a, strict=True))
-    for name in one:
-        mean = sum(w * (one[name] - sent[name]) / n for w, sent, n in zip(p, ctx.messages[4:], a, strict=True))
-        expected = one[name] - (gamma * first[name] + reach * mean)
-        torch.testing.assert_close(end[name], expected, rtol=0, atol=1e-12)
-
-
+@pytest.mark.parametrize("few", [0, 2])
 @pytest.mark.parametrize("method", [FedAdam, FedYogi], ids=lambda m: m.info.name)
-def test_adaptive_servers_by_hand(method):
+def test_adaptive_servers_by_hand(method, few):
     """Two rounds: m and v of one number at a time, from what the clients sent."""
     ctx = context()
-    end = finish(method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2), ctx)
-    p, x = shares(ctx), model_state(ctx.initial_model())
-    for name in x:
-        now, m, v = x[name], 0.0, 0.0
-        for sent in (ctx.messages[:4], ctx.messages[4:]):
+    end = finish(method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2, per_round=few), ctx)
+    rounds = list(sent_by_round(ctx, few, 2))
+    for name, now in model_state(ctx.initial_model()).items():
+        m = v = 0.0
+        for p, _, sent in rounds:
             delta = sum(w * (state[name] - now) for w, state in zip(p, sent, strict=True))
             m = 0.9 * m + 0.1 * delta
             if method is FedAdam:
@@ -231,9 +221,12 @@ def test_a_curve_has_about_twenty_points(rounds):
     assert all(step.done <= later.done for step, later in zip(steps, steps[1:], strict=False))
 
 
-def test_snapshots_are_left_alone_by_later_rounds():
+@pytest.mark.parametrize(
+    "method", [FedAvgMulti(rounds=2, local_epochs=1), DSFL(rounds=2, local_epochs=1, distil_steps=7)]
+)
+def test_snapshots_are_left_alone_by_later_rounds(method):
     snapshots = []
-    for step in FedAvgMulti(rounds=2, local_epochs=1).run(context(clients=2)):
+    for step in method.run(context(clients=2)):
         if step.model is not None:
             snapshots.append((step.model, copy.deepcopy(model_state(step.model.module))))
     assert len(snapshots) == 2

@@ -1,6 +1,7 @@
 """`server_model`: the network that the server distils is another one than the clients', and nothing else changes."""
 
 import functools
+from dataclasses import replace
 
 import method_runs
 import pytest
@@ -10,18 +11,9 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import run
 from fedlab_nb.studies.experiment import finished
 
-STUDENTS = {
-    "feddf": {"epochs": 1},
-    "fedkd": {"epochs": 1},
-    "dense": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
-    "fdafl": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
-    "fadi": {"epochs": 1, "images": 8, "steps": 1, "passes": 1},
-    "coboosting": {"epochs": 1, "images": 8, "generator_steps": 1, "passes": 1},
-    "fedkt": {"epochs": 1},
-    "distilled": {"server": "network", "server_epochs": 1},
-}
+from .test_all_methods import cheap
 
-
+STUDENTS = [name for name, cls in METHODS.items() for k in cls.fields() if k.name == "server_model"]
 context = functools.partial(method_runs.context, epochs=1)
 
 
@@ -33,14 +25,11 @@ def finish(method, ctx):
 @pytest.mark.parametrize(("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))])
 def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
     auto, other = context(models=clients), context(models=clients)
-    first = finish(METHODS[name].configure(**STUDENTS[name]), auto)
-    asked = finish(METHODS[name].configure(**STUDENTS[name], server_model="lenet5:3"), other)
+    method = cheap(name, **({"server": "network"} if name == "distilled" else {}))
+    first = finish(method, auto)
+    asked = finish(replace(method, server_model="lenet5:3"), other)
     assert first.module.architecture[0] == "mlp" and asked.module.architecture == ("lenet5", (1, 8, 8), 10, 3)
     assert auto.link.ledger == other.link.ledger
-
-
-def test_who_distils_a_network_has_the_setting():
-    assert {name for name, cls in METHODS.items() for k in cls.fields() if k.name == "server_model"} == {*STUDENTS}
 
 
 def test_from_the_settings_and_through_the_store():

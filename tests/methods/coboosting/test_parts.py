@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from method_runs import seeded
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import EnsembleModel
@@ -17,25 +18,21 @@ F64 = torch.float64
 M, N, C = 4, 37, 5
 
 
-def stream(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def random(*shape, seed=0, scale=1.0):
-    return torch.randn(*shape, generator=stream(seed), dtype=F64) * scale
+    return torch.randn(*shape, generator=seeded(seed), dtype=F64) * scale
 
 
 def labels(n=N, seed=1):
-    return torch.randint(C, (n,), generator=stream(seed))
+    return torch.randint(C, (n,), generator=seeded(seed))
 
 
 def clients(count=M, dtype=F64, models=("mlp",)):
-    made = [build(models[k % len(models)], (1, 8, 8), C, generator=stream(k), dtype=dtype) for k in range(count)]
+    made = [build(models[k % len(models)], (1, 8, 8), C, generator=seeded(k), dtype=dtype) for k in range(count)]
     return ClientModels(made)
 
 
 def images(n=N, seed=3, dtype=F64):
-    return torch.rand(n, 1, 8, 8, generator=stream(seed), dtype=dtype)
+    return torch.rand(n, 1, 8, 8, generator=seeded(seed), dtype=dtype)
 
 
 def uniform(models):
@@ -106,7 +103,7 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
 @pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
 def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
-    u = boosting.random_directions(N, C, stream(), x)
+    u = boosting.random_directions(N, C, seeded(), x)
     before = x.clone()
     moved = boosting.perturb(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
@@ -119,7 +116,7 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
-    u = boosting.random_directions(N, C, stream(), x)
+    u = boosting.random_directions(N, C, seeded(), x)
     moved = boosting.perturb(x, ensemble, u, epsilon, kind="literal") - x
     torch.testing.assert_close(moved.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
     # Along the gradient of the raw logits, with no temperature in it.
@@ -149,7 +146,7 @@ def weighted_loss(z, y, w, normalise):
 @pytest.mark.parametrize("normalise", [True, False])
 def test_the_gradient_in_closed_form_is_autograds(normalise):
     z, y = random(M, N, C, scale=3), labels()
-    w = torch.rand(M, generator=stream(5), dtype=F64).requires_grad_()
+    w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
     torch.testing.assert_close(boosting.weight_gradient(z, y, w.detach(), normalise=normalise), expected)
 
@@ -171,12 +168,12 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
     monkeypatch.setattr(boosting, "weight_gradient", gradient)
     z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
     w = torch.full((M,), 1 / M, dtype=F64)
-    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=stream()))
+    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=seeded()))
     assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
     assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
     assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
     seen.clear()
-    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=stream(), steps=2))
+    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=seeded(), steps=2))
     assert [len(part) for part in seen] == [8, 8]
 
 
@@ -184,8 +181,8 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).remembered(x)
-    *_, fast = boosting.reweight(w, cached, y, 0.02, batch=8, stream=stream(9))
-    slow, order = w, torch.randperm(N, generator=stream(9))
+    *_, fast = boosting.reweight(w, cached, y, 0.02, batch=8, stream=seeded(9))
+    slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()
         total = sum(weight * module(x[rows]) for weight, module in zip(slow, models.modules, strict=True))

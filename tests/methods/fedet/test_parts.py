@@ -6,6 +6,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
+from method_runs import seeded
 
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head
@@ -16,13 +17,9 @@ from fedlab_nb.training import Recipe, trained
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
 
-def stream(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def represented(name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64):
-    base = build(name, shape, classes, width=width, generator=stream(seed), dtype=dtype)
-    return Represented(base, 16, head, generator=stream(seed + 1))
+    base = build(name, shape, classes, width=width, generator=seeded(seed), dtype=dtype)
+    return Represented(base, 16, head, generator=seeded(seed + 1))
 
 
 context = functools.partial(method_runs.context, clients=4, epochs=1)
@@ -38,7 +35,7 @@ def test_heads_have_one_shape_whatever_the_body(head, floats):
 
 
 def test_a_represented_network_is_body_adapter_head():
-    net, x = represented("cnn"), torch.rand(3, 1, 8, 8, generator=stream(), dtype=torch.float64)
+    net, x = represented("cnn"), torch.rand(3, 1, 8, 8, generator=seeded(), dtype=torch.float64)
     state = model_state(net)
     adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
     features = (adapted @ state["hidden.0.weight"].T + state["hidden.0.bias"]).clamp(min=0)
@@ -50,7 +47,7 @@ def test_a_represented_network_is_body_adapter_head():
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
 def test_represented_networks_stack_like_any_other(name):
-    shards = [(torch.rand(n, 1, 8, 8, generator=stream(n), dtype=torch.float64), torch.arange(n) % 10) for n in (9, 14)]
+    shards = [(torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64), torch.arange(n) % 10) for n in (9, 14)]
     recipe = Recipe(epochs=2, batch_size=4)
     loop, stack = (
         trained([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
@@ -94,7 +91,7 @@ def test_the_server_is_larger():
     ctx = context()
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
-        small, large = (parameter_count(ctx.build(k, stream())) for k in (kind, larger(ctx, [kind])))
+        small, large = (parameter_count(ctx.build(k, seeded())) for k in (kind, larger(ctx, [kind])))
         assert large > 3 * small
     assert larger(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
     assert larger(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == ("lenet5", (1, 8, 8), 10, 9)
@@ -102,8 +99,8 @@ def test_the_server_is_larger():
 
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
-    assert chosen_clients([3, 1, 2], 0, stream()) == chosen_clients([3, 1, 2], 7, stream()) == [0, 1, 2]
-    drawn, rng = np.zeros(3), stream()
+    assert chosen_clients([3, 1, 2], 0, seeded()) == chosen_clients([3, 1, 2], 7, seeded()) == [0, 1, 2]
+    drawn, rng = np.zeros(3), seeded()
     for _ in range(3000):
         (k,) = chosen_clients([70, 20, 10], 1, rng)
         drawn[k] += 1
@@ -114,11 +111,11 @@ def test_clients_are_drawn_in_proportion_to_their_samples():
 
 def test_cycled_takes_every_sample_equally_often():
     x, y = torch.arange(7.0)[:, None], torch.arange(7)
-    more, labels = cycled(x, y, 20, stream())
+    more, labels = cycled(x, y, 20, seeded())
     assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
-    assert len(set(cycled(x, y, 3, stream())[1].tolist())) == 3
+    assert len(set(cycled(x, y, 3, seeded())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
@@ -142,20 +139,20 @@ def test_half_the_classes():
 
 
 def test_fitted_changes_size_and_channels():
-    grey = torch.rand(2, 1, 8, 8, generator=stream())
+    grey = torch.rand(2, 1, 8, 8, generator=seeded())
     assert torch.equal(fitted(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
-    colour = torch.rand(2, 3, 8, 8, generator=stream())
+    colour = torch.rand(2, 3, 8, 8, generator=seeded())
     torch.testing.assert_close(fitted(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
     assert fitted(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
     torch.testing.assert_close(fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3))
 
 
 def test_transformed_crops_mirrors_and_recolours():
-    x = torch.rand(40, 3, 8, 8, generator=stream())
-    assert not torch.equal(transformed(x, stream()), x)
-    assert torch.equal(transformed(x, stream()), transformed(x, stream()))
+    x = torch.rand(40, 3, 8, 8, generator=seeded())
+    assert not torch.equal(transformed(x, seeded()), x)
+    assert torch.equal(transformed(x, seeded()), transformed(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    moved = transformed(x, stream(), pad=2, jitter=0.0, grey=0.0)
+    moved = transformed(x, seeded(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
     for before, after in zip(x, moved, strict=True):
         matching = [
@@ -168,6 +165,6 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert transformed(x, stream(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
-    plain = torch.rand(5, 1, 8, 8, generator=stream())
-    assert transformed(plain, stream()).shape == plain.shape
+    assert transformed(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    plain = torch.rand(5, 1, 8, 8, generator=seeded())
+    assert transformed(plain, seeded()).shape == plain.shape

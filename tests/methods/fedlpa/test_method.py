@@ -14,13 +14,7 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
 from fedlab_nb.methods.fedlpa import server as model_module
-from fedlab_nb.methods.fedlpa.client import (
-    LocalPosterior,
-    classes_read_off,
-    label_leak,
-    noisy,
-    noisy_factor,
-)
+from fedlab_nb.methods.fedlpa.client import LocalPosterior, classes_read_off, label_leak, noisy, noisy_factor
 from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, used
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import build, model_state
@@ -96,15 +90,8 @@ def test_gradient_descent_can_be_watched_and_stopped():
     solving = [p for p in progress if p.phase == "solve"]
     assert [p.done for p in solving] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32]
     shown = [p.model.report for p in solving if p.model is not None]
-    assert [{len(curve) for curve in report.curves.values()} for report in shown] == [
-        {1},
-        {2},
-        {3},
-        {5},
-        {9},
-        {17},
-        {33},
-    ]
+    lengths = [{len(curve) for curve in report.curves.values()} for report in shown]
+    assert lengths == [{1}, {2}, {3}, {5}, {9}, {17}, {33}]
     assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(out.report.layers, 33)
     shortcut, _ = watched(FedLPA(solver="ea").run(context(remembered=remembered)))
     assert_states_close(model_state(solving[0].model.module), model_state(shortcut.module), 1e-12)

@@ -7,6 +7,7 @@ import torch
 from fusefl_fixtures import EXACT, TABLE_4, TABLE_13, context, samples, spy
 from torch import nn
 from torch.nn import functional as F
+from watched import watched
 
 from fedlab_nb.comm import formulas, size
 from fedlab_nb.errors import UsageError
@@ -313,16 +314,9 @@ def test_shapes_are_those_of_the_first_clients_blocks():
 
 
 def test_a_snapshot_tells_the_round_and_the_bytes_and_the_end_does_not():
-    ctx, seen = context(epochs=4), []
-    run = FuseFL(virtual=10, passes=2).run(ctx)
-    while True:
-        try:
-            step = next(run)
-        except StopIteration as end:
-            model = end.value
-            break
-        if step.model is not None:
-            seen.append((step.model.report.block, *step.model.report.sent))
+    ctx = context(epochs=4)
+    model, steps = watched(FuseFL(virtual=10, passes=2).run(ctx))
+    seen = [(step.model.report.block, *step.model.report.sent) for step in steps if step.model is not None]
     assert [block for block, *_ in seen] == sorted(block for block, *_ in seen)
     assert {block for block, *_ in seen} == {1, 2, 3}
     assert seen[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from method_runs import seeded
 
 from fedlab_nb.comm import size
 from fedlab_nb.comm.formulas import ccvr_bytes
@@ -18,10 +19,6 @@ from fedlab_nb.training import Recipe
 from fedlab_nb.training.loop import train_loop
 
 EXACT = torch.float64
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def maps(clients=3, channels=4, seed=0):

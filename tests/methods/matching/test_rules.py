@@ -7,21 +7,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from method_runs import seeded
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.matching import activations
-from fedlab_nb.methods.matching.rules import (
-    agreement,
-    assigned,
-    assigned_to,
-    correlation,
-    greedy,
-    grow,
-    neurons_of,
-    rebasin,
-    with_neurons,
-)
+from fedlab_nb.methods.matching import activations, rules
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.models.state import copied
@@ -32,10 +22,6 @@ NETWORKS = [
     ("vgg11", (3, 16, 16), 2), ("resnet8", (1, 8, 8), 4), ("resnet18", (3, 8, 8), 2), ("wrn16", (3, 8, 8), 4),
     ("resnet8-nobn", (1, 8, 8), 4), ("resnet8-gn", (1, 8, 8), 16), ("cnn2-gn", (1, 12, 12), 4),
 ]  # fmt: skip
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def network(name="mlp", shape=(1, 8, 8), width=None, seed=0):
@@ -131,8 +117,8 @@ SOME = [("mlp", (1, 8, 8), None), ("cnn", (1, 8, 8), 3), ("resnet8", (1, 8, 8), 
 
 def orders_by(rule, reference, state, wiring, start=None):
     if rule == "greedy":
-        return greedy(reference, state, wiring)
-    return rebasin(reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None)
+        return rules.greedy(reference, state, wiring)
+    return rules.rebasin(reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None)
 
 
 @pytest.mark.parametrize(("name", "shape", "width"), SOME)
@@ -157,7 +143,7 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     x, y = (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64) for n in (200, 50))
     other = permuted(state, wiring, shuffled(wiring))
     pairs = zip(*(activations(module, s, wiring, x) for s in (state, other)), strict=True)
-    again = permuted(other, wiring, [assigned(correlation(*pair)) for pair in pairs])
+    again = permuted(other, wiring, [rules.assigned(rules.correlation(*pair)) for pair in pairs])
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
     assert (with_state(module, average)(x) - module(x)).abs().max() < 1e-10
@@ -168,7 +154,7 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
     wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
     values = []
-    orders = rebasin(reference, state, wiring, seeded(5), wiring.identity(), values.append)
+    orders = rules.rebasin(reference, state, wiring, seeded(5), wiring.identity(), values.append)
     assert len(values) > 1 and all(b > a for a, b in itertools.pairwise(values))
     matched = permuted(state, wiring, orders)
     names = [n for n in wiring.axes if n in wiring.learnt]
@@ -177,21 +163,21 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     assert (
         values[-1]
         == pytest.approx(float((sizes - far) / 2))
-        == pytest.approx(agreement(reference, state, wiring, orders))
+        == pytest.approx(rules.agreement(reference, state, wiring, orders))
     )
     # No order of one group alone is better: all swaps of two units.
     for group, n in enumerate(wiring.units):
         for i, j in itertools.combinations(range(min(n, 6)), 2):
             swapped = [o.clone() for o in orders]
             swapped[group][[i, j]] = swapped[group][[j, i]]
-            assert agreement(reference, state, wiring, swapped) <= values[-1] + 1e-8
+            assert rules.agreement(reference, state, wiring, swapped) <= values[-1] + 1e-8
 
 
 def test_greedy_is_the_nearest_of_all_orders():
     """Five hidden units: the sum of distances against all 120 orders."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
     wiring = wiring_of(one)
-    (order,) = greedy(model_state(one), model_state(other), wiring)
+    (order,) = rules.greedy(model_state(one), model_state(other), wiring)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach() for m in (one, other))
     costs = {p: sum(float((u[i] - v[j]).norm()) for i, j in enumerate(p)) for p in itertools.permutations(range(5))}
     assert tuple(order.tolist()) == min(costs, key=costs.get)
@@ -215,25 +201,25 @@ def test_rebasin_of_one_hidden_layer_is_the_nearest_of_all_orders():
 def test_an_assignment_is_the_best_of_all(n, more, seed):
     scores = torch.randn(n, n + more, generator=seeded(seed), dtype=torch.float64)
     best = max(sum(float(scores[i, j]) for i, j in enumerate(p)) for p in itertools.permutations(range(n + more), n))
-    order = assigned_to(scores)
+    order = rules.assigned_to(scores)
     assert len(set(order.tolist())) == n
     assert float(scores[torch.arange(n), order].sum()) == pytest.approx(best)
 
 
 def test_ties_move_nothing():
-    assert torch.equal(assigned(torch.zeros(4, 4)), torch.arange(4))
+    assert torch.equal(rules.assigned(torch.zeros(4, 4)), torch.arange(4))
     standing = torch.tensor([2, 0, 1])
-    assert torch.equal(assigned(torch.ones(3, 3), standing), standing)
+    assert torch.equal(rules.assigned(torch.ones(3, 3), standing), standing)
     better = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert torch.equal(assigned(better), torch.tensor([1, 0]))
+    assert torch.equal(rules.assigned(better), torch.tensor([1, 0]))
 
 
 def test_correlation_is_numpys_and_0_for_a_dead_unit():
     z = torch.rand(50, 3, generator=seeded(), dtype=torch.float64)
     w = torch.cat([z[:, [2, 0]] * 3 + 1, torch.full((50, 1), 7.0, dtype=torch.float64)], 1)
     by_hand = torch.corrcoef(torch.cat([z, w[:, :2]], 1).T)[:3, 3:]
-    torch.testing.assert_close(correlation(z, w)[:, :2], by_hand)
-    assert torch.equal(correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(rules.correlation(z, w)[:, :2], by_hand)
+    assert torch.equal(rules.correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
 
 
 # ------------------------------------------------------------------------------------------------------------ test pfnm
@@ -279,7 +265,7 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
     last case another factor of log m/(M - m) gives another matching."""
     vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
-    grown = grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
+    grown = rules.grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
     before = sorted({int(i) for own in grown.members[:2] for i in own})
     choices = [*before, 100, 101, 102]  # three that could be new
     values = {}
@@ -296,14 +282,14 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
 def test_a_global_neuron_is_the_posterior_mean_of_its_members():
     """Two clients with the same two neurons in another order, σ = σ0 = 1: twice the neuron, divided by 1 + 2."""
     v = 5 * draws(1, 2)[0]
-    grown = grow([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
+    grown = rules.grow([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
     assert [own.tolist() for own in grown.members] == [[0, 1], [1, 0]]
     torch.testing.assert_close(grown.neurons, 2 * v / 3)
 
 
 def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
     vectors = draws()
-    apart, together = (grow(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3) for mass in (1e9, 1e-9))
+    apart, together = (rules.grow(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3) for mass in (1e9, 1e-9))
     assert len(apart.neurons) == 9 and len(torch.cat(apart.members).unique()) == 9
     assert len(together.neurons) == 3
     torch.testing.assert_close(apart.neurons[apart.members[1]], vectors[1] / 2)
@@ -311,7 +297,7 @@ def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
 
 def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
-    grown = grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
+    grown = rules.grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
     assert all(len(own.unique()) == len(own) == len(v) for own, v in zip(grown.members, vectors, strict=True))
     assert torch.equal(torch.cat(grown.members).unique(), torch.arange(len(grown.neurons)))
 
@@ -321,20 +307,20 @@ def test_who_has_no_share_of_a_class_does_not_speak_for_it():
     precisions = [torch.tensor([1.0, 1, 1, 0], dtype=EXACT), torch.tensor([1.0, 1, 1, 1], dtype=EXACT)]
     other = v.clone()
     other[:, 3] = 7
-    grown = grow([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
+    grown = rules.grow([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
     torch.testing.assert_close(grown.neurons[:, 3], torch.full((2,), 3.5, dtype=EXACT))  # 7 / (1 + 1)
 
 
 @torch.no_grad()
 def test_neurons_of_a_network_make_it_again():
     module = network("mlp1", (1, 8, 8), 5)
-    neurons, bias = neurons_of(module)
+    neurons, bias = rules.neurons_of(module)
     assert neurons.shape == (5, 64 + 1 + 10)
     x = torch.rand(3, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    torch.testing.assert_close(with_neurons(module, neurons, bias)(x), module(x))
+    torch.testing.assert_close(rules.with_neurons(module, neurons, bias)(x), module(x))
     # Each neuron twice, with half of its outgoing weights: a wider network with the same function.
     half = torch.cat([neurons[:, :65], neurons[:, 65:] / 2], 1)
-    wide = with_neurons(module, torch.cat([half, half]), bias)
+    wide = rules.with_neurons(module, torch.cat([half, half]), bias)
     assert wide.body[0][1].out_features == 10 and wide.architecture[3] == 10
     torch.testing.assert_close(wide(x), module(x))
     assert module.architecture[3] == 5

@@ -3,23 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from method_runs import seeded
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.parts.kronecker import (
-    PI_LIMIT,
-    Factors,
-    damped,
-    damping_ratio,
-    factor_layers,
-    join,
-    kronecker_factors,
-    with_layers,
-)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from fedlab_nb.methods.parts import kronecker
 
 
 def fill(module, seed=0, dtype=torch.float64):
@@ -36,16 +24,9 @@ def mlp():
 
 
 def cnn():
-    return fill(
-        nn.Sequential(
-            nn.Conv2d(2, 3, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(3, 4, 2, dilation=2),
-            nn.ReLU(),
-            nn.Flatten(1),
-            nn.Linear(16, 3),
-        )
-    )
+    convolutions = nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.Conv2d(3, 4, 2, dilation=2)
+    layers = [layer for convolution in convolutions for layer in (convolution, nn.ReLU())]
+    return fill(nn.Sequential(*layers, nn.Flatten(1), nn.Linear(16, 3)))
 
 
 def images(n=7, seed=1):
@@ -62,14 +43,14 @@ def per_sample_gradient(module, x, y, layer):
     """`[W b]` gradient of one sample's loss, by ordinary autograd on the weights."""
     module.zero_grad()
     F.cross_entropy(module(x[None]), y[None]).backward()
-    return join(layer.weight.grad, layer.bias.grad)
+    return kronecker.join(layer.weight.grad, layer.bias.grad)
 
 
 def test_one_sample_linear_is_the_exact_gradient_outer_product():
     module = mlp()
     x, y = rows(1)
-    factors = kronecker_factors(module, x, y)
-    for name, layer in factor_layers(module).items():
+    factors = kronecker.kronecker_factors(module, x, y)
+    for name, layer in kronecker.factor_layers(module).items():
         columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
         torch.testing.assert_close(
             torch.kron(factors[name].a, factors[name].b), torch.outer(columns, columns), rtol=1e-10, atol=1e-14
@@ -79,7 +60,7 @@ def test_one_sample_linear_is_the_exact_gradient_outer_product():
 def test_linear_factors_against_a_loop_over_samples():
     module = mlp()
     x, y = rows()
-    factors = kronecker_factors(module, x, y)
+    factors = kronecker.kronecker_factors(module, x, y)
     a = b = 0
     for xs, ys in zip(x, y, strict=True):
         hidden = torch.cat([module[:2](xs), torch.ones(1, dtype=xs.dtype)])
@@ -106,7 +87,7 @@ def conv_by_hand(layer, x, gradient):
                     for v in range(kw)
                 ]
                 patch = torch.stack([*patch, torch.ones((), dtype=x.dtype)])
-                assert torch.allclose(join(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j])
+                assert torch.allclose(kronecker.join(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j])
                 a, b = a + torch.outer(patch, patch), b + torch.outer(gradient[n, :, i, j], gradient[n, :, i, j])
     return a, b
 
@@ -115,18 +96,12 @@ def conv_by_hand(layer, x, gradient):
 def test_conv_factors_against_patches_cut_by_hand(scale):
     module = cnn()
     x, y = images(3)
-    factors = kronecker_factors(module, x, y, conv_scale=scale)
+    factors = kronecker.kronecker_factors(module, x, y, conv_scale=scale)
     for index in (0, 2):
         inputs = module[:index](x).detach()
         outputs = module[index](inputs).detach().requires_grad_()
-        gradient = torch.stack(
-            [
-                torch.autograd.grad(F.cross_entropy(module[index + 1 :](outputs[n : n + 1]), y[n : n + 1]), outputs)[0][
-                    n
-                ]
-                for n in range(3)
-            ]
-        )
+        loss = F.cross_entropy(module[index + 1 :](outputs), y, reduction="sum")  # a sample's own gradient in each row
+        (gradient,) = torch.autograd.grad(loss, outputs)
         a, b = conv_by_hand(module[index], inputs, gradient)
         t = gradient[0, 0].numel()
         c = {"one": 1, "curvlinops": 1 / t, "official": 1 / t**2}[scale]
@@ -137,9 +112,9 @@ def test_conv_factors_against_patches_cut_by_hand(scale):
 def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
     module = cnn()
     x, y = images()
-    whole = kronecker_factors(module, x, y, batch_size=100)
+    whole = kronecker.kronecker_factors(module, x, y, batch_size=100)
     with torch.no_grad():
-        parts = kronecker_factors(module.requires_grad_(False), x, y, batch_size=2)
+        parts = kronecker.kronecker_factors(module.requires_grad_(False), x, y, batch_size=2)
     for name in whole:
         torch.testing.assert_close(whole[name].a, parts[name].a, rtol=1e-12, atol=1e-14)
         torch.testing.assert_close(whole[name].b, parts[name].b, rtol=1e-12, atol=1e-14)
@@ -150,8 +125,8 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
     module = fill(nn.Sequential(*layers)).train()
     x, y = rows()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    one = kronecker_factors(module, x, y, batch_size=1)
-    many = kronecker_factors(module, x, y)
+    one = kronecker.kronecker_factors(module, x, y, batch_size=1)
+    many = kronecker.kronecker_factors(module, x, y)
     assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     assert not any(m._forward_hooks for m in module.modules())
@@ -160,21 +135,21 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
 
 
 def test_trace_rule_by_hand_and_its_limit():
-    factors = Factors(torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0])))
-    assert damping_ratio(factors, "trace") == pytest.approx(2.0)
-    out = damped(factors, 0.01, 2.0)
+    factors = kronecker.Factors(torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0])))
+    assert kronecker.damping_ratio(factors, "trace") == pytest.approx(2.0)
+    out = kronecker.damped(factors, 0.01, 2.0)
     torch.testing.assert_close(out.a.diagonal(), torch.tensor([1.2, 3.2]))
     torch.testing.assert_close(out.b.diagonal(), torch.tensor([0.3, 0.3, 1.05]))
-    dead = Factors(factors.a, torch.zeros(3, 3))
-    assert damping_ratio(dead, "trace") == PI_LIMIT
-    block = damped(dead, 0.01, PI_LIMIT)
+    dead = kronecker.Factors(factors.a, torch.zeros(3, 3))
+    assert kronecker.damping_ratio(dead, "trace") == kronecker.PI_LIMIT
+    block = kronecker.damped(dead, 0.01, kronecker.PI_LIMIT)
     torch.testing.assert_close(torch.kron(block.a, block.b), 0.01 * torch.eye(6), rtol=1e-3, atol=1e-6)
 
 
 def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
     for layer in (nn.Linear(4, 3), nn.Linear(4, 3, bias=False), nn.Conv2d(2, 5, 3), nn.Conv2d(2, 5, 3, bias=False)):
         state = {f"layer.{name}": parameter for name, parameter in layer.named_parameters()}
-        back = with_layers(state, {"layer": join(layer.weight, layer.bias).double()})
+        back = kronecker.with_layers(state, {"layer": kronecker.join(layer.weight, layer.bias).double()})
         assert back.keys() == state.keys()
         assert all(back[name].dtype == state[name].dtype and torch.equal(back[name], state[name]) for name in state)
 
@@ -182,11 +157,11 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
 def test_wrong_use_is_one_sentence():
     x, y = rows()
     with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
-        kronecker_factors(mlp(), x, y, conv_scale="ones")
+        kronecker.kronecker_factors(mlp(), x, y, conv_scale="ones")
     with pytest.raises(UsageError, match="one label for each sample"):
-        kronecker_factors(mlp(), x[:0], y[:0])
+        kronecker.kronecker_factors(mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
-        factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
+        kronecker.factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of a library that it imports
@@ -196,17 +171,10 @@ def test_against_curvlinops():
 
     module = cnn()
     x, y = images()
-    operator = KFACLinearOperator(
-        module,
-        nn.CrossEntropyLoss(reduction="mean"),
-        list(module.parameters()),
-        [(x, y)],
-        fisher_type="empirical",
-        kfac_approx="expand",
-        separate_weight_and_bias=False,
-        check_deterministic=False,
-    )
+    how = {"fisher_type": "empirical", "kfac_approx": "expand", "separate_weight_and_bias": False}
+    loss = nn.CrossEntropyLoss(reduction="mean")
+    operator = KFACLinearOperator(module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how)
     operator.compute_kronecker_factors()
-    for name, layer in kronecker_factors(module, x, y, conv_scale="curvlinops").items():
+    for name, layer in kronecker.kronecker_factors(module, x, y, conv_scale="curvlinops").items():
         torch.testing.assert_close(layer.a, operator._input_covariances[name], rtol=1e-10, atol=1e-13)
         torch.testing.assert_close(layer.b, operator._gradient_covariances[name], rtol=1e-10, atol=1e-13)

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from method_runs import seeded
 from watched import watched
 
 from fedlab_nb.methods.base import Progress
@@ -12,10 +13,6 @@ from fedlab_nb.methods.parts.synthesis import FRAMES, GeneratorKnobs, SynthesisR
 from fedlab_nb.models import build
 
 STEP = Progress("synthesis", 0, 1)
-
-
-def stream(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_search_returns_the_best_batch_not_the_last():
@@ -39,19 +36,8 @@ def test_search_returns_the_best_batch_not_the_last():
 def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(clipped):
     """Three steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
     u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
-    watched(
-        search(
-            lambda: u[0] * u[1],
-            u,
-            lambda x: (x**3).sum(),
-            steps=3,
-            lr=0.5,
-            clip=1.0,
-            clipped=clipped,
-            after=lambda: u[0].clamp_(-2.7, 2.7),
-            progress=STEP,
-        )
-    )
+    options = {"clip": 1.0, "clipped": clipped, "after": lambda: u[0].clamp_(-2.7, 2.7), "progress": STEP}
+    watched(search(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options))
     first, second = (torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0))
     adam = torch.optim.Adam([first, second], lr=0.5, betas=(0.5, 0.999))
     for _ in range(3):
@@ -66,9 +52,9 @@ def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(cl
 
 
 def test_search_moves_no_network_inside_the_loss():
-    student = build("mlp", (1, 8, 8), 4, generator=stream())
+    student = build("mlp", (1, 8, 8), 4, generator=seeded())
     before = copy.deepcopy(student.state_dict())
-    u = torch.rand(3, 1, 8, 8, generator=stream()).requires_grad_()
+    u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
     watched(search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP))
     assert all(p.grad is None for p in student.parameters())
     assert all(torch.equal(t, before[name]) for name, t in student.state_dict().items())
@@ -76,9 +62,9 @@ def test_search_moves_no_network_inside_the_loss():
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_random_crop_against_a_plain_loop(flip):
-    x = torch.rand(9, 3, 6, 5, generator=stream(), dtype=torch.float64).requires_grad_()
-    made = random_crop(x, stream(4), padding=2, flip=flip)
-    draws = stream(4)
+    x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
+    made = random_crop(x, seeded(4), padding=2, flip=flip)
+    draws = seeded(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = torch.rand(9, 1, generator=draws) < 0.5 if flip else torch.zeros(9, 1, dtype=torch.bool)
     assert not flip or mirrored.any() and not mirrored.all()
@@ -94,10 +80,10 @@ def test_random_crop_against_a_plain_loop(flip):
 
 
 def test_trace():
-    student = build("mlp", (1, 8, 8), 3, generator=stream())
+    student = build("mlp", (1, 8, 8), 3, generator=seeded())
     trace = SynthesisTrace(2)
     assert trace.arrays() == {}
-    x = torch.rand(30, 1, 8, 8, generator=stream())
+    x = torch.rand(30, 1, 8, 8, generator=seeded())
     with torch.no_grad():
         own = student(x)
     y = own.argmax(1)
