@@ -25,8 +25,8 @@ def federation():
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     model = finished(Ensemble(rule=rule).run(context(federation)))
     x, y = x_test(federation).clone(), federation.dataset.y_test
-    passes, logits = [], model.clients.logits
-    monkeypatch.setattr(model.clients, "logits", lambda x: passes.append(len(x)) or logits(x))
+    passes, ask = [], model.client_logits.function
+    monkeypatch.setattr(model.client_logits, "function", lambda x: passes.append(len(x)) or ask(x))
     shares = model.measured(x, y).accuracy_by_rule
     answers = torch.stack([module(x) for module in model.clients.modules])  # [M, N, C]
     by_hand = {"logits": answers.mean(0), "probabilities": answers.softmax(-1).mean(0)}
