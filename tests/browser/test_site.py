@@ -1,0 +1,125 @@
+"""The course's web site, built as its configuration says and opened from its folder: links, folds, themes, widths."""
+
+import re
+import resource
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from accessible import barriers
+from lab_steps import PATIENCE
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
+PAGES = ["index", "notebooks/01_heterogeneity", "notebooks/glossary"]
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-M", "html", ".", str(folder), "-c", "website", "--fail-on-warning"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 90
+    return folder / "html"
+
+
+@pytest.fixture
+def opened(browser, site):
+    """A function that opens a page of the site offline; every request must stay in the folder."""
+    contexts, requests = [], []
+
+    def open_page(name, width=1280, **options):
+        context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, **options)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((site / f"{name}.html").as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [url for url in requests if not url.startswith((site.as_uri(), "data:"))] == []
+
+
+class Links(HTMLParser):
+    """A page's links, and the names that a link can lead to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.names = [], {""}
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        known = dict(attributes)
+        self.names.add(known.get("id"))
+        self.links += [known[name] for name in ("href", "src") if known.get(name)]
+
+
+def test_all_links_lead_somewhere(site):
+    pages = {path.resolve(): Links(path) for path in site.rglob("*.html")}
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            names = pages[target].names if target in pages else {parts.fragment}
+            if not target.is_file() or unquote(parts.fragment) not in names:
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == [] and len(pages) > 40
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_stands_in_the_way_in_either_theme(opened, name, scheme):
+    page = opened(name, color_scheme=scheme)
+    assert barriers(page, "html") == []
+    red = re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[0]
+    assert (int(red) > 128) == (scheme == "light")
+
+
+@pytest.mark.parametrize("width", [390, 820, 1920])
+def test_no_page_is_wider_than_the_window(opened, width):
+    for name in [*PAGES, "notebooks/guide/methods", "notebooks/instructor/01_heterogeneity", "notebooks/paper_tables"]:
+        page = opened(name, width)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_says_how_to_open_it_and_shows_no_answer_before_its_fold_is_opened(opened, path):
+    page = opened(f"notebooks/{path.stem}")
+    outputs = [o for cell in nbformat.read(path, 4).cells for o in cell.get("outputs", []) if "data" in o]
+    folded = [o.data["text/plain"] for o in outputs if "<details>" in o.data.get("text/html", "")]
+    answers = [words.split(": ", 2)[-1] for words in folded if "Predicted and measured" in words]
+    article = page.locator("article")
+    before = article.inner_text()
+    assert "bootstrap.py" in before
+    assert [answer for answer in answers if answer in before] == [] and "Predicted and measured" not in before
+    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    after = article.inner_text()
+    assert [answer for answer in answers if answer not in after] == []
+    pictures = article.locator("img").evaluate_all("all => all.filter(i => !i.complete || !i.naturalWidth || !i.alt)")
+    assert pictures == []
+
+
+def test_what_follows_an_answer_is_folded_with_it(opened):
+    page = opened("notebooks/10_closed_form")
+    told = page.get_by_text("The sum of one image is that image.", exact=False).first
+    assert not told.is_visible()
+    page.locator("details.guess", has=told).locator("summary").first.click()
+    assert told.is_visible()
+
+
+def test_the_playground_is_one_click_away(opened):
+    page = opened("notebooks/03_fens")
+    page.locator(".playground-link").click()
+    assert page.locator("#alpha").is_visible()

@@ -1,0 +1,143 @@
+"""The course as a web site, made of the files as they lie: `python -m sphinx -M html . build -c website`.
+
+Nothing is executed: a lesson shows its stored outputs. The folder `build/html` works from any static host, and opened
+from a disk without a network. Each lesson gets a box that says how to open it live; where GITHUB_REPOSITORY
+("owner/name") is set, as in GitHub's workflows, with a link to Binder.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from latex2mathml.converter import convert
+from nbformat.v4 import new_markdown_cell as markdown
+
+project = "One-shot federated learning"
+html_title = project
+extensions = ["myst_nb"]
+root_doc = "README"
+include_patterns = ["README.md", "FIDELITY.md", "CONTRIBUTING.md", "notebooks/**", "tests/benchmarks/RESULTS.md"]
+exclude_patterns = [".*", "build", "**/.ipynb_checkpoints"]
+suppress_warnings = ["myst.header", "myst.xref_missing", "misc.highlighting_failure"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "off"
+html_theme = "furo"
+html_math_renderer = "mathml"  # made here: a reader's browser needs no script and no fonts for it
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_copy_source = html_show_copyright = html_use_index = False
+templates_path = ["."]
+html_sidebars = {
+    "**": ["sidebar/brand.html", "playground_link.html", "sidebar/search.html"]
+    + ["sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"]
+}
+
+CONTENTS = Path(__file__).with_name("contents.md").read_text(encoding="utf-8")
+LIVE = """```{admonition} Open this lesson live
+:class: tip
+
+Here you read the results that are stored with the lesson. Sliders, checks and your own runs need Python: type
+`python3 fedlab_nb/bootstrap.py` in a checkout. %s[Other ways](guide/installation.md).
+```"""
+PLAYGROUND = """<a href="playground.html"><b>Try it here, without Python</b></a>: move α and the number of clients and
+see the stored results of all methods. Or read on: [start with lesson 00](notebooks/00_start_here.ipynb).
+
+"""
+BINDER = "Or open it [on Binder](https://mybinder.org/v2/gh/%s/HEAD?urlpath=lab/tree/%s.ipynb). "
+PANEL = '<p class="panel">A panel. Its sliders and buttons work when you open the lesson live.</p>'
+# What a screen reader or a keyboard needs and the theme does not have: what scrolls sideways can be reached.
+FOR_ALL = {
+    'role="heading">': 'role="heading" aria-level="2">',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
+    '<aside class="toc-drawer"': '<aside aria-label="This page" class="toc-drawer"',
+}
+GUESS = "<details><summary>Guess first, then open this.</summary>"  # round an output of a stored lesson
+FOLD = '<details class="guess"><summary>Guess first, then read on.</summary>'
+NOT_HERE = "vnd.jupyter.widget-view|fl-card-score"  # outputs that need a kernel
+
+
+def prepare(app, docname, source):
+    """The start page gets the contents; a lesson loses what needs a kernel, and folds what answers a guess."""
+    source[0] = re.sub("<!--.*?-->", "", source[0])
+    if docname == root_doc:
+        source[0] = re.sub("## Tests.*?(?=## )", "", source[0], flags=re.DOTALL) + CONTENTS
+        source[0] = source[0].replace("**Open the course.**", PLAYGROUND + "**Open the course.**")
+    if app.env.doc2path(docname).suffix == ".ipynb":
+        notebook = nbformat.reads(source[0], 4)
+        number = re.match(r"notebooks/(\d+)", docname)
+        title, *cells = [part for cell in notebook.cells for part in parts(cell)]
+        title.source = title.source.replace("# ", f"# {number[1]} · " if number else "# ", 1)
+        repository = os.environ.get("GITHUB_REPOSITORY")
+        live = LIVE % (BINDER % (repository, docname) if repository else "")
+        notebook.cells = [title, markdown(live), *folded(cells)]
+        source[0] = nbformat.writes(notebook)
+
+
+def parts(cell):
+    """The sections of a text as cells of their own; of a code cell what can be shown."""
+    if cell.cell_type == "markdown":
+        return map(markdown, filter(None, re.split("^(?=#+ )", cell.source, flags=re.MULTILINE)))
+    if cell.metadata.get("jupyter", {}).get("source_hidden"):
+        cell.metadata.tags = ["remove-input"]
+    cell.outputs = [output for output in cell.outputs if not re.search(NOT_HERE, str(output.data))]
+    for output in cell.outputs:
+        if "image/png" in output.data:
+            alt = output.metadata.get("image/png", {}).get("alt", output.data["text/plain"])
+            cell.metadata.mystnb = {"image": {"alt": alt}}
+        elif "fl-saved" in output.data.get("text/html", ""):
+            output.data = {"text/html": PANEL}
+    return [cell]
+
+
+def folded(cells):
+    """One fold from the answer to a guess to the next heading or guess: what comes after an answer may tell it, too."""
+    within = False
+    for cell in cells:
+        pages = [output.data for output in cell.get("outputs", []) if "text/html" in output.data]
+        heading = cell.cell_type == "markdown" and cell.source.startswith("#")
+        if within and (heading or any("fl-card-predict" in page["text/html"] for page in pages)):
+            within = False
+            yield markdown("</details>")
+        for page in pages:
+            if GUESS in page["text/html"]:
+                page["text/html"] = page["text/html"].replace(GUESS, "").removesuffix("</details>")
+                if not within:
+                    within = True
+                    yield markdown(FOLD)
+        yield cell
+    if within:
+        yield markdown("</details>")
+
+
+def formula(translator, node):
+    """A formula as MathML."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    source = re.sub(r"\\(mathcal|mathbb) (\w)", r"\\\1{\2}", node.astext())
+    translator.body.append(convert(source, display=display))
+    raise nodes.SkipNode
+
+
+def finish(app, exception):
+    """The start page under the name that a host looks for, and the page without Python."""
+    from fedlab_nb import page
+
+    if exception is None:
+        for path in app.outdir.rglob("*.html"):
+            text = path.read_text(encoding="utf-8")
+            for theme, better in FOR_ALL.items():
+                text = text.replace(theme, better)
+            path.write_text(text, encoding="utf-8")
+        shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
+        page.write(app.outdir / "playground.html")
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.connect("source-read", prepare)
+    app.connect("build-finished", finish)
