@@ -68,6 +68,7 @@ def prepare(app, docname, source):
     if docname == root_doc:
         source[0] = re.sub("## Tests.*?(?=## )", "", source[0], flags=re.DOTALL) + CONTENTS
         source[0] = source[0].replace("**Open the course.**", PLAYGROUND + "**Open the course.**")
+        source[0] = re.sub(r"(?<=^\| \[)\w+", lambda name: name[0].replace("_", " "), source[0], flags=re.MULTILINE)
     if app.env.doc2path(docname).suffix == ".ipynb":
         notebook = nbformat.reads(source[0], 4)
         number = re.match(r"notebooks/(\d+)", docname)
