@@ -1,7 +1,6 @@
 """Lesson 12: the exercises by another way, worked numbers against another derivation."""
 
 import numpy as np
-import pytest
 import torch
 from lessons import LESSONS
 from toy_outcomes import toy
@@ -10,44 +9,6 @@ from fedlab_nb.course.distilled import lesson
 from fedlab_nb.methods.distilled.images import tangent_kernel
 
 TEXT = LESSONS["12_send_data"]
-
-
-def run(images, seed, accuracy, per_class, server="kernel"):
-    options = {"images": images, "per_class": per_class, "server": server}
-    return toy("distilled", accuracy, options=options, settings={"seed": seed})
-
-
-def pairs(per_class, gaps, server="kernel"):
-    """Runs of both kinds of images, one pair a seed; `gaps` in points."""
-    made = [
-        (run("random", s, 0.5, per_class, server), run("kmeans", s, 0.5 + g / 100, per_class, server))
-        for s, g in enumerate(gaps)
-    ]
-    return [outcome for pair in made for outcome in pair]
-
-
-CLEAR, NOISE = pairs(1, [5, 6, 4]), pairs(10, [-1, 1, 0], "network")
-
-
-@pytest.mark.parametrize(
-    ("record", "state", "words"),
-    [
-        (CLEAR, "wrong", "within the noise"),
-        (NOISE, "wrong", "clearly better"),
-        (CLEAR + NOISE, "right", "Clear at 1 per class and the kernel: +5, +6, +4 points"),
-        (CLEAR[:4] + NOISE, "wrong", "1 per class and the kernel has 2 seeds"),
-        ([toy("fedavg", 0.5, settings={"seed": 0})], "wrong", "no run of distilled"),
-    ],
-)
-def test_exercise_2(record, state, words):
-    verdict = lesson.q2.problem.check(record)
-    assert verdict.state == state and words in verdict.message, verdict.message
-
-
-@pytest.mark.slow
-def test_the_solution_of_exercise_2_is_right():
-    verdict = lesson.two_settings(list(lesson.both_settings()), **lesson.q2.problem.claim.keywords)
-    assert verdict.state == "right", verdict.message
 
 
 def in_torch(sent, labels, images, classes, ridge):

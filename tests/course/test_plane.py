@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.course import plane
-from fedlab_nb.course.plane.squares import VIEWS, grid, on_grid
+from fedlab_nb.course.plane.squares import grid, square
 from fedlab_nb.course.plane.toy import CLASSES, CLIENTS, Toy, toy_at
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.statistics import difference
@@ -35,7 +35,7 @@ def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(made)
     mean = np.mean([by_hand(state, grid()) for state in made.clients.states()], axis=0)
     two = np.sort(mean, 1)[:, -2:]
     clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
-    drawn = on_grid(made.predictions).reshape(-1, len(CLASSES)).argmax(1)
+    drawn = square(made, "", made.predictions).scores.reshape(-1, len(CLASSES)).argmax(1)
     assert clear.mean() > 0.95 and (drawn == mean.argmax(1))[clear].all()
 
 
@@ -54,7 +54,7 @@ def test_starts():
 
 
 def test_the_words_say_what_is_seen(made):
-    picture = plane.picture(made, tuple(VIEWS))
+    picture = plane.picture(made)
     right = made.accuracy(made.predictions)
     assert f"average of predictions {right:.0%}".replace("%", " %") in picture.sentence
     assert "α = 0.3, seed 2, common start" in picture.alt and "guessing: 33 %" in picture.sentence

@@ -12,7 +12,7 @@ from fedlab_nb.plots import plane as picture
 
 @pytest.fixture(scope="module")
 def panel():
-    made = plane.show(["clients", "weights", "predictions"], alpha=1)
+    made = plane.show(alpha=1)
     yield made
     made.close()
 

@@ -4,7 +4,7 @@ import pytest
 from toy_outcomes import toy
 
 from fedlab_nb.course.kit import claims
-from fedlab_nb.course.kit.claims import Gap, two_kinds, versus
+from fedlab_nb.course.kit.claims import Gap, two_kinds
 from fedlab_nb.plots.words import apart
 from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
 
@@ -22,8 +22,9 @@ def test_one_method_s_seeds_are_taken_and_the_first_of_a_repeated_one():
 def test_two_methods_are_paired_by_seed():
     record = [*outcomes("fens", 0.8, 0.6, 0.7), *outcomes("fedavg", 0.3, 0.2, 0.2)]
     # +50, +40, +50: mean 46.7, 4.30 (Student's t, 2 degrees of freedom) times its standard error 5.77 / √3: 14.3
-    assert versus(record, "fens", "fedavg") == "+47 ± 14 points, clear"
-    assert versus(record, "fedavg", "fens", clear="more than noise") == "-47 ± 14 points, more than noise"
+    fens, fedavg = (accuracies(record, method) for method in ("fens", "fedavg"))
+    assert apart(fens, fedavg) == "+47 ± 14 points, clear"
+    assert apart(fedavg, fens, clear="more than noise") == "-47 ± 14 points, more than noise"
     assert apart({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2}) == "+1 ± 29 points, within the noise"
 
 

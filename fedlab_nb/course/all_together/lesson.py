@@ -21,7 +21,8 @@ from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, runs, title
-from ..kit import BELOW, Build, Verdict, chosen_gaps, exercises, two_kinds
+from ..kit import Build, Verdict, exercises
+from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
 LEFT, RIGHT = ("right", "center", -7, 0), ("left", "center", 7, 0)
 UP, DOWN = ("center", "bottom", 0, 5), ("center", "top", 0, -6)

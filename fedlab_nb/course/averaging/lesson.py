@@ -11,7 +11,8 @@ from ...plots import Picture, Series
 from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
 from ...training.distill import kl_each
-from ..kit import Build, Card, exercises, stored_bars, stored_mean, worked
+from ..kit import Build, Card, exercises, worked
+from ..kit.claims import stored_bars, stored_mean
 
 WAYS = {
     "fedavg": Series("average of weights", method="fedavg"),

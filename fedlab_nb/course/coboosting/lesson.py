@@ -11,20 +11,8 @@ from ...plots.series import Series
 from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
-from ..kit import (
-    BELOW,
-    NOISE,
-    Build,
-    Card,
-    Verdict,
-    chosen_gaps,
-    exercises,
-    lesson_words,
-    stored_bars,
-    stored_mean,
-    two_kinds,
-    worked,
-)
+from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
+from ..kit.claims import BELOW, NOISE, chosen_gaps, stored_bars, stored_mean, two_kinds
 
 STUDENTS = lesson_words(__name__, "students")
 mean_of = partial(stored_mean, __name__)

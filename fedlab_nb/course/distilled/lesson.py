@@ -12,7 +12,8 @@ from ...plots import Picture
 from ...plots.series import Series
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
-from ..kit import Build, Verdict, chosen_gaps, exercises, lesson_words, stored_bars, two_kinds
+from ..kit import Build, Verdict, exercises, lesson_words
+from ..kit.claims import chosen_gaps, stored_bars, two_kinds
 
 SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
 WAYS = {"random": "random", "kmeans": "centres of k-means", "kip": "inducing points", "crops": "crops"}

@@ -16,20 +16,8 @@ from ...plots.series import Series
 from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, alike
-from ..kit import (
-    CLEAR,
-    SHORT,
-    Build,
-    Card,
-    Gap,
-    Verdict,
-    exercises,
-    lesson_words,
-    still,
-    stored_bars,
-    stored_mean,
-    worked,
-)
+from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
+from ..kit.claims import CLEAR, SHORT, Gap, still, stored_bars, stored_mean
 
 LOUD = lesson_words(__name__, "loud")
 mean_of = partial(stored_mean, __name__)

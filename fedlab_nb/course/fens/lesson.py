@@ -6,15 +6,14 @@ from functools import partial
 import numpy as np
 import torch
 
-from ...comm import formulas
-from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
+from ...labs.fens.cost import ENSEMBLE, OWN, ROUNDS, bytes_by_part
 from ...methods.fens.aggregators import TRAINED
-from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
-from ..kit import BELOW, NOISE, Build, Card, Verdict, chosen_gaps, exercises, lesson_words, two_kinds, worked
+from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
+from ..kit.claims import BELOW, NOISE, chosen_gaps, two_kinds
 
 TRUST = lesson_words(__name__, "trust")
 
@@ -34,40 +33,13 @@ def trust_in_shouters(panel: Panel) -> str:
 
 
 # ---------------------------------------------------------------------------------- the bill
-def ratio(panel: Panel, clients: int | None = None) -> float:
-    """One client's bytes as a multiple of one-shot learning: as the ledger counted them, or with so many `clients`."""
-    parts = with_clients(panel, clients)
-    return round(sum(parts) / parts[0], 2)
-
-
-def with_clients(panel: Panel, clients: int | None = None) -> tuple[int, int, int]:
-    """One client's bytes for its own model, the ensemble and the rounds. The ledger counted them; the last two grow
-    with the number of clients (λ has a number for each client and class)."""
-    counted, here = bytes_by_part(first(panel).ledger, 0), first(panel).settings.clients
-    ensemble, rounds = (counted.get(part, 0) * (clients or here) // here for part in (ENSEMBLE, ROUNDS))
-    return counted[OWN], ensemble, rounds
-
-
-def price(panel: Panel) -> Card:
-    """The formula with this run's numbers, and with the paper's."""
+def ratio(panel: Panel, clients: int) -> float:
+    """What one client pays with so many `clients`, as a multiple of one-shot learning. The ledger counted its own
+    model, the ensemble and the rounds; the last two grow with the clients (λ has a number for each of them)."""
     outcome = first(panel)
-    options, report, clients = outcome.options, outcome.report, outcome.settings.clients
-    own, ensemble, rounds = with_clients(panel)
-    measured, q, times = report.bytes["measured"], report.aggregator_parameters, options["rounds"]
-    nn = 10 * clients * 40 + 40 + 40 * 10 + 10
-    here = formulas.fens_bytes(own // 8, clients, nn, 500) / own
-    twice = with_clients(panel, 2 * clients)
-    return worked(
-        f"Here, counted by the ledger: model down and up {own:,} bytes, {clients} models of {options['bits']} bits "
-        f"down {ensemble:,}, the aggregator 2 · 4 · {q} · {times} = {rounds:,}. Together "
-        f"{measured:,} = {measured / own:.2f} × one-shot.",
-        f"With {2 * clients} clients: {' + '.join(f'{part:,}' for part in twice)} = {sum(twice):,} = "
-        f"{sum(twice) / own:.2f} × one-shot.",
-        f"The paper's CIFAR-10 setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
-        f"{PAPER['rounds']} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
-        f"Our small network with {clients} clients, and the paper's aggregator (q = {nn}) and rounds (T = 500): "
-        f"{here:.0f} × one-shot.",
-    )
+    counted = bytes_by_part(outcome.ledger, 0)
+    grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
+    return round(1 + clients * grows / counted[OWN], 2)
 
 
 def sum_for_one(panel: Panel) -> Card:

@@ -9,7 +9,8 @@ from ...plots import Picture
 from ...plots.series import Series
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, alike, percent, runs  # noqa: F401 percent for the notebook
-from ..kit import CLEAR, SHORT, Build, Gap, Verdict, exercises, still, stored_bars
+from ..kit import Build, Verdict, exercises
+from ..kit.claims import CLEAR, SHORT, Gap, still, stored_bars
 
 
 def lost(picture: Picture) -> int:

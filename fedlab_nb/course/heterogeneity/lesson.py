@@ -1,7 +1,6 @@
 """Lesson 01, label skew: its worked numbers, from ten stored seeds, and its three exercises."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from statistics import mean
 from typing import Any
@@ -9,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...data import federate
-from ...plots import Picture, Series, partition
+from ...plots import Picture, Series
+from ...plots.kit import heat_map, told
+from ...plots.style import drawing, dress
+from ...plots.words import tabled
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
-from ..kit import Build, Sheet, Verdict, chosen_gaps, exercises, stored_bars, stored_mean, two_kinds
+from ..kit import Build, Verdict, exercises
+from ..kit.claims import chosen_gaps, stored_bars, stored_mean, two_kinds
 
 # ---------------------------------------------------------------------------------- worked numbers
 mean_of = partial(stored_mean, __name__)
@@ -25,16 +28,21 @@ def largest_share(alpha: float, clients: int = 10) -> float:
     return 100 * mean(float((counts.amax(0) / counts.sum(0)).mean()) for counts in made)
 
 
-def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Sheet:
+def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Picture:
     """Who holds what for each α, side by side; the titles give the skew as numbers."""
-    pictures = {}
-    for alpha in alphas:
-        made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
-        skew = made.skew
-        title = f"α = {alpha:g} (skew {skew.jensen_shannon:.2f}, effective classes {skew.effective_classes:.1f})"
-        of = replace(made, note="")  # the skew alone, without how it was drawn
-        pictures[title] = partition(of, setting=f"{DATASET}, α = {alpha:g}, {clients} clients")
-    return Sheet(pictures)
+    said, cells = [], []
+    with drawing(1, len(alphas), size=(3.2 * len(alphas), 3.2)) as (figure, axes):
+        for alpha, ax in zip(alphas, axes, strict=True):
+            made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
+            counts, skew = made.label_counts.numpy(), made.skew
+            heat_map(ax, counts.T, top=counts.max(), empty=True)
+            dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
+            ax.set(xticks=range(clients), yticks=range(made.classes))
+            said.append(f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes.")
+            cells += [(alpha, k, *row) for k, row in enumerate(counts.tolist())]
+    columns = ["α", "client", *(f"class {c}" for c in range(made.classes))]
+    setting = f"{DATASET}, {clients} clients, seed {seed}"
+    return told(figure, "Who holds what, dark for much", setting, " ".join(said), tabled(columns, cells))
 
 
 def starts() -> Picture:

@@ -21,7 +21,7 @@ from ...plots.style import ACCENT, drawing, dress
 from ...plots.words import listed, percent, setting_of
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
-from ..kit import quoted
+from ..kit.claims import quoted
 
 SEED = 4  # the draw in which two clients hold only eights
 NAMES = {

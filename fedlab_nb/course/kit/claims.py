@@ -3,8 +3,7 @@
 gaps = [Gap(f"α = {s.alpha:g}", v["ensemble"], v["fedavg"]) for (s, _), v in alike(outcomes).items()]
 return two_kinds(gaps, **words)     # the words stand in the lesson's TOML file, in the exercise's table `claim`
 
-Beside them what lessons make of their runs beyond `study.lesson_runs`: versus(outs, "fens", "ensemble") is
-'+12 ± 3 points, clear'.
+Beside them what lessons take from their declared figures: values by seed, means, bars.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,10 +15,10 @@ from ...declared import ROOT
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
-from ...plots.words import apart, plural
+from ...plots.words import plural
 from ...studies import Outcome
 from ...studies.declared.engine import load
-from ...studies.lesson_runs import accuracies, alike
+from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
 from .problem import Verdict
 
@@ -110,11 +109,6 @@ def two_kinds(
 
 
 # ---------------------------------------------------------------------------------- runs
-def versus(outcomes: Sequence[Outcome], method: str, other: str, **words: str) -> str:
-    """`apart` of two methods in the same outcomes."""
-    return apart(accuracies(outcomes, method), accuracies(outcomes, other), **words)
-
-
 def chosen_gaps(
     outcomes: Sequence[Outcome], place: Callable[[Outcome], Any] | None, a: str, b: str, name: Callable,
     enough: int = ENOUGH,

@@ -125,7 +125,7 @@ Function = Callable[..., Any]
 RIGHT_SHAPE = "has the right shape"
 
 
-def close(returned: Any, wanted: Any, arguments: tuple = ()) -> bool:
+def close(returned: Any, wanted: Any) -> bool:
     """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of such arrays."""
     if isinstance(wanted, Mapping):
         same = isinstance(returned, Mapping) and returned.keys() == wanted.keys()
@@ -155,13 +155,11 @@ class Build:
     right:    a function that solves the exercise; the learner's has the same name
     inputs:   makes the hidden inputs: a tuple of arguments for each call
     slips:    functions that make a common mistake each; of several that fit, the first is named
-    accepts:  (returned, wanted, arguments) -> whether a value will do; default: the same shape and numbers
     """
 
     right: Function
     inputs: Callable[[], Sequence[tuple]]
     slips: Sequence[Function] = ()
-    accepts: Callable[[Any, Any, tuple], bool] = close
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class BuildProblem(Problem):
                 stopped = stopped or f"{self.name} stopped with {type(returned).__name__}: {text}"
                 continue
             wanted = self.right_answer(*copy.deepcopy(arguments))
-            if not self.build.accepts(returned, wanted, arguments):
+            if not close(returned, wanted):
                 wrong.append(difference(self.name, returned, wanted))
         if not wrong and not stopped:
             return Verdict("right", "Yes: right for all hidden inputs.")

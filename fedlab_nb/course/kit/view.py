@@ -1,5 +1,5 @@
-"""How a lesson looks in a notebook: a card with a word and a colour, a form with buttons, a sheet of pictures; predict,
-then reveal; the score.
+"""How a lesson looks in a notebook: a card with a word and a colour, a form with buttons; predict, then reveal; the
+score.
 
 A learner commits to a guess before the run, and the reveal names the gap. What would give an answer away is folded
 behind the guess (`Snapshot`).
@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
-from PIL import Image
 
 from ...declared import declared
 from ...errors import UsageError, choose, number
 from ...plots.accuracy import mark_guess
-from ...plots.style import Picture, png
 from ...plots.words import gap, plural
 from .problem import BuildProblem, NumberProblem, Problem
 
@@ -175,32 +172,6 @@ class Snapshot:
         output = display(data, metadata=metadata, raw=True, **(place or {"display_id": True}))
         for guess in self.after if output and not place else ():
             guess.waiting.append(lambda: self._ipython_display_(display_id=output.display_id, update=True))
-
-
-class Sheet:
-    """Pictures of `fedlab_nb.plots` in one image, `columns` to a row, each under its title. Text: their sentences."""
-
-    def __init__(self, pictures: Mapping[str, Picture], columns: int = 2) -> None:
-        self.pictures, self.columns = dict(pictures), columns
-        for title, picture in self.pictures.items():
-            picture.figure.suptitle(title, x=0.02, ha="left", fontsize=14, fontweight="bold")
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{title}: {picture.sentence}" for title, picture in self.pictures.items())
-
-    def png(self) -> bytes:
-        images = [Image.open(io.BytesIO(png(picture))) for picture in self.pictures.values()]
-        width, height = images[0].size
-        sheet = Image.new("RGB", (width * self.columns, height * -(-len(images) // self.columns)), "white")
-        for i, image in enumerate(images):
-            sheet.paste(image, (i % self.columns * width, i // self.columns * height))
-        out = io.BytesIO()
-        sheet.quantize(64).save(out, "png", optimize=True)
-        return out.getvalue()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        alt = " ".join(picture.alt for picture in self.pictures.values())
-        return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"alt": alt}}
 
 
 # ---------------------------------------------------------------------------------- guesses and the score

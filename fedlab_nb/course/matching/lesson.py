@@ -1,50 +1,32 @@
-"""Lesson 11, names of neurons: its worked numbers and its exercises.
-
-Every number that the lesson shows is computed here when the reader runs the cell, from real runs (three seeds, digits,
-ten clients, the classroom preset); nothing is written into the text by hand.
-"""
+"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten clients)."""
 
 import itertools
 import math
 from collections.abc import Sequence
-from statistics import mean
+from functools import partial
 
 import numpy as np
 import torch
 
 from ...data import load
-from ...labs.matching.barrier import barrier
 from ...labs.matching.game import UNITS, game, puzzle
-from ...labs.matching.pairs import pair_of
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
 from ...models import load_state, model_state
-from ...plots import Picture
-from ...plots.words import percent
+from ...plots import Picture, Series
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import DATASET, alike, runs
-from ...studies.lesson_runs import percent as percent_of
-from ..kit import Build, Card, Gap, Verdict, exercises, lesson_words, two_kinds, worked
-from ..kit import numbers as as_array
+from ...studies.lesson_runs import DATASET, MANY, runs
+from ..kit import Build, Verdict, exercises, lesson_words
+from ..kit.claims import CLEAR, Gap, chosen_gaps, still, stored_bars, stored_mean
 
-STARTS = {"same": "common start", "different": "different starts"}
-MIDDLES, SKEWED, CONFLICTS = (lesson_words(__name__, name) for name in ("middles", "skewed", "conflicts"))
+SKEWED = lesson_words(__name__, "skewed")
+mean_of = partial(stored_mean, __name__)
 
 
 # ---------------------------------------------------------------------------------- units have no names
-def by_hand(number: int = 0) -> Picture:
-    """A puzzle as the tab shows it at the start, the units of B in their own order."""
-    return game(puzzle(number), range(UNITS), number)
-
-
-def middle(number: int = 0) -> str:
-    """Which of MIDDLES the loss half-way is, B's units in their own order."""
-    loss = puzzle(number).loss(range(UNITS))
-    return MIDDLES[1] if loss[len(loss) // 2] > 2 * max(loss[0], loss[-1]) else MIDDLES[0]
-
-
-def same_function() -> Card:
-    """A network with its units in another order: what changes, and what does not; and the average of both."""
+def orders_and_average() -> tuple[list[float], float, int]:
+    """A client's network, the same in another order of its units, and the average of both: their test accuracies 0-1;
+    the largest difference of a logit of the first two; how many powers of ten there are orders."""
     data, stream = load(DATASET), torch.Generator().manual_seed(0)
     network = runs("matching", 100, seeds=1)[0].model.clients.module(0).double().eval()
     wiring, state = wiring_of(network), model_state(network)
@@ -54,64 +36,77 @@ def same_function() -> Card:
         load_state(network, weights)
         answers.append(network(data.x_test.double()).detach())
     rights = [float((answer.argmax(1) == data.y_test).double().mean()) for answer in answers]
-    moved = mean(float((state[name] != other[name]).double().mean()) for name in wiring.axes)
-    apart = float((answers[0] - answers[1]).abs().max())
-    near = "less than 10⁻¹⁰" if apart < 1e-10 else f"{apart:.1g}"
     orders = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
-    return worked(
-        f"One client's network has {' and '.join(map(str, wiring.units))} hidden units: about 10^{orders:.0f} orders.",
-        f"In another order {percent(moved)} of the numbers in its hidden layers differ. Over {len(data.y_test)} test "
-        f"images the largest difference of a logit is {near}. Both are right for {percent(rights[0])}.",
-        f"The average of the network and of itself in the other order is right for {percent(rights[2])}.",
-    )
+    return rights, float((answers[0] - answers[1]).abs().max()), round(orders)
 
 
-# ---------------------------------------------------------------------------------- matching
+def with_itself() -> int:
+    """Accuracy of the average of a network and of itself in another order, in percent."""
+    return round(100 * orders_and_average()[0][2])
 
 
-def pair(client: int = 0, other: int = 1, seed: int = 0, measure: str = "loss") -> Picture:
-    """The barrier between two clients with different starts at α = 100."""
-    outcome = runs("matching", 100, init="different", seeds=1, seed=seed)[0]
-    return barrier(pair_of(outcome, client, other, "rebasin"), measure, 0.1)
+def by_hand(number: int = 0) -> Picture:
+    """A puzzle as the tab shows it at the start, the units of B in their own order."""
+    return game(puzzle(number), range(UNITS), number)
 
 
-def after_matching(outcomes: Sequence[Outcome]) -> float:
-    """Mean accuracy of the matched average, in percent."""
-    return round(percent_of(outcomes, "matching"))
+# ---------------------------------------------------------------------------------- ten stored seeds
+def ten_seeds() -> Picture:
+    """Different starts at α = 100: three averages of the weights, and the average of predictions."""
+    rows = {
+        "plain": Series("plain average", method="fedavg"),
+        "greedy": Series("matched", "OT-Fusion", method="matching"),
+        "matched": Series("matched", "Git Re-Basin", method="matching"),
+        "activations": Series("matched", "activations", method="matching"),
+        "ensemble": Series("mean of probabilities", method="ensemble"),
+    }
+    return stored_bars(__name__, rows, "digits, α = 100, 10 clients, different starts")
 
 
-# ---------------------------------------------------------------------------------- what it cannot do
+def two_causes() -> Picture:
+    """Plain and matched average at α = 0.1, with a common start and with different ones, and that of predictions."""
+    rows = {
+        "skewed_plain": Series("plain average", "common start", method="fedavg"),
+        "skewed_matched": Series("matched", "common start", method="matching"),
+        "starts_plain": Series("plain average", "different starts", method="fedavg"),
+        "starts_matched": Series("matched", "different starts", method="matching"),
+        "starts_ensemble": Series("mean of probabilities", "different starts", method="ensemble"),
+    }
+    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
+
+
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""
-    outcomes = runs("matching", 0.1)
-    gap = mean(o.accuracy - o.report.average_accuracy for o in outcomes)
-    return SKEWED[0] if gap > 0.05 else SKEWED[2] if gap < -0.05 else SKEWED[1]
+    gap = mean_of("skewed_matched") - mean_of("skewed_plain")
+    return SKEWED[0] if gap > 5 else SKEWED[2] if gap < -5 else SKEWED[1]
 
 
-# ---------------------------------------------------------------------------------- ways to average
-def conflicts() -> str:
-    """Which of CONFLICTS the share of parameters is whose changes have both signs, at α = 0.1."""
-    share = mean(o.report.conflicts for o in runs("ties", 0.1))
-    return CONFLICTS[0] if share < 1 / 3 else CONFLICTS[2] if share > 3 / 4 else CONFLICTS[1]
+# ---------------------------------------------------------------------------------- on the record
+LARGE = 20.0  # points
+PAIRS = {"matching − FedAvg": ("matching", "fedavg"), "ensemble − matching": ("ensemble", "matching")}
 
 
-# ---------------------------------------------------------------------------------- the records of runs
+def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
+    """The claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays clearly more than LARGE
+    behind the average of predictions. It is found on validation images; the test images are looked at for it alone."""
+    known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
+
+    def gaps(of: str) -> list[Gap]:
+        return chosen_gaps(known, None, *PAIRS[of], lambda at: f"α = {at[0].alpha:g}, {of}", MANY)
+
+    seen = []
+    for both in zip(*map(gaps, PAIRS), strict=True):
+        seen.append("; ".join(gap.words() for gap in both))
+        if all(gap.kind == CLEAR and gap.band.low > LARGE for gap in both):
+            tested = " and ".join(gap.tested.mean for gap in both if gap.tested)
+            return Verdict("right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points.")
+    wanted = f"an α at which matching gains clearly more than {LARGE:g} points, and stays clearly more behind"
+    return still([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
 
 
-def two_starts(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: at one α matching is clearly better than FedAvg, or not, by the setting."""
-    by_alpha: dict[float, list[Gap]] = {}
-    for (settings, _), methods in alike(outcomes).items():
-        if methods.keys() & {"matching", "fedavg"}:
-            name = f"α = {settings.alpha:g}, {STARTS[settings.init]}"
-            by_alpha.setdefault(settings.alpha, []).append(Gap(name, methods["matching"], methods["fedavg"]))
-    verdicts = [two_kinds(gaps, **words) for gaps in by_alpha.values()] or [two_kinds([], **words)]
-    return next((verdict for verdict in verdicts if verdict.state == "right"), verdicts[0])
-
-
-def both_starts() -> Outcomes:
+def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
-    return Outcomes(o for init in STARTS for o in runs(["fedavg", "matching"], 100, init=init))
+    return runs(["fedavg", "matching", "ensemble"], 1, init="different", seeds=MANY)
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -122,33 +117,20 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
     from scipy.optimize import linear_sum_assignment
 
     distances = [[np.linalg.norm(one - other) for other in b] for one in a]
-    ours, theirs = linear_sum_assignment(distances)
-    return theirs.tolist()
+    return linear_sum_assignment(distances)[1].tolist()
 
 
 def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of networks for which every wrong function below goes wrong somewhere, and the best order is clear."""
+    """Pairs of layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
     stream, pairs = np.random.default_rng(7), []
-    for units, width in SIZES * 4:
+    for units, width in SIZES * 6:
         a = stream.normal(size=(units, width))
         b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
-        costs = sorted(total(a, b, order) for order in itertools.permutations(range(units)))
-        if costs[1] - costs[0] > 0.05:
+        moved = np.array([a - b[list(order)] for order in itertools.permutations(range(units))])
+        sums = np.stack([np.linalg.norm(moved, axis=2).sum(1), (moved**2).sum((1, 2))])  # [2, orders]
+        if (np.diff(np.sort(sums)[:, :2]) > 0.05).all() and len({*sums.argmin(1)}) == 1:
             pairs.append((a, b))
     return pairs
-
-
-def total(a: np.ndarray, b: np.ndarray, order: Sequence[int]) -> float:
-    """Σ_i ‖a_i - b_order[i]‖."""
-    return float(np.linalg.norm(a - b[list(order)], axis=1).sum())
-
-
-def accepted(returned: object, wanted: object, arguments: tuple) -> bool:
-    """Whether what is `returned` is an order whose sum of distances is the least."""
-    order = as_array(returned)
-    if order is None or sorted(order.ravel().tolist()) != list(range(len(arguments[0]))):
-        return False
-    return total(*arguments, order.astype(int).ravel()) <= total(*arguments, match_units(*arguments)) + 1e-9
 
 
 def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -184,7 +166,7 @@ def from_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array(match_units(a, b)) + 1
 
 
-MATCH = Build(match_units, hidden_inputs, (as_they_stand, nearest, inverse, first_come, from_one), accepts=accepted)
+MATCH = Build(match_units, hidden_inputs, (as_they_stand, nearest, inverse, first_come, from_one))
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(two_starts, both_starts), q4=MATCH)
+q1, q2, q3, q4 = exercises(__name__, q3=(both_causes, solution_runs), q4=MATCH)

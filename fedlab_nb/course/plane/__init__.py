@@ -1,15 +1,13 @@
-"""A toy in two dimensions, for lesson 01: points in the plane, three clients, and the borders of each
-predictor.
+"""A toy in two dimensions, for lesson 01: points in the plane, three clients, and the borders of each predictor.
 
     from fedlab_nb.course import plane
-    plane.show(["clients", "weights", "predictions"])     # a panel: drag α and watch
+    plane.show()     # a panel: drag α and watch
 
-`toy` trains and combines, `squares` says what is shown, `panel` has the controls; the picture is
-`plots.plane`.
+`toy` trains and combines, `squares` says what is shown, `panel` has the controls; the picture is `plots.plane`.
 """
 
 from .panel import show
-from .squares import VIEWS, picture
+from .squares import picture
 from .toy import Toy, toy_at
 
-__all__ = ["VIEWS", "Toy", "picture", "show", "toy_at"]
+__all__ = ["Toy", "picture", "show", "toy_at"]

@@ -17,7 +17,7 @@ from ...panels.views import LEAST, MOST, Chores, View
 from ...plots import Picture
 from ...plots.plane import tallness
 from ...plots.style import sized
-from .squares import SHOWN, VIEWS, WIDE, count, handout, picture
+from .squares import COUNT, PAGE, WIDE, picture
 from .toy import STARTS, Toy, toy_at
 
 HEIGHT = "270px"  # until the width is known
@@ -36,8 +36,7 @@ class PlaneView(LabView):
 class PlanePanel(saved.Saved):
     """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha, seed and start."""
 
-    def __init__(self, views: Sequence[str], alpha: float, seed: int, start: str) -> None:
-        self.shown = [choose("view", view, VIEWS) for view in views]
+    def __init__(self, alpha: float, seed: int, start: str) -> None:
         self.error = ""
         self.alpha, self.seed = alpha_slider(width=360), seed_field(width=120)
         self.start = theme.made(
@@ -84,18 +83,18 @@ class PlanePanel(saved.Saved):
     def inches(self) -> tuple[float, float]:
         """Size of the picture that fills the frame as it is now."""
         width, height = (pixels / self.inch for pixels in self._view.frame.size)
-        return (width, height) if width and height else handout(self.shown)
+        return (width, height) if width and height else PAGE
 
     def _resized(self) -> None:
         """The frame has another width: give it the height that the squares need there."""
         width = self._view.frame.size[0] / self.inch
-        self._view.frame.layout.height = f"{tallness(count(self.shown), width) * self.inch:.0f}px"
+        self._view.frame.layout.height = f"{tallness(COUNT, width) * self.inch:.0f}px"
         self._draw()
 
     def _draw(self) -> None:
         try:
             with sized(self.inches):
-                self._view.show(picture(self.toy, self.shown), "")
+                self._view.show(picture(self.toy), "")
             self._failed.value = self.error = ""
         except Exception as error:  # a notebook shows none of a callback's
             self.error = traceback.format_exc()
@@ -103,16 +102,14 @@ class PlanePanel(saved.Saved):
 
     def still(self) -> Picture:
         """The squares as they are now, in the size of a page."""
-        with sized(handout(self.shown)):
-            return picture(self.toy, self.shown)
+        with sized(PAGE):
+            return picture(self.toy)
 
     def __repr__(self) -> str:
         return self.sentence
 
 
-def show(views: Sequence[str] = SHOWN, *, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
-    """The panel with these views, from left to right: names of `VIEWS`.
-
-    alpha, seed, start ("common" or "own"): where the controls stand at first. UsageError for other names and values.
-    """
-    return PlanePanel(views, alpha, seed, start)
+def show(*, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
+    """The panel. alpha, seed, start ("common" or "own"): where the controls stand at first. UsageError for other
+    values."""
+    return PlanePanel(alpha, seed, start)

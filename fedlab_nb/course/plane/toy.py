@@ -87,6 +87,10 @@ class Toy:
         """Points that each network is trained on."""
         return [len(y) for _, y in self.shards]
 
+    def counts(self, k: int) -> list[int]:
+        """How many points of each class client k trains on, `[C]`."""
+        return torch.bincount(self.shards[k][1], minlength=len(CLASSES)).tolist()
+
     @cached_property
     def average(self) -> Network:
         """The network with the mean of the weights, by sizes: one round of FedAvg."""

@@ -13,7 +13,8 @@ from ...plots import Picture, Series
 from ...plots.words import listed
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, accuracies, alike, runs
-from ..kit import CLEAR, SHORT, Build, Verdict, chosen_gaps, exercises, quoted, stored_bars
+from ..kit import Build, Verdict, exercises
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, quoted, stored_bars
 
 AVERAGING = (
     "no better than one hospital alone", "better, but clearly below the mean of probabilities",
