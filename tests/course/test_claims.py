@@ -96,8 +96,12 @@ ALONE = [91, 90, 92]
         ("05 q2", LEARNT + weights(0.3, [0, 0, 0], ee=False), False, "where it is not"),
         ("05 q2", weights(0.3, [8, 7, 13], answer="server") + IDLE, False, "clearly better"),
         ("06 q1", CALIBRATED + AVERAGED, False, "Blocks = 1 and Blocks = 2"),
-        ("06 q1", CALIBRATED + AVERAGED + fused(ALONE, 1), True,
-         "mean +56 ± 14; fused (K = 2) − not fused, both calibrated: -1, +1, 0"),
+        (
+            "06 q1",
+            CALIBRATED + AVERAGED + fused(ALONE, 1),
+            True,
+            "mean +56 ± 14; fused (K = 2) − not fused, both calibrated: -1, +1, 0",
+        ),
         ("06 q1", CALIBRATED[:2] + AVERAGED + fused(ALONE, 1), False, "has 2 seeds with both"),
         ("06 q1", CALIBRATED + AVERAGED + fused(ALONE, alpha=1) + fused(ALONE, 1, alpha=1), False, "same setting"),
         ("06 q1", fused(ALONE, alpha=0.1) + fused(ALONE, 1, alpha=0.1), False, "nothing that can be compared at"),
@@ -120,7 +124,7 @@ ALONE = [91, 90, 92]
         ("12 q2", images(1, [5, 6]) + MANY, False, "1 per class and the kernel has 2 seeds"),
         ("12 q2", runs("fedavg", [50]), False, "no run of distilled"),
     ],
-)  # fmt: skip
+)
 def test_the_claim_of_an_exercise(exercise, record, right, words):
     number, name = exercise.split()
     (lesson,) = (lesson_of(source) for source in LESSONS if source.startswith(number))

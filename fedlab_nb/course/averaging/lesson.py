@@ -7,35 +7,18 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...plots import Picture, Series
 from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
 from ...training.distill import kl_each
 from ..kit import Build, Card, exercises, worked
 from ..kit.claims import stored_bars, stored_mean
 
-WAYS = {
-    "fedavg": Series("average of weights", method="fedavg"),
-    "teacher": Series("mean of logits", method="FedENS"),
-    "feddf": Series("student, real images", method="feddf"),
-}
-DENSE = {"dense": Series("student, made images", method="dense")}
+mean_of = partial(stored_mean, __name__)
+three_ways = partial(stored_bars, __name__, "three_ways")
+with_dense = partial(stored_bars, __name__, "with_dense")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-mean_of = partial(stored_mean, __name__)
-
-
-def three_ways() -> Picture:
-    """Average of weights, mean of logits and its student at α = 0.3."""
-    return stored_bars(__name__, WAYS, f"{DATASET}, α = 0.3, 10 clients")
-
-
-def with_dense() -> Picture:
-    """The same, and the student of DENSE."""
-    return stored_bars(__name__, WAYS | DENSE, f"{DATASET}, α = 0.3, 10 clients")
-
-
 def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
     """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}

@@ -6,8 +6,6 @@ from functools import partial
 import numpy as np
 
 from ...labs.coboosting import votes
-from ...plots import Picture
-from ...plots.series import Series
 from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
@@ -16,20 +14,10 @@ from ..kit.claims import BELOW, NOISE, chosen_gaps, stored_bars, stored_mean, tw
 
 STUDENTS = lesson_words(__name__, "students")
 mean_of = partial(stored_mean, __name__)
+ten_seeds = partial(stored_bars, __name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
-def ten_seeds() -> Picture:
-    """Ten networks with three kinds of weights, and the student."""
-    rows = {
-        "equal": Series("equal weights", method="FedENS"),
-        "weighted": Series("from made images", method="coboosting"),
-        "real": Series("from real images", method="centralized"),
-        "server": Series("student", method="coboosting"),
-    }
-    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
-
-
 def below() -> str:
     """Which of STUDENTS is true of its mean over ten seeds."""
     student, teacher, equal = (mean_of(figure) for figure in ("server", "weighted", "equal"))

@@ -1,6 +1,7 @@
 """Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten clients, α = 0.1)."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from statistics import mean
 
 import numpy as np
@@ -8,15 +9,13 @@ import torch
 
 from ...labs.distilled.sent import attack
 from ...methods.distilled.images import tangent_kernel
-from ...plots import Picture
-from ...plots.series import Series
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
 from ..kit.claims import chosen_gaps, stored_bars, two_kinds
 
 SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
-WAYS = {"random": "random", "kmeans": "centres of k-means", "kip": "inducing points", "crops": "crops"}
+ways = partial(stored_bars, __name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
@@ -32,13 +31,6 @@ def best_for_a_network() -> str:
     """Which of BEST it is."""
     ways = ("random", "kmeans", "kip")
     return BEST[int(np.argmax([percent(runs("distilled", images=way, server="network"), "distilled") for way in ways]))]
-
-
-def ways() -> Picture:
-    """Accuracy of the server with each way of choosing three images a class: ten seeds, both kinds of server."""
-    rows = {f"{way}_net": Series(name, "network", method="distilled") for way, name in WAYS.items()}
-    rows |= {way: Series(name, "kernel", method="distilled") for way, name in WAYS.items()}
-    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients, three images a class, seeds 0–9")
 
 
 # ---------------------------------------------------------------------------------- what it shows

@@ -11,8 +11,6 @@ import torch
 from ...labs.fedet import SIZES
 from ...labs.fedet.votes import votes_on_test
 from ...methods.fedet.consensus import consensus as fedet_consensus
-from ...plots import Picture
-from ...plots.series import Series
 from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY, alike
@@ -21,7 +19,8 @@ from ..kit.claims import CLEAR, SHORT, Gap, still, stored_bars, stored_mean
 
 LOUD = lesson_words(__name__, "loud")
 mean_of = partial(stored_mean, __name__)
-SETTING = "digits, α = 0.1, 10 clients of three sizes"
+ten_seeds = partial(stored_bars, __name__, "ten_seeds")
+sources = partial(stored_bars, __name__, "sources")
 
 
 # ---------------------------------------------------------------------------------- sums that can be followed by hand
@@ -72,29 +71,6 @@ def ignorance(panel: Any) -> Card:
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
-def ten_seeds() -> Picture:
-    """One client alone, the mean of probabilities, the consensus and its student."""
-    rows = {
-        "alone": Series("one client alone", method="local"),
-        "average": Series("mean of probabilities", method="ensemble"),
-        "one_own": Series("consensus", detail="ten networks", method="fedet"),
-        "student": Series("Fed-ET's student", method="fedet"),
-    }
-    return stored_bars(__name__, rows, SETTING)
-
-
-def sources() -> Picture:
-    """The student with public images of four kinds."""
-    kinds = {
-        "student": "digits",
-        "half_classes": "half of the digits",
-        "noise": "noise",
-        "letters": "letters",
-    }
-    rows = {figure: Series(kind, method="fedet") for figure, kind in kinds.items()}
-    return stored_bars(__name__, rows, SETTING)
-
-
 # ---------------------------------------------------------------------------------- the records of runs
 GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from ...labs.fedlpa.two_weights import two_weights
 from ...methods import METHODS
-from ...plots import Picture, Series
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
@@ -15,6 +14,7 @@ from ..kit.claims import chosen_gaps, stored_bars, stored_mean, two_kinds
 
 PLACES, SHARES = (lesson_words(__name__, name) for name in ("places", "shares"))
 mean_of = partial(stored_mean, __name__)
+ten_seeds = partial(stored_bars, __name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
@@ -22,17 +22,6 @@ def place(ratio: float = 9) -> str:
     """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
     x, y = two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
-
-
-def ten_seeds() -> Picture:
-    """Accuracy by how much of the precision is used."""
-    rows = {
-        "fedavg": Series("none of it", "FedAvg", method="fedavg"),
-        "fisher": Series("one number a weight", "Fisher merging", method="fisher_merge"),
-        "regmean": Series("A alone", "RegMean", method="regmean"),
-        "fedlpa": Series("A and B", "FedLPA", method="fedlpa"),
-    }
-    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
 
 
 def share_of_a() -> str:

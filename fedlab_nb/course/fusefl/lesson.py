@@ -1,33 +1,24 @@
 """Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a picture."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from statistics import mean
 
 import numpy as np
 
 from ...plots import Picture
-from ...plots.series import Series
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, alike, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import CLEAR, SHORT, Gap, still, stored_bars
+
+halves = partial(stored_bars, __name__, "halves")
 
 
 def lost(picture: Picture) -> int:
     """Whole percent, off the view's table: mean accuracy of the cue clients on test images without a cue."""
     rows = [row for row in picture.table if row["cue"] == "yes"]
     return round(mean(int(row["test, without a cue"].split()[0]) for row in rows))
-
-
-def halves() -> Picture:
-    """Each half taken away in turn, and the mean of probabilities beside them, on ten seeds."""
-    kinds = {
-        "unfused_averaged": ("averaged", "not fused"), "averaged": ("averaged", "fused"),
-        "unfused": ("calibrated", "not fused"), "fusefl": ("calibrated", "fused"),
-    }  # fmt: skip
-    rows = {f: Series(*kind, method="fusefl", pinned="not" in kind[1]) for f, kind in kinds.items()}
-    rows["ensemble"] = Series("Mean of probabilities", "full width", method="ensemble")
-    return stored_bars(__name__, rows, "digits, α = 0.1, 5 clients, seeds 0–9")
 
 
 # ---------------------------------------------------------------------------------- 1: two halves

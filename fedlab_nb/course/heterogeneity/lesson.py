@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...data import federate
-from ...plots import Picture, Series
+from ...plots import Picture
 from ...plots.kit import heat_map, told
 from ...plots.style import drawing, dress
 from ...plots.words import tabled
@@ -20,6 +20,7 @@ from ..kit.claims import chosen_gaps, stored_bars, stored_mean, two_kinds
 
 # ---------------------------------------------------------------------------------- worked numbers
 mean_of = partial(stored_mean, __name__)
+starts = partial(stored_bars, __name__, "starts")
 
 
 def largest_share(alpha: float, clients: int = 10) -> float:
@@ -35,25 +36,14 @@ def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10,
         for alpha, ax in zip(alphas, axes, strict=True):
             made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
             counts, skew = made.label_counts.numpy(), made.skew
-            heat_map(ax, counts.T, top=counts.max(), empty=True)
+            heat_map(ax, (counts / counts.sum(0)).T, empty=True)
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
             ax.set(xticks=range(clients), yticks=range(made.classes))
             said.append(f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes.")
             cells += [(alpha, k, *row) for k, row in enumerate(counts.tolist())]
     columns = ["α", "client", *(f"class {c}" for c in range(made.classes))]
     setting = f"{DATASET}, {clients} clients, seed {seed}"
-    return told(figure, "Who holds what, dark for much", setting, " ".join(said), tabled(columns, cells))
-
-
-def starts() -> Picture:
-    """The two averages at α = 100 with a common start and with own starts: ten stored seeds."""
-    rows = {
-        "common": Series("weights, common start", method="fedavg"),
-        "own": Series("weights, own starts", method="fedavg"),
-        "common_predictions": Series("logits, common start", method="FedENS"),
-        "own_predictions": Series("logits, own starts", method="FedENS"),
-    }
-    return stored_bars(__name__, rows, f"{DATASET}, α = 100, 10 clients")
+    return told(figure, "Each client's share of each class", setting, " ".join(said), tabled(columns, cells))
 
 
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")

@@ -7,11 +7,11 @@ Beside them what lessons take from their declared figures: values by seed, means
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ...declared import ROOT
+from ...declared import ROOT, declared
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
@@ -133,7 +133,8 @@ def stored_mean(module: str, figure: str) -> int:
     return round(100 * fmean(quoted(module, figure).values()))
 
 
-def stored_bars(module: str, rows: Mapping[str, Series], setting: str) -> Picture:
-    """Bars of a lesson's declared figures, from their stored results. rows: {figure: its row without accuracies}"""
-    series = [replace(row, setting=setting, accuracies=quoted(module, figure)) for figure, row in rows.items()]
-    return bars(series, chance=0.1)
+def stored_bars(module: str, name: str) -> Picture:
+    """Bars of a lesson's declared figures, from their stored results: its figures.toml has them as `[bars.NAME]`."""
+    rows = dict(declared("/".join([*module.split(".")[1:-1], "figures.toml"]))["bars"][name])
+    setting = rows.pop("setting")
+    return bars([Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()], chance=0.1)

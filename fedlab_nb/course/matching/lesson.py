@@ -13,7 +13,7 @@ from ...labs.matching.game import UNITS, game, puzzle
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
 from ...models import load_state, model_state
-from ...plots import Picture, Series
+from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
@@ -21,6 +21,8 @@ from ..kit.claims import CLEAR, Gap, chosen_gaps, still, stored_bars, stored_mea
 
 SKEWED = lesson_words(__name__, "skewed")
 mean_of = partial(stored_mean, __name__)
+ten_seeds = partial(stored_bars, __name__, "ten_seeds")
+two_causes = partial(stored_bars, __name__, "two_causes")
 
 
 # ---------------------------------------------------------------------------------- units have no names
@@ -51,30 +53,6 @@ def by_hand(number: int = 0) -> Picture:
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
-def ten_seeds() -> Picture:
-    """Different starts at α = 100: three averages of the weights, and the average of predictions."""
-    rows = {
-        "plain": Series("plain average", method="fedavg"),
-        "greedy": Series("matched", "OT-Fusion", method="matching"),
-        "matched": Series("matched", "Git Re-Basin", method="matching"),
-        "activations": Series("matched", "activations", method="matching"),
-        "ensemble": Series("mean of probabilities", method="ensemble"),
-    }
-    return stored_bars(__name__, rows, "digits, α = 100, 10 clients, different starts")
-
-
-def two_causes() -> Picture:
-    """Plain and matched average at α = 0.1, with a common start and with different ones, and that of predictions."""
-    rows = {
-        "skewed_plain": Series("plain average", "common start", method="fedavg"),
-        "skewed_matched": Series("matched", "common start", method="matching"),
-        "starts_plain": Series("plain average", "different starts", method="fedavg"),
-        "starts_matched": Series("matched", "different starts", method="matching"),
-        "starts_ensemble": Series("mean of probabilities", "different starts", method="ensemble"),
-    }
-    return stored_bars(__name__, rows, "digits, α = 0.1, 10 clients")
-
-
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""
     gap = mean_of("skewed_matched") - mean_of("skewed_plain")

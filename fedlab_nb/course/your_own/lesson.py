@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...methods import METHODS
-from ...plots import Picture, Series
 from ...plots.words import listed
 from ...studies import Outcome, statistics
-from ...studies.lesson_runs import DATASET, LOGITS, MANY, accuracies, alike, runs
+from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import CLEAR, SHORT, chosen_gaps, quoted, stored_bars
 
@@ -20,6 +20,7 @@ AVERAGING = (
     "no better than one hospital alone", "better, but clearly below the mean of probabilities",
     "as good as the mean of probabilities, within the noise",
 )  # fmt: skip
+over_seeds = partial(stored_bars, __name__, "over_seeds")
 
 
 def scratch(name: str) -> str:
@@ -39,17 +40,6 @@ def how_good(outcomes: Sequence[Outcome]) -> str:
 def wins(figure: str) -> int:
     """In how many of the ten federations a declared difference is above zero."""
     return sum(value > 0 for value in quoted(__name__, figure).values())
-
-
-def over_seeds() -> Picture:
-    """The mean of logits and the counted ensemble at two values of α: ten stored seeds."""
-    rows = {
-        "plain": Series("mean of logits", "α = 0.1", method="FedENS"),
-        "counted": Series("counted", "α = 0.1", method="counted"),
-        "mild_plain": Series("mean of logits", "α = 1", method="FedENS"),
-        "mild_counted": Series("counted", "α = 1", method="counted"),
-    }
-    return stored_bars(__name__, rows, f"{DATASET}, 10 clients")
 
 
 # ---------------------------------------------------------------------------------- exercises

@@ -142,7 +142,8 @@ def seeds_in(words: str) -> range:
 def load(path: Path) -> Figures:
     """The study that a TOML file declares; its results stand beside it."""
     content = parse(path.read_text(encoding="utf-8"))
-    content.pop("about", None)  # for readers of the results
+    for name in ("about", "bars"):  # for readers of the results, and for a lesson's pictures
+        content.pop(name, None)
     return Figures(content.pop("name", path.stem), path.with_suffix(".json"), **{"decimals": 6, **content})
 
 
