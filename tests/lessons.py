@@ -4,6 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
+import pytest
 from make import source_of
 
 from fedlab_nb.course import COURSE
@@ -17,6 +18,13 @@ def lesson_of(name):
     """What is `lesson` in the notebook `name`."""
     room, of = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", SOURCES[name]).groups()
     return importlib.import_module(f"{room}.{of}")
+
+
+def problems(kind):
+    """(notebook, problem) of each exercise of that kind, in all lessons."""
+    views = [(name, of, getattr(lesson_of(name), of, None)) for name in LESSONS for of in ("q1", "q2", "q3", "q4")]
+    made = [(name, of, view.problem) for name, of, view in views if view is not None]
+    return [pytest.param(name, each, id=f"{name} {of}") for name, of, each in made if isinstance(each, kind)]
 
 
 def teachers_page(name):

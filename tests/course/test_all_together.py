@@ -46,6 +46,5 @@ def by_the_package(a, b):
     return band.mean, band.half_width
 
 
-@pytest.mark.parametrize("answer", [by_interval, by_the_package])
-def test_right_however_it_is_written(answer):
-    assert lesson.q3.problem.check(answer).state == "right"
+def test_right_however_it_is_written():
+    assert {lesson.q3.problem.check(answer).state for answer in (by_interval, by_the_package)} == {"right"}

@@ -3,8 +3,10 @@
 import importlib
 
 import pytest
+from lessons import problems
 
 from fedlab_nb.course.kit.answers import readings
+from fedlab_nb.course.kit.problem import NumberProblem
 
 ONE_READING = {
     "2,8": 2.8, " .5 ": 0.5, "−1": -1, "≈ 0.19": 0.19, "> 1.25": 1.25, "λ = 1.25": 1.25, "T ≥ 8": 8, "×4": 4,
@@ -53,21 +55,14 @@ def test_per_cent_asked():
     assert readings("23", ("%",)) == [23, 2300] and readings(0.25, ("%",)) == [0.25, 25]
 
 
-@pytest.mark.parametrize(
-    ("lesson", "exercise", "right", "wrong"),
-    [
-        ("heterogeneity", "q1", "54,0", "5.4"),
-        ("averaging", "q2", "73", "27 %"),
-        ("fens", "q1", "λ > 1.25", "½"),
-        ("fedet", "q1", "16/17", "94"),
-        ("fedlpa", "q2", "496 numbers", "500"),
-        ("all_together", "q1", "4 times", "2 fold"),
-        ("your_own", "q1", "9/10", "0.75"),
-        ("afl", "q1", "6 050 numbers", "6050 bytes"),
-        ("matching", "q1", "144 orders", "5,040"),
-        ("distilled", "q1", "6 images", "6 %"),
-    ],
-)
-def test_lessons_know_the_units_of_their_questions(lesson, exercise, right, wrong):
-    problem = getattr(importlib.import_module(f"fedlab_nb.course.{lesson}.lesson"), exercise).problem
+@pytest.mark.parametrize(("lesson", "problem"), problems(NumberProblem))
+def test_lessons_know_the_units_of_their_questions(lesson, problem):
+    for unit in problem.units:
+        assert problem.check(f"{problem.right_answer} {unit}").state == "right"
+    assert problem.check(f"{problem.right_answer} furlongs").state == "wrong"
+
+
+@pytest.mark.parametrize(("lesson", "right", "wrong"), [("fens", "λ > 1.25", "½"), ("fedet", "16/17", "94")])
+def test_a_lesson_reads_numbers_as_they_are_typed(lesson, right, wrong):
+    problem = importlib.import_module(f"fedlab_nb.course.{lesson}.lesson").q1.problem
     assert (problem.check(right).state, problem.check(wrong).state) == ("right", "wrong")

@@ -9,7 +9,6 @@ import pytest
 from fedlab_nb.comm import Ledger
 from fedlab_nb.course import capstone
 from fedlab_nb.course.capstone import desk
-from fedlab_nb.course.capstone.form import CaseForm
 from fedlab_nb.course.kit import view
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
@@ -178,31 +177,25 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
 # ---------------------------------------------------------------------------------------------------------- the form
 def test_the_form_tries_submits_and_saves(case, tmp_path):
     form = case.form()
-    assert isinstance(form, CaseForm) and repr(form).startswith("Capstone OAK: Try methods")
     assert {name for _, name in form.method.options} == {*METHODS} - {"centralized"}
-    press = {words: button.click for words, button in form.buttons.items()}
-    press["Submit"]()
-    assert "There is no try yet" in form.message.value
-    press["Save the report"]()
-    assert "There is no report yet" in form.message.value
+
+    def press(words):
+        form.buttons[words].click()
+        assert not form.buttons[words].disabled
+        return form.message.value
+
+    assert "There is no try yet" in press("Submit") and "There is no report yet" in press("Save the report")
     form.knobs.value = "epochs 20"
-    press["Try"]()
-    assert "is not a setting; write NAME=VALUE" in form.message.value
+    assert "is not a setting; write NAME=VALUE" in press("Try")
     form.method.value, form.knobs.value = "afl", "epochs=20"
-    press["Try"]()
-    assert "Try 1: AFL (epochs = 20)." in form.message.value and "AFL (epochs = 20)" in form.tries.value
-    assert form.choice.options == (("1: AFL (epochs = 20)", 1),) and not form.buttons["Try"].disabled
+    assert "Try 1: AFL (epochs = 20)." in press("Try") and "AFL (epochs = 20)" in form.tries.value
     form.method.value, form.knobs.value, form.choice.value = "fens", "", 1
-    press["Try"]()
-    assert form.choice.value == 1 and "over the budget" in form.tries.value and form.page.value == ""
-    form.choice.value, form.argument.value = 2, WHY
-    press["Submit"]()
-    assert "31.7 times the budget" in form.message.value and form.report is None
-    form.choice.value, form.folder.value = 1, str(tmp_path / "out")
-    press["Submit"]()
-    assert "First submission" in form.message.value and form.page.value == form.report.body()
-    press["Save the report"]()
-    assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+    assert press("Try") and form.choice.value == 1 and "over the budget" in form.tries.value
+    form.choice.value, form.argument.value, form.folder.value = 2, WHY, str(tmp_path / "out")
+    assert "31.7 times the budget" in press("Submit") and form.report is None
+    form.choice.value = 1
+    assert "First submission" in press("Submit") and form.page.value == form.report.body()
+    assert press("Save the report") and (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
 
 
 def test_the_form_says_what_can_be_set(case):
@@ -211,9 +204,6 @@ def test_the_form_says_what_can_be_set(case):
     assert "rounds = 50: " in form.help.value and "bits = 8: " in form.help.value and "model=mlp:32" in form.help.value
     assert all(case._checked(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
                for line in case.explained(name)[:-1])  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------- exercises, a real run
 
 
 def test_a_real_try_and_a_real_submission(store):

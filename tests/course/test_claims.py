@@ -1,7 +1,7 @@
 """Exercises that the learner's own runs answer: each claim on hand-made records, and on its solution's runs."""
 
 import pytest
-from lessons import LESSONS, lesson_of
+from lessons import LESSONS, lesson_of, problems
 from toy_outcomes import toy
 
 from fedlab_nb.course.kit.problem import RecordProblem
@@ -76,12 +76,9 @@ ALONE = [91, 90, 92]
 @pytest.mark.parametrize(
     ("exercise", "record", "right", "words"),
     [
-        ("01 q2", SKEWED, False, "within the noise"),
         ("01 q2", SKEWED + MILD, True, "On the test images: α = 0.1 +24 ± 2"),
         ("01 q2", SKEWED + averages(0.03, [-4, 4, -4]), False, "α = 0.03 has 3 seeds"),  # ten may look otherwise
-        ("01 q2", averages(0.1, [27, 21]) + MILD, False, "α = 0.1 has 2 seeds"),
         ("01 q2", SKEWED + averages(0.1, [-4, 4] * 5, clients=20), True, "noise at α = 0.1, 20 clients: -4"),
-        ("03 q2", TRAINED, False, "where it is not"),
         ("03 q2", TRAINED + COUNTED, True, "α = 0.1, per_class − weighted: +18, +24, +15, +18,"),
         ("03 q2", rules(0.1, [18, 24, 15] * 3) + COUNTED, False, "α = 0.1, per_class − weighted has 9 seeds"),
         ("03 q2", rules(0.1, [18], clients=5) + rules(0.1, [24], clients=10), False, "1 seed with"),
@@ -105,23 +102,18 @@ ALONE = [91, 90, 92]
         ("06 q1", CALIBRATED[:2] + AVERAGED + fused(ALONE, 1), False, "has 2 seeds with both"),
         ("06 q1", CALIBRATED + AVERAGED + fused(ALONE, alpha=1) + fused(ALONE, 1, alpha=1), False, "same setting"),
         ("06 q1", fused(ALONE, alpha=0.1) + fused(ALONE, 1, alpha=0.1), False, "nothing that can be compared at"),
-        ("07 q3", EARLY, False, "within the noise"),
         ("07 q3", EARLY + LATE, True, "clear at α = 0.1, 40 epochs: +5, +6, +4, +5,"),
         ("07 q3", without_b(0.1, [5, 6, 4] * 3) + LATE, False, "has 9 seeds"),
         ("07 q3", without_b(0.1, [50] * 10, damping=100.0) + LATE, False, "clearly better"),  # another FedLPA
         ("08 q2", AHEAD, False, "in which FedLPA is clearly worse"),
         ("08 q2", AHEAD + BEHIND, True, "FedLPA − ensemble at digits, α = 0.1: +30, +30, +30 points"),
-        ("08 q2", uploads("digits", 0.1, [30] * 2) + BEHIND, False, "digits, α = 0.1 has 2 seeds"),
         ("08 q2", runs("fedlpa", [80] * 3, alpha=0.1), False, "has 0 seeds"),
         ("11 q3", matched(1, 20, 60, 93), True, "α = 1, matching − FedAvg: +40"),
         ("11 q3", matched(1, 20, 60, 93, seeds=9), False, "α = 1, ensemble − matching has 9 seeds"),
         ("11 q3", matched(100, 10, 85, 94), False, "ensemble − matching: +9"),
         ("11 q3", matched(0.1, 15, 21, 52) + matched(100, 10, 85, 94), False, "matching − FedAvg: +6"),
         ("11 q3", runs("fens", [80]), False, "no run of matching"),
-        ("12 q2", FEW, False, "within the noise"),
-        ("12 q2", MANY, False, "clearly better"),
         ("12 q2", FEW + MANY, True, "Clear at 1 per class and the kernel: +5, +6, +4 points"),
-        ("12 q2", images(1, [5, 6]) + MANY, False, "1 per class and the kernel has 2 seeds"),
         ("12 q2", runs("fedavg", [50]), False, "no run of distilled"),
     ],
 )
@@ -133,9 +125,7 @@ def test_the_claim_of_an_exercise(exercise, record, right, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", [source for source in LESSONS if not source.startswith("09")])  # its own test
-def test_each_solution_supports_its_claim(source):
-    for name in ("q1", "q2", "q3"):
-        problem = getattr(getattr(lesson_of(source), name, None), "problem", None)
-        if isinstance(problem, RecordProblem):
-            assert problem.check(problem.right_answer()).state == "right"
+@pytest.mark.parametrize(("lesson", "problem"), problems(RecordProblem))
+def test_each_solution_supports_its_claim(lesson, problem):
+    if not lesson.startswith("09"):  # which needs the notebook's method, and has its own test
+        assert problem.check(problem.right_answer()).state == "right"

@@ -1,22 +1,19 @@
 """Exercises beside the code: every file of the package is read, its texts filled in; a wrong one is one sentence."""
 
-import importlib
 import inspect
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
+from lessons import LESSONS, problems
 
-import fedlab_nb
 from fedlab_nb import declared
+from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.exercises import exercises
-from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, RecordProblem, Verdict, alike, tried
+from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem, RecordProblem, Verdict, alike, tried
 from fedlab_nb.errors import UsageError
 
-ROOT = Path(fedlab_nb.__file__).parent
-LESSONS = sorted(path.parent.name for path in (ROOT / "course").glob("*/exercises.toml"))
 GOOD = """
 [q1]
 question = "What is a half?"
@@ -58,51 +55,36 @@ def claim(outcomes, **words):
 
 
 # ------------------------------------------------------------------------------------------------------ the package's
-def lesson_of(name):
-    module = "capstone" if name == "capstone" else f"{name}.lesson"
-    return importlib.import_module(f"fedlab_nb.course.{module}")
-
-
-def problems(kind):
-    """The problems of one kind in all lessons."""
-    questions = [(name, f"q{n}") for name in LESSONS for n in range(1, 6) if hasattr(lesson_of(name), f"q{n}")]
-    made = [(name, of, getattr(lesson_of(name), of).problem) for name, of in questions]
-    return [pytest.param(each, id=f"{name} {of}") for name, of, each in made if isinstance(each, kind)]
-
-
 def test_every_lesson_has_exercises():
-    assert len(LESSONS) == 13 and len(problems(BuildProblem)) == 12
+    assert len(problems(BuildProblem)) == 12 and len(LESSONS) == 13
+    assert {name for name, _ in (each.values for each in problems(Problem))} == set(LESSONS)
 
 
-@pytest.mark.parametrize("name", LESSONS)
-def test_every_file_is_read(name):
-    tables = declared.declared(f"course/{name}/exercises.toml")
-    for place, table in ((q, table) for q, table in tables.items() if q != "words"):
-        problem = getattr(lesson_of(name), place).problem
-        assert problem.title == f"Exercise {place[1:]}" and problem.hint(2).startswith("Hint ")
-        for nothing in (None, ..., "", " "):
-            assert problem.check(nothing).state == "unattempted"
-        if "claim" in table:
-            filled = table["claim"]["right"].format(clear="<here>", other="<there>")
-            assert "<here>" in filled and "<there>" in filled
+@pytest.mark.parametrize(("lesson", "problem"), problems(Problem))
+def test_every_exercise_is_read(lesson, problem):
+    assert problem.title.startswith("Exercise ") and problem.hint(2).startswith("Hint ")
+    assert {problem.check(nothing).state for nothing in (None, ..., "", " ")} == {"unattempted"}
+    claim = declared.declared(f"course/{COURSE[lesson]}/exercises.toml")[f"q{problem.title[9:]}"].get("claim")
+    filled = "<here> <there>" if claim is None else claim["right"].format(clear="<here>", other="<there>")
+    assert "<here>" in filled and "<there>" in filled
 
 
-@pytest.mark.parametrize("problem", problems(NumberProblem))
-def test_numbers_right_wrong_and_none(problem):
+@pytest.mark.parametrize(("lesson", "problem"), problems(NumberProblem))
+def test_numbers_right_wrong_and_none(lesson, problem):
     assert problem.check(problem.right_answer).state == "right"
     assert str(problem.right_answer) in problem.solution().replace(",", "")
     assert all(words in problem.check(value).message for value, words in problem.slips) and problem.slips
     assert "a number" in problem.check("many").message
 
 
-@pytest.mark.parametrize("problem", problems(RecordProblem))
-def test_a_record_s_explanation_has_place_for_the_verdict(problem):
+@pytest.mark.parametrize(("lesson", "problem"), problems(RecordProblem))
+def test_a_record_s_explanation_has_place_for_the_verdict(lesson, problem):
     assert problem.explanation.format(verdict="So it is.").count("So it is.") == 1
     assert problem.check([]).state == "unattempted" and "No runs" in problem.check([]).message
 
 
-@pytest.mark.parametrize("problem", problems(BuildProblem))
-def test_functions_right_wrong_and_untouched(problem):
+@pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
+def test_functions_right_wrong_and_untouched(lesson, problem):
     assert problem.check(problem.right_answer).state == "right"
     for wrong in problem.build.slips:
         verdict = problem.check(wrong)
@@ -118,8 +100,8 @@ def test_functions_right_wrong_and_untouched(problem):
     assert problem.check(space[problem.name]).state == "right"  # the solution can be run as it is shown
 
 
-@pytest.mark.parametrize("problem", problems(BuildProblem))
-def test_hidden_inputs_tell_the_mistakes_apart(problem):
+@pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
+def test_hidden_inputs_tell_the_mistakes_apart(lesson, problem):
     inputs = problem.build.inputs()
     functions = (problem.right_answer, *problem.build.slips)
     given = {function.__name__: [tried(function, each) for each in inputs] for function in functions}

@@ -19,6 +19,7 @@ from fedlab_nb.plots.kit import BARS, Bars
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.style import drawing
 
+PANELS = ("playground", "lab", "comparison", "race")
 FENCE = re.compile(r"^```python.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -148,89 +149,63 @@ def test_score_at_the_end(fresh):
 
 
 # ------------------------------------------------------------------------------------------------------ the lessons
-def steps(source):
-    """("predict" | "reveal" | "snapshot" | "panel", names of the predictions, or "stored" where a panel hides stored
-    results) in the order of a lesson's code."""
+def calls(source):
+    """(statement, call, name of what is called) in the order of a lesson's code."""
     for code in FENCE.findall(source):
         for statement in ast.parse(code).body:
             for node in ast.walk(statement):
-                name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
-                if name == "predict":
-                    yield "predict", {statement.targets[0].id}
-                elif name == "reveal":
-                    yield "reveal", {node.func.value.id}
-                elif name in ("playground", "lab", "comparison", "race"):
-                    hidden = [keyword.value for keyword in node.keywords if keyword.arg == "hide"]
-                    yield "panel", {part.value for of in hidden for part in of.elts}
-                elif name == "Snapshot":
-                    after = [keyword.value for keyword in node.keywords if keyword.arg == "after"]
-                    yield "snapshot", {part.id for of in after for part in ast.walk(of) if isinstance(part, ast.Name)}
+                if isinstance(node, ast.Call):
+                    yield statement, node, getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+def gates(call):
+    """The predictions after which a Snapshot is open."""
+    after = [keyword.value for keyword in call.keywords if keyword.arg == "after"]
+    return {part.id for of in after for part in ast.walk(of) if isinstance(part, ast.Name)}
 
 
 @pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
     open_guesses, asked = set(), set()
-    for step, names in steps(source):
-        if step == "predict":
-            open_guesses |= names
-            asked |= names
-        elif step == "reveal":
-            assert names <= open_guesses, f"{names} is revealed before it is asked, or twice"
-            open_guesses -= names
-        elif step == "panel":
-            assert "stored" in names or not open_guesses, "a panel that shows stored results before the guess"
-        else:
-            assert names <= asked
-            assert names & open_guesses or not open_guesses, f"a Snapshot before the reveal of {open_guesses}"
+    for statement, call, name in calls(source):
+        if name == "predict":
+            open_guesses.add(statement.targets[0].id)
+            asked |= open_guesses
+        elif name == "reveal":
+            assert isinstance(call.args[0], ast.Call), "the answer is computed: code does not give it away"
+            open_guesses.remove(call.func.value.id)  # revealed once, and after it is asked
+        elif name in PANELS:
+            assert "'stored'" in ast.unparse(call) or not open_guesses, "stored results before the guess"
+        elif name == "Snapshot":
+            assert gates(call) <= asked
+            assert gates(call) & open_guesses or not open_guesses, f"a Snapshot before the reveal of {open_guesses}"
     assert asked and not open_guesses
-
-
-def turnings(source):
-    """(panel, predictions that gate the view that it is turned to, whether the panel itself is covered till then)."""
-    for code in FENCE.findall(source):
-        for statement in ast.parse(code).body:
-            call, after = getattr(statement, "value", None), set()
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Snapshot":
-                gates = [ast.walk(keyword.value) for keyword in call.keywords if keyword.arg == "after"]
-                after, call = {part.id for gate in gates for part in gate if isinstance(part, ast.Name)}, call.args[0]
-                if isinstance(call, ast.Name):
-                    yield call.id, after, True
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                panel = call.func.value if call.func.attr in ("show", "set", "work") else next(iter(call.args), None)
-                if isinstance(panel, ast.Name):
-                    yield panel.id, after, False
+    assert FENCE.findall(source.split("## References")[0])[-1] == "score()\n"
 
 
 @pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_no_panel_stays_turned_to_what_a_guess_asks(source):
     """After “Run All” a panel shows the view that it was turned to last: free to see, or the panel is covered."""
     shown = {code.strip().splitlines()[-1] for code in FENCE.findall(source)}  # panels that are displayed
-    turned, covered = {}, {}
-    for panel, after, covers in turnings(source):
-        (covered if covers else turned)[panel] = after
+    turned, covered, after, last = {}, {}, set(), None
+    for statement, call, name in calls(source):
+        after, last = after if statement is last else set(), statement
+        first = getattr(next(iter(call.args), None), "id", None)
+        if name == "Snapshot":
+            after = gates(call)
+            covered |= {first: after}
+        elif isinstance(call.func, ast.Attribute):  # panel.show("view"), or a lesson's function that turns the panel
+            turned[getattr(call.func.value, "id", None) if name in ("show", "set", "work") else first] = after
     for panel in shown & set(turned):
         assert turned[panel] <= covered.get(panel, set()), panel
 
 
 def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
-    panels = [hidden for step, hidden in steps(SOURCES["00_start_here"]) if step == "panel"]
-    assert panels and all("stored" in hidden for hidden in panels)
-    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", SOURCES["00_start_here"])
+    first = SOURCES["00_start_here"]
+    panels = [ast.unparse(call) for _, call, name in calls(first) if name in PANELS]
+    assert panels and all("'stored'" in panel for panel in panels)
+    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", first)
     assert not set(re.findall(r"\w+", methods)) - {"local", "fedavg", "ensemble", "centralized"}
-
-
-@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
-def test_code_does_not_give_the_answer_away(source):
-    for code in FENCE.findall(source):
-        for node in ast.walk(ast.parse(code)):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reveal":
-                assert isinstance(node.args[0], ast.Call), "the answer is computed"
-
-
-@pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
-def test_a_lesson_ends_with_the_score(source):
-    lesson, _ = source.split("## References")  # an appendix may follow
-    assert FENCE.findall(lesson)[-1] == "score()\n"
 
 
 def test_each_named_sentence_is_used():

@@ -4,21 +4,12 @@ import re
 import textwrap
 
 import pytest
-from lessons import LESSONS, SOURCES, lesson_of, teachers_page
+from lessons import SOURCES, problems, teachers_page
 
 from fedlab_nb.course.kit.problem import BuildProblem
 
 WITH_CODE = {"04", "05", "06"}  # teacher's pages that have the function; the others say it in words
 BLOCK = re.compile(r"^ *```python.*?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-
-
-def built():
-    """(lesson, its build problem) of all lessons."""
-    for source in LESSONS:
-        lesson = lesson_of(source)
-        for name in sorted(name for name in dir(lesson) if re.fullmatch(r"q\d", name)):
-            if isinstance(getattr(lesson, name).problem, BuildProblem):
-                yield pytest.param(source, getattr(lesson, name).problem, id=f"{source}-{name}")
 
 
 def function(page, name):
@@ -32,7 +23,7 @@ def function(page, name):
     return space.get(name)
 
 
-@pytest.mark.parametrize(("lesson", "problem"), list(built()))
+@pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_the_stub_is_untouched_and_the_teachers_answer_is_right(lesson, problem):
     stub = function(SOURCES[lesson], problem.name)
     assert stub is not None and problem.check(stub).state == "unattempted"

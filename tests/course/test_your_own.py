@@ -71,27 +71,24 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         inputs = math.prod(shape)
         return [nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU())], width
 
-    def deeper(shape, width):
-        return [*layout(shape, width)[0], nn.Sequential(nn.Linear(width, width), nn.ReLU())], width
-
     try:
         fl.add_model("wide", layout, width=40)
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
         assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
         key = plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
-        fl.add_model("wide", deeper, width=40)
+        fl.add_model("wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40)
         assert plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
     finally:
         MODELS.pop("wide", None)
 
 
 def record(alpha, gaps, method):
-    outcomes = []
-    for seed, gap in enumerate(gaps):
-        settings = {"alpha": alpha, "seed": seed}
-        outcomes += [toy("ensemble", 0.5, settings=settings), toy(method, 0.5 + gap / 100, settings=settings)]
-    return outcomes
+    return [
+        toy(of, right, settings={"alpha": alpha, "seed": seed})
+        for seed, gap in enumerate(gaps)
+        for of, right in (("ensemble", 0.5), (method, 0.5 + gap / 100))
+    ]
 
 
 def test_exercise_1_by_the_lesson_s_formula():
