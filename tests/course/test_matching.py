@@ -62,7 +62,7 @@ def test_the_first_picture_is_in_b_s_own_order():
 def test_what_the_lesson_says_of_its_runs():
     (own, other, average), apart, orders = lesson.orders_and_average()
     assert own == other > 0.8 and average < own - 0.2 and apart < 1e-10 and orders == 125
-    assert lesson.with_itself() == round(100 * average) and "about 10^{125}$ of them" in LESSONS["11_names_of_neurons"]
+    assert lesson.with_itself() == round(100 * average) and "about $10^{125}$ of them" in LESSONS["11_names_of_neurons"]
     assert lesson.under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
     pair = pair_of(outcome, 0, 1, "rebasin")

@@ -51,7 +51,8 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 3."""
-    return Outcomes(o for epochs in (5, 40) for o in runs(["fedlpa", "regmean"], epochs=epochs, seeds=MANY))
+    pair = ["fedlpa", "regmean"]
+    return Outcomes([*runs(pair, epochs=5, seeds=MANY), *runs(pair, 1, seeds=MANY)])
 
 
 # ---------------------------------------------------------------------------------- the function to build
