@@ -28,8 +28,8 @@ def by_the_method(moments, class_sums, gamma, rho):
 
 def test_slopes_by_hand():
     text = LESSONS["10_closed_form"]
-    assert "client 1 has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
-    assert "client 2 has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
+    assert "client A has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
+    assert "client B has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
     x, y = np.array([1, 2, 3.0]), np.array([2, 2, 9.0])
     assert f"33 / 14 = {np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]:.3g}" in text and "slopes: 2.1." in text
 

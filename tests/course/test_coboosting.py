@@ -34,7 +34,7 @@ def test_the_worst_class_and_its_holders():
     )  # fmt: skip
     assert lesson.worst_class(made) == 0
     text = repr(lesson.one_class(made))
-    assert "0 % of the “1”s" in text and "(client 1 100 %)" in text and "2 of 3 clients" in text
+    assert "0 % of the “1”s" in text and "(client B 100 %)" in text and "2 of 3 clients" in text
 
 
 def test_the_student_is_said_to_be_where_it_is(monkeypatch):

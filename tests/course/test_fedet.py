@@ -29,7 +29,7 @@ def test_weights_for_one_with_plain_loops(panel):
     p = p / p.sum(1, keepdims=True)
     spread = p.var(1)
     for k in (1, 2):
-        assert f"client {k} says “{p[k].argmax()}”" in text
+        assert f"client {'ABCD'[k]} says “{p[k].argmax()}”" in text
         assert f"σ² = ({(p[k] ** 2).sum():.3f} − 0.1) / 10 = {spread[k]:.4f}" in text
         assert f"= {spread[k] / spread.sum():.3f}" in text
     top = (spread[:, None] * p).sum(0).argmax()

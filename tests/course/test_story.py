@@ -39,6 +39,6 @@ def test_the_first_page_shows_two_offices():
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}])
 def test_clients_of_other_federations_have_no_names(changed):
     other = setting_of({**USUAL, **changed}, "seed 0")
-    assert characters(other) == {} and short_name(3, other) == "3"
-    assert short_name(3, OURS) == f"3 {SYMBOL} sixes" and SYMBOL not in client_name(0, OURS)
+    assert characters(other) == {} and short_name(3, other) == "D"
+    assert short_name(3, OURS) == f"D {SYMBOL} sixes" and SYMBOL not in client_name(0, OURS)
     assert characters(str(OURS)[:]) == {}  # words alone

@@ -11,7 +11,7 @@ from ...data import federate
 from ...plots import Picture
 from ...plots.kit import heat_map, told
 from ...plots.style import drawing, dress
-from ...plots.words import tabled
+from ...plots.words import letter, tabled
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
@@ -36,11 +36,12 @@ def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10,
         for alpha, ax in zip(alphas, axes, strict=True):
             made = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
             counts, skew = made.label_counts.numpy(), made.skew
-            heat_map(ax, (counts / counts.sum(0)).T, empty=True)
+            heat_map(ax, (counts / counts.sum(0)).T)
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
-            ax.set(xticks=range(clients), yticks=range(made.classes))
+            ax.set_xticks(range(clients), [letter(k) for k in range(clients)])
+            ax.set_yticks(range(made.classes))
             said.append(f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes.")
-            cells += [(alpha, k, *row) for k, row in enumerate(counts.tolist())]
+            cells += [(alpha, letter(k), *row) for k, row in enumerate(counts.tolist())]
     columns = ["α", "client", *(f"class {c}" for c in range(made.classes))]
     setting = f"{DATASET}, {clients} clients, seed {seed}"
     return told(figure, "Each client's share of each class", setting, " ".join(said), tabled(columns, cells))
