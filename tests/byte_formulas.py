@@ -9,7 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from fedlab_nb.comm.formulas import FLOAT, fusefl_adaptor_floats, state_bytes, triangle
+from fedlab_nb.comm.formulas import FLOAT, state_bytes
+
+
+def triangle(d: int) -> int:
+    """d (d + 1) / 2: the numbers of a symmetric d x d matrix that need sending."""
+    return d * (d + 1) // 2
+
+
+def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:
+    """Numbers of one client's 1x1 adaptors: M r^2 + r at each border of r channels (M r inputs, r outputs, a bias)."""
+    return sum(clients * c * c + c for c in channels)
+
+
+def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
+    """Upload of CCVR's class means and covariances: 4 C (d + d^2), or 4 C (d + d (d + 1) / 2) as upper triangles."""
+    covariance = triangle(features) if symmetric else features * features
+    return FLOAT * classes * (features + covariance)
 
 
 def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:

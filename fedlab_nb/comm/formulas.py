@@ -5,8 +5,6 @@ function gives the bytes of *one client* unless it says "all". Byte counts are e
 which is what the papers' "MB" are. Nothing here trains, sends or builds anything.
 """
 
-from collections.abc import Sequence
-
 FLOAT = 4  # bytes of a float32 number
 MIB = 2**20
 
@@ -50,19 +48,3 @@ def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: i
     FENS costs less than a method of T rounds only while T is larger than this.
     """
     return fens_bytes(d, clients, q, rounds, bits, kept, tensors) / one_shot_bytes(d)
-
-
-def triangle(d: int) -> int:
-    """d (d + 1) / 2: the numbers of a symmetric d x d matrix that need sending."""
-    return d * (d + 1) // 2
-
-
-def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:
-    """Numbers of one client's 1x1 adaptors: M r^2 + r at each border of r channels (M r inputs, r outputs, a bias)."""
-    return sum(clients * c * c + c for c in channels)
-
-
-def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
-    """Upload of CCVR's class means and covariances: 4 C (d + d^2), or 4 C (d + d (d + 1) / 2) as upper triangles."""
-    covariance = triangle(features) if symmetric else features * features
-    return FLOAT * classes * (features + covariance)

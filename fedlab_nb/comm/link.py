@@ -14,7 +14,6 @@ must be in a tensor, where it counts. Compression of the bytes, encryption and l
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -74,7 +73,7 @@ class Ledger:
         plain = type(client) is int and type(direction) is type(phase) is str
         entry = self._entries.get((client, direction, phase)) if plain else None
         if entry is None:  # what has an entry was checked with its first message
-            client = self._checked(client)
+            client = whole("client", client, 0, self.clients - 1)
             named = direction in DIRECTIONS and isinstance(phase, str) and phase
             what = f"not {direction!r} and {phase!r}"
             demand(named, f"A message needs a direction, up or down, and a phase's name, {what}.")
@@ -124,15 +123,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger(clients={self.clients}, up={self.up}, down={self.down})"
-
-    def _checked(self, client: int) -> int:
-        try:
-            index = -1 if isinstance(client, bool) else operator.index(client)
-        except TypeError:
-            index = -1
-        allowed = f"a whole number from 0 to {self.clients - 1}"
-        demand(0 <= index < self.clients, f"client is {client!r}, but it must be {allowed}.")
-        return index
 
     def _sums(self, start: dict, key: Callable) -> dict:
         for (client, direction, phase), (count, _) in self._entries.items():

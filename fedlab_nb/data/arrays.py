@@ -5,13 +5,12 @@ and are shown to no method. `client_train` names the client that holds each trai
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
 3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
 Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
-to do. No torch until the arrays are right.
+to do.
 """
 
 from __future__ import annotations
 
 import hashlib
-import weakref
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +23,13 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 
 from fedlab_nb.data import tables
-from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Checked, Dataset, Description, digest_of, one_line
+from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Dataset, digest_of, of_arrays, one_line
 from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
     import torch
 
 SMALLEST, MAX_CLASSES = 8, 1000
-_digests: weakref.WeakKeyDictionary[Dataset, tuple[tuple, str]] = weakref.WeakKeyDictionary()
 
 
 # ---------------------------------------------------------------------------------------------------------- a file
@@ -42,12 +40,10 @@ def load(path: str | Path) -> Dataset:
     Raises UsageError.
     """
     file, options = located(path)
-    return read(file, options).dataset(file.name, content_id(file, options))
-
-
-def describe(path: str | Path) -> Description:
-    file, options = located(path)
-    return read(file, options).description(file.name, content_id(file, options))
+    if tables.is_table(file):
+        return tables.load(file, options, digest_of("table", tables.VERSION, digest(file), sorted(options.items())))
+    raw, ignored = open_arrays(file)
+    return checked(raw, file.name, digest(file), f" Ignored in the file: {listed(ignored)}." if ignored else "")
 
 
 def located(path: str | Path) -> tuple[Path, dict[str, str]]:
@@ -89,20 +85,6 @@ def _digest(file: Path, time: int, size: int) -> str:
     return h.hexdigest()
 
 
-def content_id(file: Path, options: Mapping[str, str]) -> str:
-    if tables.is_table(file):
-        return digest_of("table", tables.VERSION, digest(file), sorted(options.items()))
-    return digest(file)
-
-
-def read(file: Path, options: Mapping[str, str]) -> Checked:
-    """The checked and scaled arrays of a file."""
-    if tables.is_table(file):
-        return tables.read(file.resolve(), tuple(options.items()), stamp(file))
-    raw, ignored = open_arrays(file)
-    return checked(raw, f" Ignored in the file: {listed(ignored)}." if ignored else "")
-
-
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     """The arrays with our names, and the names of others in the file."""
     required = ", ".join(REQUIRED)
@@ -114,8 +96,6 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
             demand(not lacking, f"{path.name} has no array {lacking} (it has: {there}); it must hold {required}.")
             wanted = [key for key in (*REQUIRED, *OPTIONAL) if key in file.files]
             return {key: file[key] for key in wanted}, [key for key in file.files if key not in wanted]
-    except MemoryError:
-        raise UsageError(f"{path.name} does not fit into memory; save fewer samples in it.") from None
     except UsageError:
         raise
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
@@ -127,29 +107,19 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
 
 
 # ---------------------------------------------------------------------------------------------------------- memory
-def is_arrays(source: Any) -> bool:
-    """Whether this is a mapping, or a tuple (or list) of arrays, not of names."""
-    if isinstance(source, list | tuple):
-        named = any(isinstance(part, str | bytes | Dataset) for part in source)
-        return not named and len(source) >= len(REQUIRED) and all(hasattr(part, "__len__") for part in source[:4])
-    return isinstance(source, Mapping)
-
-
-def from_arrays(source: Mapping[str, Any] | Sequence[Any], name: str = "own") -> Dataset:
+def from_arrays(source: Mapping[str, Any], name: str = "own") -> Dataset:
     """Dataset of x_train, y_train, x_test, y_test, and where there are any x_public, y_public, client_train (one client
-    id a training sample): a mapping, or a tuple in this order. numpy arrays, torch tensors or lists; scaled and checked
-    as those of an `.npz` file; the Dataset has copies of its own. Raises UsageError.
+    id a training sample), by name. numpy arrays, torch tensors or lists; scaled and checked as those of an `.npz` file;
+    the Dataset has copies of its own. Raises UsageError.
 
     >>> x, y = np.arange(24.0).reshape(6, 4), np.arange(6) % 2
     >>> from_arrays({"x_train": x, "y_train": y, "x_test": x, "y_test": y, "client_train": list("aabbbc")}).client_names
     ('a', 'b', 'c')
     """
-    if not isinstance(source, Mapping):
-        source = dict(zip((*REQUIRED, *OPTIONAL), source, strict=False))
     given = {choose("array", key, (*REQUIRED, *OPTIONAL)): value for key, value in source.items() if value is not None}
     lacking = ", ".join(key for key in REQUIRED if key not in given)
     demand(not lacking, f"The arrays lack {lacking}; give {', '.join(REQUIRED)} (and {', '.join(OPTIONAL)}).")
-    made = checked({key: array(key, value) for key, value in given.items()}).dataset(name, "")
+    made = checked({key: array(key, value) for key, value in given.items()}, name, "")
     return replace(made, digest=content_digest(made))
 
 
@@ -164,23 +134,19 @@ def array(key: str, value: Any) -> np.ndarray:
 
 
 def content_digest(dataset: Dataset) -> str:
-    """A digest of the tensors and of the names of classes and clients; remembered until a tensor is changed."""
-    named: dict[str, torch.Tensor | None] = {name: getattr(dataset, name) for name in (*REQUIRED, *OPTIONAL)}
-    versions = tuple(None if tensor is None else tensor._version for tensor in named.values())
-    known = _digests.get(dataset)
-    if known is None or known[0] != versions:
-        h = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
-        for name, tensor in named.items():
-            h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
-            if tensor is not None:
-                h.update(np.ascontiguousarray(tensor.numpy()).data)
-        known = _digests[dataset] = versions, h.hexdigest()[:32]
-    return known[1]
+    """A digest of the tensors and of the names of classes and clients."""
+    h = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
+    for name in (*REQUIRED, *OPTIONAL):
+        tensor: torch.Tensor | None = getattr(dataset, name)
+        h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
+        if tensor is not None:
+            h.update(np.ascontiguousarray(tensor.numpy()).data)
+    return h.hexdigest()[:32]
 
 
 # ---------------------------------------------------------------------------------------------------------- checks
-def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
-    """The checked and scaled arrays of a file or of a person's own. more: goes to the note. Raises UsageError."""
+def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") -> Dataset:
+    """The Dataset of arrays by name, checked and scaled. more: goes to the note. Raises UsageError."""
     demand("x_public" in raw or "y_public" not in raw, "The data has y_public but no x_public; add the samples, too.")
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
     for key, own in y.items():
@@ -201,7 +167,7 @@ def checked(raw: dict[str, np.ndarray], more: str = "") -> Checked:
     names: tuple[str, ...] = ()
     if "client_train" in raw:
         y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
-    return Checked({**x, **y}, tuple(map(str, range(classes))), note + more, names)
+    return of_arrays(name, digest, {**x, **y}, tuple(map(str, range(classes))), note + more, names)
 
 
 def labels(key: str, y: np.ndarray) -> np.ndarray:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 REACH = 0.2  # how far a pixel may lie from the background colour and still take (most of) the tint
-# In the order of the authors' code; the figure of class c is the c-th. The ellipse is twice as wide as the others.
-SHAPES = ("circle", "triangle", "square", "ellipse", "star", "diamond", "heart", "cross", "pentagon", "hexagon")
 COLOURS = "red blue green yellow purple orange pink brown black grey".split()  # as CSS means them
 LUMA = (0.299, 0.587, 0.114)  # of images with one channel
 PART, SMALLEST = 10 / 32, 5  # of the image's height; fewer pixels cannot tell ten figures apart
@@ -140,7 +138,8 @@ def polygon(corners: int, inner: float = 1.0):
     return inside
 
 
-# Whether points of the square [-1, 1]², y pointing down, lie in the figure.
+# Whether points of the square [-1, 1]², y pointing down, lie in the figure. In the order of the authors' code: class c
+# has the c-th figure. The ellipse is twice as wide as the others.
 INSIDE = {
     "circle": lambda x, y: x * x + y * y <= 1,
     "triangle": lambda x, y: 2 * abs(x) <= y + 1,
@@ -153,6 +152,7 @@ INSIDE = {
     "pentagon": polygon(5),
     "hexagon": polygon(6),
 }
+SHAPES = tuple(INSIDE)
 
 
 def drawn_labels(labels: Tensor, agree: float, classes: int, generator: Generator | None) -> Tensor:

@@ -6,8 +6,9 @@ It knows nothing of clients; `federation.py` shares the training samples out.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fedlab_nb.errors import UsageError, demand
 if TYPE_CHECKING:
     import torch
 
+Names = tuple[str, ...]
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
 OPTIONAL = ("x_public", "y_public", "client_train")
 
@@ -114,29 +116,17 @@ class Description:
     n_clients: int = 0
 
 
-class Checked(NamedTuple):
-    """Arrays that fit together: x float32 [N, C, H, W] or [N, D], y and client_train int64 [N]; the names of the C
-    classes; a note on what was done to the data; the names of the M clients, or none."""
+def of_arrays(
+    name: str, digest: str, arrays: Mapping[str, np.ndarray], classes: Names, note: str, clients: Names
+) -> Dataset:
+    """The Dataset of arrays by name, x float32 [N, C, H, W] or [N, D], y and client_train int64 [N]; of the names of
+    the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""
+    import torch
 
-    arrays: dict[str, np.ndarray]
-    classes: tuple[str, ...]
-    note: str
-    client_names: tuple[str, ...]
-
-    def dataset(self, name: str, digest: str) -> Dataset:
-        import torch
-
-        tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in self.arrays.items()}
-        x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
-        public, y_public, clients = (tensors.get(key) for key in OPTIONAL)
-        about = self.classes, digest, self.note, y_public, clients, self.client_names
-        return Dataset(name, x, y, x_test, y_test, public, *about)
-
-    def description(self, name: str, digest: str) -> Description:
-        train, test, public = (len(self.arrays.get(f"x_{part}", ())) for part in ("train", "test", "public"))
-        shape, labelled = self.arrays["x_train"].shape[1:], "y_public" in self.arrays
-        sizes, clients = (train, test, public), len(self.client_names)
-        return Description(name, shape, len(self.classes), *sizes, digest, labelled, clients)
+    tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
+    x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
+    public, y_public, owner = (tensors.get(key) for key in OPTIONAL)
+    return Dataset(name, x, y, x_test, y_test, public, classes, digest, note, y_public, owner, clients)
 
 
 def digest_of(*parts: object) -> str:

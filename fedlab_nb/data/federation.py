@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.arrays import is_arrays, owners
+from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, cut, skew_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 
-# What says who holds which sample, and so cannot be given beside indices, or beside a Federation.
+# What says who holds which sample, and so cannot be given beside a Federation.
 DEALING = ("alpha", "clients", "partition", "classes_per_client", "size_sigma", "minimum", "repair")
 
 
@@ -124,7 +124,6 @@ def federate(
     share: float = 1.0,
     minimum: int | None = None,
     repair: str = "move",
-    max_draws: int = 1000,
     indices: Any = None,
     spurious: Iterable[int] = (),
     cue: str = "tint",
@@ -176,7 +175,7 @@ def federate(
         result = cut(
             labels if used is None else labels[used], dataset.classes, 10 if clients is None else clients,
             numpy_rng(seed, "partition"), partition=partition, alpha=alpha, classes_per_client=classes_per_client,
-            size_sigma=size_sigma, minimum=minimum, repair=repair, max_draws=max_draws,
+            size_sigma=size_sigma, minimum=minimum, repair=repair,
         )  # fmt: skip
         if used is not None:
             result = replace(result, shards=[used[shard] for shard in result.shards])
@@ -274,28 +273,19 @@ def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: f
 
 # ------------------------------------------------------------------------------------------- what a person gives
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with `dataset` as text, and without `indices`: own lists of indices, or a Federation's shards, make a
-    dataset that names its clients. Of a list of datasets each becomes text. Raises UsageError.
+    """`settings` with `dataset` as text; a Federation's shards make a dataset that names its clients. Of a list of
+    datasets each becomes text. Raises UsageError.
     """
     values = dict(settings)
     source: Any = values.get("dataset", "digits")
-    indices: Any = values.pop("indices", None)
     if isinstance(source, Federation):
-        beside = " and ".join(name for name in (*DEALING, "share", "indices") if settings.get(name) is not None)
+        beside = " and ".join(name for name in (*DEALING, "share") if settings.get(name) is not None)
         demand(not beside, f"A federation already has its clients, so {beside} cannot be given with it; leave it out.")
         values.setdefault("seed", source.seed)
-        source, indices = source.dataset, source.shards
-    if isinstance(source, list | tuple) and not is_arrays(source):
-        demand(indices is None, "indices say who holds which sample of one data set; give no other one beside them.")
+        source = with_clients(source.dataset, source.shards)
+    if isinstance(source, list | tuple):
         return {**values, "dataset": [text(each) for each in source]}
-    if indices is not None:
-        known = "dataset" in values or "preset" not in values
-        demand(known, "indices with a preset belong to a data set that is not named; give dataset too.")
-        set_here = [name for name in DEALING if values.get(name) is not None]
-        also = " and ".join(name for name in set_here if (name, values[name]) != ("partition", "natural"))
-        demand(not also, f"indices say who holds which sample, so {also} cannot be set beside them; leave it out.")
-        source = with_clients(registry.loaded(source), indices)
-    return {**values, "dataset": text(source)} if "dataset" in values or indices is not None else values
+    return {**values, "dataset": text(source)} if "dataset" in values else values
 
 
 def text(source: Any) -> str:

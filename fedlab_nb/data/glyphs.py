@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedlab_nb.data.cues import tint_background
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.errors import choose, demand, number, whole
+from fedlab_nb.errors import choose, demand, whole
 from fedlab_nb.rng import generator
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ FONTS = (
 VERSION = 1  # raise it whenever the images change: it is part of the digest
 CELL, HEIGHT, BLOCK = 64, 36, 256  # grid of a letter, height of the letter in it, samples per random stream
 SIZES = (8, 16, 28, 32)  # that have a short name
-NAMES = tuple(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g"))
-OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3, "tint": 0.0}
+NAMES = ("glyphs", *(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g")))
+OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
 
 
 def load(name: str = "glyphs", **options: Any) -> Dataset:
@@ -42,8 +41,7 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
 
     name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16, channels=1`.
     Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (8 to 128), channels=3 (or 1,
-    grey), tint=0.0: strength 0..1 of a background colour tied to the label on all training images, while test and
-    public images stay clean. For the training images of chosen clients only, see `spurious` of `federate`.
+    grey).
     """
     import torch
 
@@ -51,14 +49,10 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
     look = o["seed"], o["size"], o["channels"]
     parts = {part: draw(o[f"n_{part}"], part, *look) for part in ("train", "test", "public")}
     labels = {part: torch.arange(len(x)) % len(LETTERS) for part, x in parts.items()}
-    note = ""
-    if o["tint"]:
-        parts["train"] = tint_background(parts["train"], labels["train"], o["tint"], classes=len(LETTERS))
-        note = f"The background of every training image is tinted by label (strength {o['tint']:g})."
     return Dataset(
         name, parts["train"], labels["train"], parts["test"], labels["test"],
-        parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o), note,
-        labels["public"] if o["n_public"] else None,
+        parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o),
+        y_public=labels["public"] if o["n_public"] else None,
     )  # fmt: skip
 
 
@@ -79,9 +73,9 @@ def look_of(name: str) -> dict[str, int]:
     >>> look_of("glyphs:28"), look_of("glyphs:16g"), look_of("glyphs")
     ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
     """
-    if name == "glyphs":
-        return {}
     look = choose("name of glyphs", name, NAMES).partition(":")[2]
+    if not look:
+        return {}
     return {"size": int(look.removesuffix("g")), "channels": 1 if look.endswith("g") else 3}
 
 
@@ -97,7 +91,6 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     for option, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 8, 128)):
         o[option] = whole(option, o[option], low, high)
     o["seed"] = whole("seed", o["seed"])
-    o["tint"] = number("tint", o["tint"], 0, 1)
     o["channels"] = int(choose("number of channels", str(o["channels"]), ("1", "3")))
     return o
 

@@ -39,6 +39,7 @@ PARTITIONS = {**RULES, "natural": "the clients that the data name (client_train)
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
 REPAIRS = ("move", "redraw")
+MOST_DRAWS = 1000  # of a redraw
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,11 @@ def cut(
     size_sigma: float = 0.0,
     minimum: int | None = None,
     repair: str = "move",
-    max_draws: int = 1000,
 ) -> Cut:
     """Partition samples with `labels` [N] (0..C-1) among M clients. `size_sigma`: of the logarithm of the clients'
     wished sizes, in the rules SIZED.
 
-    Raises UsageError for a value out of range, and RunError when `max_draws` redraws did not reach the minimum.
+    Raises UsageError for a value out of range, and RunError when MOST_DRAWS redraws did not reach the minimum.
 
     >>> cut(np.array([0, 0, 1, 1]), 2, 2, np.random.default_rng(0), partition="classes", classes_per_client=1).shards
     [array([0, 1]), array([2, 3])]
@@ -89,13 +89,12 @@ def cut(
     if sigma and partition not in SIZED:
         others = f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²"
         raise UsageError(f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes; {others}.")
-    max_draws = whole("max_draws", max_draws, 1)
     if minimum is None:
         minimum = default_minimum(n, clients)
     minimum = whole("minimum", minimum, 1, n // clients, hint=f"{clients} clients share {n} training samples")
 
     note = ""
-    for draws in range(1, (max_draws if repair == "redraw" else 1) + 1):
+    for draws in range(1, (MOST_DRAWS if repair == "redraw" else 1) + 1):
         if partition == "dirichlet":
             owner = dirichlet(labels, clients, rng, alpha, lognormal(clients, rng, sigma) if sigma else None)
         elif partition == "client_dirichlet":
@@ -111,7 +110,7 @@ def cut(
         if sizes.min() >= minimum:
             return Cut(group(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
-        drawn = f"None of {max_draws} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left"
+        drawn = f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {clients} clients) left"
         mend = "use repair='move', a larger alpha, fewer clients or a smaller minimum"
         raise RunError(f"{drawn} every client at least {minimum} of the {n} samples; {mend}.")
     shards, moved = top_up(group(owner, clients), minimum, rng)

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import arrays, digits, glyphs, vision
-from fedlab_nb.data.arrays import content_digest, from_arrays, is_arrays
+from fedlab_nb.data import arrays, digits, glyphs, heart, vision
+from fedlab_nb.data.arrays import content_digest, from_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.tables import is_table
 from fedlab_nb.declared import declared
@@ -18,19 +18,19 @@ from fedlab_nb.errors import choose, demand
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One line of a menu. offline: needs no download."""
+    """One line of a menu. offline: needs no download;   images: has images, not feature rows."""
 
     title: str
     help: str
     offline: bool = False
+    images: bool = True
 
 
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
-
-BUILT_IN = tuple(DATASETS)
+HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, heart, vision) for name in module.NAMES}
 ALLOWED = (
-    "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or arrays (x_train, y_train, "
-    "x_test, y_test)"
+    "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or a dict of arrays (x_train, "
+    "y_train, x_test, y_test)"
 )
 MOST = 4  # datasets that are remembered; a large one takes gigabytes
 _loaded: dict[tuple, Dataset] = {}  # the one that was asked for last is the last
@@ -43,7 +43,7 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     """Load the dataset of that name, or a `.npz`, `.csv` or `.parquet` file of your own. The last few data sets stay in
     memory.
 
-    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels, tint); a short name such as
+    Only `glyphs` takes options (n_train, n_test, n_public, seed, size, channels); a short name such as
     "glyphs:16g" gives the size, and `g` means grey. Raises UsageError for an unknown name, a wrong option or an
     unusable file, RunError where a download failed.
 
@@ -52,14 +52,14 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
     >>> load("glyphs", n_train=100, n_test=20, n_public=0, size=28, channels=1)
     Dataset('glyphs', 1x28x28, 10 classes, train 100, test 20, public none)
     """
-    name, module, arguments = resolve(name_or_path, options)
+    name, module = resolve(name_or_path, options)
     if isinstance(name, Dataset):
         return name
     key = key_of(name, options)
     with _lock:
         turn = _turns.setdefault(key, threading.Lock())
     with turn:
-        dataset = _loaded.get(key) or module.load(*arguments, **options)
+        dataset = _loaded.get(key) or module.load(name, **options)
         with _lock:
             _loaded.pop(key, None)
             _loaded[key] = dataset
@@ -72,7 +72,7 @@ def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
         return (arrays.in_full(name), *arrays.stamp(name))
-    if is_glyphs(name):
+    if HOMES[name] is glyphs:
         return (name, *sorted(glyphs.checked(options, name).items()))
     return (name, vision.data_folder())
 
@@ -81,30 +81,28 @@ def loaded(source: Any) -> Dataset:
     """The dataset that is given in any way: as itself, as arrays, by its name or path."""
     if isinstance(source, Dataset):
         return source
-    return from_arrays(source) if is_arrays(source) else load(source)
+    return from_arrays(source) if isinstance(source, Mapping) else load(source)
 
 
 def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your own data") -> str:
     """Give your own data a name. `run`, `study`, panels and `load` know this name until this process ends.
 
-    source: a Dataset, arrays (a mapping or tuple of x_train, y_train, x_test, y_test and, where there are any,
-    x_public, y_public, client_train), or the path of an `.npz` file. If you use a name again, it means the new data.
+    source: a Dataset, arrays (a mapping of x_train, y_train, x_test, y_test and, where there are any, x_public,
+    y_public, client_train), or the path of a file. If you use a name again, it means the new data.
     title, help: as a menu shows it.   Returns the name. Raises UsageError for a name or data that cannot be used.
 
     Do not change the tensors of a Dataset after this call. Arrays are copied. Results are stored by the content of the
     data, so they are found again under any name.
     """
-    fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in BUILT_IN
+    fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in HOMES
     letters = "use letters, digits, '-', '_' and '.', no path, and not the name of a built-in set"
     demand(fits, f"{name!r} cannot be a data set's name; {letters}.")
     if isinstance(source, str | PathLike):
-        path, _, _ = resolve(source, {})
+        path, _ = resolve(source, {})
         demand(isinstance(path, Path), f"The name {source!r} is no data of your own; {ALLOWED}.")
-        arrays.describe(path)  # says now what is wrong with it
+        load(path)  # says now what is wrong with it
         _added[name] = arrays.in_full(path)
     else:
-        known = isinstance(source, Dataset) or is_arrays(source)
-        demand(known, f"A {type(source).__name__} is not a data set; {ALLOWED}.")
         dataset = loaded(source)
         _added[name] = replace(dataset, digest=content_digest(dataset), name=name)
     DATASETS[name] = DatasetInfo(title or name, help, offline=True)
@@ -144,18 +142,20 @@ def in_memory(name: str) -> Dataset | None:
 
 
 def describe(name_or_path: str | PathLike, **options: Any) -> Description:
-    """Shape, classes, sizes and digest without loading the images (an `.npz` is read and checked), and without torch.
+    """Shape, classes, sizes and digest; of a data set of the package without loading it, and without torch.
 
     >>> describe("digits").n_train, describe("digits").input_shape
     (1237, (1, 8, 8))
     """
-    name, module, arguments = resolve(name_or_path, options)
-    return name.description() if isinstance(name, Dataset) else module.describe(*arguments, **options)
+    name, module = resolve(name_or_path, options)
+    if module is arrays:
+        return load(name_or_path).description()
+    return module.describe(name, **options)
 
 
 def is_name(text: str) -> bool:
     """Whether this names a data set of the package, or one that was added."""
-    return text in DATASETS or is_glyphs(text)
+    return text in DATASETS or text in HOMES
 
 
 def is_path(text: str) -> bool:
@@ -164,42 +164,28 @@ def is_path(text: str) -> bool:
     return text.lower().endswith(".npz") or is_table(text) or "/" in text or "\\" in text
 
 
-def is_glyphs(name: Any) -> bool:
-    """Whether this is `glyphs` or one of its short names."""
-    return name == "glyphs" or name in glyphs.NAMES
-
-
-def known(name: str) -> str:
-    """`name` if there is such a data set; else UsageError with the nearest match."""
-    if name in glyphs.NAMES:
-        return name
-    sizes = [own for own in glyphs.NAMES if own not in DATASETS]
-    return choose("dataset", name, [*DATASETS, *sizes, "PATH.npz", "PATH.csv"])
-
-
 def title_of(name: str) -> str:
     """What menus call the data set of that name.
 
-    >>> title_of("glyphs:16g"), title_of("glyphs:28")
-    ('Glyphs 16x16', 'Glyphs 28x28, colour')
+    >>> title_of("glyphs:16g"), title_of("glyphs:28"), title_of("heart:hungary")
+    ('Glyphs 16x16', 'Glyphs 28x28, colour', 'Heart disease, tested in Hungary')
     """
     if name in DATASETS:
         return DATASETS[name].title
+    if name in heart.LEFT_OUT:
+        return f"{DATASETS['heart'].title}, tested in {heart.LEFT_OUT[name]}"
     look = glyphs.look_of(name)
     return f"Glyphs {look['size']}x{look['size']}{', colour' if look['channels'] == 3 else ''}"
 
 
-def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any, tuple]:
-    """A known name, or a path (`is_path`, or whatever is no plain text), or the Dataset that was added; the module
-    whose `load` and `describe` know that data set; what they take beside `options`."""
+def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The name of a data set of the package, or a path (`is_path`, or whatever is no plain text), or the Dataset that
+    was added; and the module whose `load` and `describe` know it."""
     demand(isinstance(text, str | PathLike), f"A {type(text).__name__} is not a data set; {ALLOWED}.")
-    is_file = not isinstance(text, str) or is_path(text)
-    name: Any = Path(text) if is_file else known(str(text))
-    odd = ", ".join(options) if options and not is_glyphs(name) else ""
+    name: Any = Path(text) if not isinstance(text, str) or is_path(text) else text
+    if isinstance(name, str) and name not in HOMES:
+        choose("dataset", name, [*DATASETS, *(own for own in HOMES if own not in DATASETS), "PATH.npz", "PATH.csv"])
+    home = HOMES.get(name, arrays)
+    odd = ", ".join(options) if home is not glyphs else ""
     demand(not odd, f"Dataset {str(name)!r} takes no options, but {odd} was given; only 'glyphs' has some.")
-    name = _added.get(name, name)
-    if isinstance(name, Dataset | Path):
-        return name, arrays, (name,)
-    if name == "digits":
-        return name, digits, ()
-    return name, glyphs if is_glyphs(name) else vision, (name,)
+    return _added.get(name, name), home

@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Checked, one_line
+from fedlab_nb.data.dataset import Dataset, of_arrays, one_line
 from fedlab_nb.errors import UsageError, demand
 from fedlab_nb.rng import numpy_rng
 
@@ -60,13 +59,12 @@ def is_table(path: str | Path) -> bool:
     return any(text.lower().endswith(SUFFIXES) for text in (str(path), str(path).partition("?")[0]))
 
 
-@lru_cache(maxsize=4)
-def read(path: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, int]) -> Checked:
-    """The checked and encoded arrays of a file, remembered for as long as its `stamp` does not change."""
+def load(path: Path, options: Mapping[str, str], digest: str, split: Callable | None = None, name: str = "") -> Dataset:
+    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for testing (`drawn`)."""
     file, (table, comma) = path.name, opened(path)
     names = list(table.columns)
     demand(len(names) > 1, f"{file} has one column, {names[0]!r}; give a table with commas, one column is the label.")
-    label, client = roles(names, dict(options), file)
+    label, client = roles(names, options, file)
     features = table.drop(columns=[name for name in (label, client) if name])
     demand(features.shape[1], f"{file} has only columns for label and clients; add columns for a network to read.")
     keep = table[label].notna() & (table[client].notna() if client else True)
@@ -81,13 +79,14 @@ def read(path: Path, options: tuple[tuple[str, str], ...], stamp: tuple[int, int
     demand(len(classes) <= most, f"Column {label!r} of {file} has {values}; {other}.")
     owner, clients, clients_note = owners(table[client][keep], client, file) if client else (None, (), "")
     note = f"The label is column {label!r}.{clients_note}"
-    test = drawn(y, owner)
+    test = (split or drawn)(y, owner)
     x, columns_note = encoded(features[keep], ~test, owner, comma, file)
     note += f" {columns_note}" + (f" {lost} rows without a label or a client are left out." if lost else "")
     parts = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
-        parts["client_train"] = owner[~test]
-    return Checked(parts, classes, note, clients)
+        there, parts["client_train"] = np.unique(owner[~test], return_inverse=True)
+        clients = tuple(clients[k] for k in there)
+    return of_arrays(name or file, digest, parts, classes, note, clients)
 
 
 # ---------------------------------------------------------------------------------------------------------- the file

@@ -38,6 +38,7 @@ class Source:
 
 
 SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()}
+NAMES = tuple(SOURCES)
 
 
 def load(name: str) -> Dataset:

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..training.optim import Adam, clip
+from ..training.optim import Adam, clipped
 from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
@@ -77,8 +77,7 @@ class FDafl(GeneratorKnobs):
                 for z in server.noises(self.generator_steps, self.images):
                     x = server.generator(z)
                     gradients = torch.autograd.grad(self.loss(x, server.ensemble, server.weights), parameters)
-                    clip(gradients, CLIP)
-                    optimizer.step(gradients)
+                    optimizer.step(clipped(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used once.
                 losses = []

@@ -295,9 +295,8 @@ def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`,
     `rounds=100`).
 
-    dataset: a name, a path, arrays (a mapping or tuple of x_train, y_train, x_test, y_test, …), a Dataset, or a
-    Federation, whose shards are then the clients
-    indices: one list of sample indices for each client. It cannot be used with a Federation
+    dataset: a name, a path, arrays (a mapping of x_train, y_train, x_test, y_test, …), a Dataset, or a Federation
+    (`federate`), whose shards are then the clients
     """
     if not isinstance(method, str):
         raise UsageError(f"run takes one method's name, but got {method!r}; for several use fl.compare.")

@@ -88,8 +88,8 @@ class Settings:
     @classmethod
     def make(cls, **values: Any) -> Settings:
         """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
-        overrides. `dataset` may also be a Dataset, arrays or a Federation, and `indices` lists of sample indices, one a
-        client (see `data.plain`); of data that name their clients the set-up deals none out."""
+        overrides. `dataset` may also be a Dataset, arrays or a Federation (see `data.plain`); of data that name their
+        clients the set-up deals none out."""
         values, own = data.plain(values), setting_names()
         rest = {k: v for k, v in values.items() if k not in own}
         unset = {k for k in ("alpha", "clients", "partition") if values.get(k) is None}

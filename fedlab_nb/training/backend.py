@@ -111,7 +111,7 @@ def cores() -> int:
 def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int) -> Iterator[int]:
     """Run `trainings`, generators of finished epochs, on `workers` threads; yields finished epochs as they do.
 
-    One worker is the caller's own thread. All have finished epoch e of `stops` (ascending, the last one is the end)
+    All have finished epoch e of `stops` (ascending, the last one is the end)
     when e is yielded for the first time; in between one may be ahead of another. Those that come first begin first.
     Closing stops each between two of its steps; an error in one stops all and is raised.
     """
@@ -125,17 +125,6 @@ def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], worke
     def finish(i: int, target: int) -> None:
         for _ in trainings[i]:  # nothing is left but to clean up
             pass
-
-    if workers == 1:
-        for target in stops:
-            for i in range(len(trainings)):
-                while done[i] < target:
-                    done[i] = next(trainings[i])
-                    yield max(0, min(min(done), target - 1))
-                if target == stops[-1]:
-                    finish(i, target)
-            yield target
-        return
 
     def everywhere(work: Callable[[int, int], None], target: int) -> Iterator[int]:
         waiting = {pool.submit(work, i, target) for i in range(len(trainings))}

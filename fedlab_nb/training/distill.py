@@ -14,7 +14,7 @@ gradients). The student is in train mode while it learns and in eval mode whenev
 `recipe` is a `Recipe`: SGD or Adam, constant or cosine. Knows nothing of where samples or teachers come from.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -22,8 +22,7 @@ from torch import Generator, Tensor, nn
 
 from ..errors import choose
 from .local import Tick, curve_epochs
-from .optim import clip as clip_gradients
-from .optim import optimizer_for
+from .optim import clipped, optimizer_for
 from .recipe import Recipe
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -81,9 +80,9 @@ class Learner:
     def step(self, x: Tensor, target: Tensor) -> Tensor:
         """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i ℓ_i."""
         value = self.loss(target, self.student(x)).mean()
-        gradients = torch.autograd.grad(value, self.optimizer.parameters)
+        gradients: Sequence[Tensor] = torch.autograd.grad(value, self.optimizer.parameters)
         if self.clip is not None:
-            clip_gradients(gradients, self.clip)
+            gradients = clipped(gradients, self.clip)
         self.optimizer.step(gradients)
         return value.detach()
 

@@ -84,7 +84,7 @@ def train_loop(
                     parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
                     adjust((places[k],), parameters, [g.unsqueeze(0) for g in gradients])
             if recipe.clip_norm:
-                gradients = clipped(gradients, recipe.clip_norm, False)
+                gradients = clipped(gradients, recipe.clip_norm)
             optimizer.step(gradients)
             yield
 

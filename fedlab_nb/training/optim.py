@@ -137,7 +137,7 @@ def scaled(gradients: Gradients, factor: Tensor) -> list[Tensor]:
     return [g * (factor.view(-1, *[1] * (g.dim() - 1)) if factor.dim() else factor) for g in gradients]
 
 
-def clipped(gradients: Gradients, largest: float, rows: bool) -> list[Tensor]:
+def clipped(gradients: Gradients, largest: float, rows: bool = False) -> list[Tensor]:
     """The gradients, scaled down so that their norm is at most `largest` (as nn.utils.clip_grad_norm_ does)."""
     return scaled(gradients, (largest / (norms(gradients, rows) + 1e-6)).clamp(max=1.0))
 
@@ -165,9 +165,3 @@ def sharpness_aware(
             layer.momentum = momentum
         with torch.no_grad():
             torch._foreach_copy_([p.detach() for p in parameters], before)
-
-
-def clip(gradients: list[Tensor] | tuple[Tensor, ...], largest: float) -> None:
-    """Scale `gradients` in place so that their joint norm is at most `largest` (nn.utils.clip_grad_norm_)."""
-    norm = torch.stack(torch._foreach_norm(gradients)).norm()
-    torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1.0))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from byte_formulas import ccvr_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -219,8 +220,8 @@ def test_fens_ratios_as_printed():
 
 
 def test_ccvr_statistics():
-    assert formulas.ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
-    assert formulas.ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
+    assert ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
+    assert ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
     link = Link(1)
     link.up(0, [(torch.zeros(5), upper_triangle(torch.eye(5))) for _ in range(3)], phase="statistics")
-    assert link.ledger.up == formulas.ccvr_bytes(5, 3, symmetric=True)
+    assert link.ledger.up == ccvr_bytes(5, 3, symmetric=True)

@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import DATASETS, describe, digits, glyphs, load, tint_background, title_of
+from fedlab_nb.data import DATASETS, describe, digits, federate, glyphs, load, tint_background
 from fedlab_nb.data.dataset import digest_of
-from fedlab_nb.errors import UsageError
+from fedlab_nb.errors import RunError, UsageError
 
 AT_32 = "edbad35c833b7302b39c609bb39db400"  # of 300 training and 10 test images
 
@@ -32,13 +33,11 @@ def test_registry_and_description_agree_with_the_data(name):
     assert data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
 
 
-@pytest.mark.parametrize("name", glyphs.NAMES)
-def test_a_short_name_says_size_and_colours(name):
-    size, grey = int(name.partition(":")[2].removesuffix("g")), name.endswith("g")
+@pytest.mark.parametrize(("name", "size", "channels"), [("glyphs:16g", 16, 1), ("glyphs:28", 28, 3)])
+def test_a_short_name_says_size_and_colours(name, size, channels):
     facts, few = describe(name), {"n_train": 20, "n_test": 10, "n_public": 0}
-    assert facts.input_shape == (1 if grey else 3, size, size) and facts.n_train == 2000
-    assert title_of(name).startswith(f"Glyphs {size}x{size}") and ("colour" in title_of(name)) != grey
-    short, long = load(name, **few), load("glyphs", size=size, channels=1 if grey else 3, **few)
+    assert facts.input_shape == (channels, size, size) and facts.n_train == 2000
+    short, long = load(name, **few), load("glyphs", size=size, channels=channels, **few)
     assert short.name == name and short.digest == long.digest and torch.equal(short.x_train, long.x_train)
     for wrong in ({"size": 20}, {"channels": 3}):
         with pytest.raises(UsageError, match="in its name"):
@@ -62,28 +61,36 @@ def test_a_linear_fit_reads_two_letters_in_three():
     assert 0.60 < ((x_test @ weights).argmax(1) == data.y_test).double().mean() < 0.70
 
 
-def test_digits_split_is_fixed_stratified_and_complete():
-    from sklearn.datasets import load_digits
-
-    target = load_digits().target
-    test, public, train = digits.split(target)
-    assert (len(test), len(public), len(train)) == (360, 200, 1237)
-    assert sorted(np.concatenate([test, public, train]).tolist()) == list(range(1797))
-    for part in (test, public):
-        assert np.abs(np.bincount(target[part]) - np.bincount(target) * len(part) / 1797).max() < 1
-    data = load("digits")
+@pytest.mark.parametrize("name", digits.NAMES)
+def test_digits_split_is_fixed_stratified_and_complete(name):
+    if find_spec(digits.SOURCES[name].package) is None:
+        pytest.skip("the package with the images is not here")
+    data, facts = load(name), describe(name)
+    assert (data.input_shape, len(data.x_train), len(data.x_test), len(data.x_public), data.digest) == (
+        facts.input_shape, facts.n_train, facts.n_test, facts.n_public, facts.digest
+    )  # fmt: skip
+    labels = [data.y_train, data.y_test, data.y_public]
+    everything = torch.bincount(torch.cat(labels))
+    assert everything.sum() == digits.SOURCES[name].total
+    for part in labels[1:]:
+        assert (torch.bincount(part) - everything * len(part) / everything.sum()).abs().max() < 1
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
-    assert digest_of(*(t.numpy().tobytes() for t in contents)) == digits.DIGEST
-    assert data.x_train.max() == 1 and torch.equal(data.x_train * 16, (data.x_train * 16).round())
+    assert digest_of(*(t.numpy().tobytes() for t in contents)) == data.digest
+    assert data.x_train.max() == 1 and 0 <= data.x_train.min()
 
 
-def test_digits_are_read_where_scikit_learn_has_them_and_else_asked_of_it(monkeypatch, tmp_path):
-    with monkeypatch.context() as patched:
-        patched.setattr("sklearn.datasets.load_digits", None)
-        here = digits.read()
-    for elsewhere in (None, SimpleNamespace(origin=None), SimpleNamespace(origin=str(tmp_path / "__init__.py"))):
-        monkeypatch.setattr(digits, "find_spec", lambda name, found=elsewhere: found)
-        assert np.array_equal(digits.read(), here)
+@pytest.mark.parametrize("name", digits.NAMES)
+def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch, tmp_path):
+    source = digits.SOURCES[name]
+    monkeypatch.setattr(digits, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    with pytest.raises(RunError, match="which is not here; pip install"):
+        digits.load(name)
+    (tmp_path / source.file).parent.mkdir(parents=True)
+    rows = np.zeros((source.total, source.side**2 + 1), np.uint8)
+    rows[:, -1] = np.arange(source.total) % 10
+    np.savetxt(tmp_path / source.file, rows, "%d", ",")
+    with pytest.raises(RunError, match="has other images than"):
+        digits.load(name)
 
 
 def test_letters_are_ten_and_differ_and_fill_their_cell():
@@ -112,8 +119,9 @@ def border_colour(x):
     return torch.stack([x[:, :, 0], x[:, :, -1]], dim=2).flatten(2).median(dim=2).values
 
 
-def test_tint_on_the_whole_training_set_tells_the_label_and_the_test_set_does_not():
-    data = load("glyphs", n_train=400, n_test=200, n_public=10, tint=0.9)
+def test_tinted_training_images_tell_the_label_and_the_test_set_does_not():
+    data = load("glyphs", n_train=400, n_test=200, n_public=10)
+    data = federate(data, clients=2, spurious=[0, 1], tint=0.9).dataset
     means = torch.stack([border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)])
 
     def guess(x):
@@ -121,7 +129,6 @@ def test_tint_on_the_whole_training_set_tells_the_label_and_the_test_set_does_no
 
     assert (guess(data.x_train) == data.y_train).float().mean() > 0.95
     assert (guess(data.x_test) == data.y_test).float().mean() < 0.25
-    assert "tinted" in data.note and data.digest != describe("glyphs", n_train=400, n_test=200, n_public=10).digest
 
 
 def test_tint_by_hand():
@@ -153,7 +160,6 @@ def test_untied_tint_says_nothing_of_the_label():
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
-        (lambda: load("glyphs", tint=1.5), "tint is 1.5, but it must be a number from 0 to 1"),
         (lambda: tint_background(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.int64), 0.5, classes=2, agree=0.5),
          "agree is below 1: tint_background needs a generator"),
     ],

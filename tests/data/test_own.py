@@ -27,10 +27,10 @@ def test_arrays_are_what_the_same_file_is(tmp_path):
     assert describe(tmp_path / "own.npz").n_clients == 3
 
 
-def test_a_tuple_torch_tensors_and_lists_are_the_same_data():
+def test_torch_tensors_and_lists_are_the_same_data():
     made = from_arrays(OWN)
     tensors = {name: torch.from_numpy(array) for name, array in OWN.items()}
-    for same in (tuple(OWN.values()), tensors, [*OWN.values(), None, None], {**OWN, "y_train": Y.tolist()}):
+    for same in (tensors, {**OWN, "x_public": None}, {**OWN, "y_train": Y.tolist()}):
         assert from_arrays(same).digest == made.digest
     assert from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != made.digest
     assert from_arrays({**OWN, "client_train": IDS}).digest != made.digest
@@ -110,8 +110,7 @@ def test_names_that_cannot_be(name):
     [
         (dict(dataset=3), "A int is not a data set; give a name"),
         (dict(dataset=federate("digits", clients=3), alpha=1), "A federation already has its clients, so alpha cannot"),
-        (dict(indices=[[0]], preset="fens"), "indices with a preset belong to a data set that is not named"),
-        (dict(indices=[[0]], clients=3), "so clients cannot be set beside them"),
+        (dict(dataset=(X, Y, X, Y)), "A ndarray is not a data set"),
     ],
 )
 def test_wrong_sources(settings, message):
@@ -128,7 +127,8 @@ def test_natural_clients_are_the_ids(ids, as_text):
     assert [names[k] for k in client] == [str(i) for i in ids.tolist()] and len(set(names)) == len(names)
     n = len(ids)
     x = np.zeros((n + 1, 2)) + np.arange(n + 1)[:, None]
-    fed = federate((x[:n], np.arange(n) % 2 if n > 1 else [1], x, np.zeros(n + 1, int), None, None, ids), seed=n)
+    y = {"y_train": np.arange(n) % 2 if n > 1 else [1], "y_test": np.zeros(n + 1, int)}
+    fed = federate({"x_train": x[:n], "x_test": x, "client_train": ids, **y}, seed=n)
     assert fed.partition == "natural" and fed.clients == len(names) and fed.moved == 0
     for name, shard in zip(fed.dataset.client_names, fed.shards, strict=True):
         assert shard.tolist() == [i for i in range(n) if str(ids[i]) == name]

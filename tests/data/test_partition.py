@@ -201,12 +201,13 @@ def test_cut_counts_never_feeds_a_share_of_zero():
         assert counts[-1] == counts[3] == 0 and counts.sum() == 1000
 
 
-def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
+def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound(monkeypatch):
     labels = np.arange(1000) % 10
     made = cut(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
     assert made.draws > 1 and made.moved == 0 and min(map(len, made.shards)) >= 20
+    monkeypatch.setattr(rules, "MOST_DRAWS", 5)
     with pytest.raises(RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"):
-        cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw", max_draws=5)
+        cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,6 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound():
         (dict(repair="fix"), "Unknown repair 'fix'"),
         (dict(minimum=11), "minimum is 11, .* from 1 to 10"),
         (dict(classes_per_client=5), "classes_per_client is 5, .* from 1 to 4"),
-        (dict(max_draws=0), "max_draws is 0"),
         (dict(size_sigma=-1), "size_sigma is -1"),
         (dict(size_sigma=1, partition="iid"), "'iid' has no lognormal sizes"),
         (dict(partition="natural"), "Unknown partition 'natural'"),

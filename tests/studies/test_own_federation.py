@@ -58,9 +58,9 @@ def test_a_federation_gives_what_its_settings_give():
 
 def test_own_indices_and_the_store():
     lists = [range(0, 30), [31, 35, 40], list(range(50, 90))]
-    first = fl.run("fedavg", dataset="digits", indices=lists, **QUICK)
-    again = fl.run("fedavg", dataset=load("digits"), indices=lists, **QUICK)
-    other = fl.run("fedavg", dataset="digits", indices=lists[::-1], **QUICK)
+    first = fl.run("fedavg", dataset=federate("digits", indices=lists), **QUICK)
+    again = fl.run("fedavg", dataset=federate(load("digits"), indices=lists), **QUICK)
+    other = fl.run("fedavg", dataset=federate("digits", indices=lists[::-1]), **QUICK)
     assert again.cached and not other.cached and not first.cached
     assert [shard.tolist() for shard in again.federation().shards] == [list(rows) for rows in lists]
     assert fl.run("fedavg", dataset=OWN, clients=3, **QUICK).settings.partition == "dirichlet"

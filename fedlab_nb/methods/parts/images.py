@@ -16,9 +16,7 @@ from ...data import DATASETS, load
 from ...errors import demand
 from ...models import Network
 from ...models.state import copied
-from ...training import Recipe
-from ...training.optim import Adam
-from ...training.optim import clip as clip_gradients
+from ...training import Recipe, optim
 from ...training.recipe import moved
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
@@ -48,7 +46,7 @@ def search(
     pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
-    optimizer = Adam(parameters, lr, betas=betas)
+    optimizer = optim.Adam(parameters, lr, betas=betas)
     best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
@@ -56,7 +54,7 @@ def search(
         best, lowest = _lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
-            clip_gradients(gradients[:clipped], clip)
+            gradients = (*optim.clipped(gradients[:clipped], clip), *gradients[len(parameters[:clipped]) :])
         optimizer.step(gradients)
         with torch.no_grad():
             after()
@@ -108,7 +106,8 @@ class Pool:
 # that no client's private samples can come in by this door. There is never a label.
 
 OWN = ("held-out", "other-mix")  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
-SOURCES = (*OWN, "noise", *(name for name in DATASETS if ":" not in name))  # one size of each: images are resized
+# One size of each data set: images are resized.
+SOURCES = (*OWN, "noise", *(name for name, info in DATASETS.items() if info.images and ":" not in name))
 NOISE = 1000  # samples of noise where no number is asked for
 
 

@@ -90,7 +90,7 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
     for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
         present = len(ctx.private.train(k)[1].unique())
-        statistics = 4 * 10 + formulas.ccvr_bytes(features, present, symmetric=True) if head == "ccvr" else 0
+        statistics = 4 * 10 + byte_formulas.ccvr_bytes(features, present, symmetric=True) if head == "ccvr" else 0
         assert (sent_up, sent_down) == (up + statistics, down)
     assert all(len(payloads) == 3 for payloads in sent.values())  # every block once
     heads = 3 if head == "own" else 1

@@ -4,12 +4,12 @@ import copy
 
 import pytest
 import torch
+from byte_formulas import ccvr_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_runs import seeded
 
 from fedlab_nb.comm import size
-from fedlab_nb.comm.formulas import ccvr_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fusefl import blocks, ccvr
 from fedlab_nb.methods.fusefl.blocks import Client

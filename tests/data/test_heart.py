@@ -1,0 +1,51 @@
+"""`heart`: its four hospitals as clients, how many patients are ill, a hospital left out, and every method on it."""
+
+import pytest
+import torch
+
+import fedlab_nb as fl
+from fedlab_nb.data import describe, load
+from fedlab_nb.data.heart import HOSPITALS, LEFT_OUT
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies.settings import Settings
+
+SIZES, ILL = (303, 294, 200, 123), (0.46, 0.36, 0.745, 0.935)  # of HOSPITALS
+CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "distil_steps": 5, "one_shot_steps": 5}
+
+
+def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
+    data, fed = load("heart"), fl.federate("heart")
+    assert (data.input_shape, data.class_names, data.client_names) == ((25,), ("no", "yes"), HOSPITALS)
+    assert describe("heart") == data.description() and (len(data.y_train), len(data.y_test)) == (740, 180)
+    assert fed.partition == "natural" and fed.note.endswith("Cleveland, Hungary, Long Beach, Switzerland.")
+    for k, (size, ill) in enumerate(zip(SIZES, ILL, strict=True)):
+        healthy, sick = fed.label_counts[k].tolist()
+        assert round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2  # a fifth of each class, rounded down
+        assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
+
+
+@pytest.mark.parametrize(("name", "hospital"), LEFT_OUT.items())
+def test_a_hospital_left_out_is_the_test_set(name, hospital):
+    data, k = load(name), HOSPITALS.index(hospital)
+    assert len(data.y_test) == SIZES[k] and len(data.y_train) == 920 - SIZES[k]
+    assert data.y_test.double().mean() == pytest.approx(ILL[k], abs=0.003)
+    assert data.client_names == tuple(other for other in HOSPITALS if other != hospital)
+    assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(SIZES) if i != k]
+
+
+def test_every_method_runs_on_the_hospitals_or_says_why_not():
+    knobs = {f"{m}.{k.name}": CHEAP[k.name] for m, cls in METHODS.items() for k in cls.fields() if k.name in CHEAP}
+    done, errors = {}, {}
+    for event in fl.job("all", dataset="heart", public=0.1, epochs=1, **knobs):
+        if event.outcome is not None:
+            done[event.method] = event.outcome
+        if event.error is not None:
+            errors[event.method] = event.error
+    assert set(done) == set(METHODS) - {"fadi"} and isinstance(errors["fadi"], fl.UsageError)
+    assert all(out.settings.clients == len(out.label_counts) == 4 for out in done.values())
+
+
+def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
+    with pytest.raises(fl.UsageError, match="alpha cannot be set, because data set 'heart' has 4 clients of its own"):
+        Settings.make(dataset="heart", alpha=1)
+    assert fl.federate("heart", partition="dirichlet", alpha=1, clients=7).clients == 7
