@@ -65,15 +65,6 @@ def test_each_choice_is_another_setting(mine):
     assert len(keys) == 5
 
 
-@pytest.mark.parametrize("method", ["fedet", "feddf", "fedkd", "dsfl"])
-def test_a_file_without_public_samples_gives_a_share(method, mine):
-    fewer = {"fedet": {"one_shot_steps": 5}, "dsfl": {"distil_steps": 1}}
-    short = {"dataset": mine, "clients": 3, "epochs": 1, "cache": False, **fewer.get(method, {})}
-    with pytest.raises(UsageError, match="public=0.1"):
-        run(method, **short)
-    assert 0 <= run(method, public=0.1, **short).accuracy <= 1
-
-
 @pytest.mark.parametrize(
     "choice, words",
     [

@@ -26,9 +26,17 @@ def at_work():
     return [thread for thread in threading.enumerate() if thread.name.startswith("training")]
 
 
-def check_auto(side, sizes):
-    """Auto's ticks come in order, and its models are the loop's."""
+@pytest.mark.parametrize(
+    ("side", "sizes", "parts"),
+    [(20, (1, 70, 33, 32, 5, 64), 6), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40), 2)],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
+    """Single clients of large images; two stacks of five clients each of small ones. On one core, part after part.
+    Auto's ticks come in order."""
+    torch.set_num_threads(count)
     models, shards = clients("cnn", (1, side, side), sizes=sizes)
+    assert pieces("cpu", models[0], (1, side, side), len(models)) == (parts if count == 2 or side == 8 else 1)
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
@@ -36,21 +44,9 @@ def check_auto(side, sizes):
     assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
     with suitable_threads("cpu", (1, 8, 8)):  # one thread: two wait for each other where another process is at work
         trained(twins, shards, recipe, seed=0, backend="loop")
+    torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
     assert not any(model.training for model in models)
-    return models
-
-
-def test_parts_on_one_core():
-    """What several cores share is done part after part on one."""
-    check_auto(8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))
-
-
-@pytest.mark.parametrize(("side", "sizes"), [(20, (1, 70, 33, 32, 5, 64)), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40))])
-def test_auto_and_the_loop_agree(two_cores, side, sizes):
-    """Single clients of large images; two stacks of five clients each of small ones."""
-    models = check_auto(side, sizes)
-    assert pieces("cpu", models[0], (1, side, side), len(models)) == (6 if side == 20 else 2)
 
 
 def test_every_curve_point_is_in_step(two_cores):

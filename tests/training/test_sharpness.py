@@ -9,23 +9,16 @@ import torch.nn.functional as F
 from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state
-from fedlab_nb.rng import generator
+from fedlab_nb.models import load_state, model_state
 from fedlab_nb.training import Recipe, trained
 from fedlab_nb.training.optim import clipped
 from fedlab_nb.training.recipe import moved
+from tests.training.test_backends import clients
 
 EXACT = torch.float64
+SIZES = (1, 40, 33, 64)
 ON = {"sam": {"sam_rho": 0.1}, "clip": {"clip_norm": 0.3}, "crop+flip": {"augmentation": "crop+flip"}}
 ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
-
-
-def clients(name, shape, width=None, sizes=(1, 40, 33, 64)):
-    g = generator(0, "sharpness data")
-    models = [build(name, shape, 4, width=width, generator=generator(1, k), dtype=EXACT) for k in range(len(sizes))]
-    return models, [
-        (torch.rand(n, *shape, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g)) for n in sizes
-    ]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +31,7 @@ def clients(name, shape, width=None, sizes=(1, 40, 33, 64)):
     ],
 )
 def test_stacked_equals_loop(name, width, change, optimizer):
-    models, shards = clients(name, (1, 8, 8), width)
+    models, shards = clients(name, (1, 8, 8), SIZES, width=width)
     plain = Recipe(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer, weight_decay=1e-3)
     loop, stack, off = (
         trained(copy.deepcopy(models), shards, Recipe(**{**vars(plain), **own}), seed=3, backend=backend)
@@ -60,7 +53,7 @@ def slope(model, x, y):
 
 def test_sam_is_the_gradient_at_the_worst_place_nearby():
     """θ - ∇L(θ + ρ g/‖g‖), in two steps of its own."""
-    (model,), ((x, y),) = clients("mlp", (1, 8, 8), 8, sizes=(30,))
+    (model,), ((x, y),) = clients("mlp", (1, 8, 8), (30,), width=8)
     rho, start = 0.2, model_state(model)
     first = slope(model, x, y)
     norm = sum(float((g**2).sum()) for g in first) ** 0.5
@@ -77,7 +70,7 @@ def test_sam_is_the_gradient_at_the_worst_place_nearby():
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_sam_shows_a_batch_to_batch_norm_once(backend):
     """After one step the running statistics are those of a step without SAM."""
-    models, shards = clients("resnet8", (1, 8, 8), 4)
+    models, shards = clients("resnet8", (1, 8, 8), SIZES, width=4)
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
@@ -88,7 +81,7 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
 
 @pytest.mark.parametrize("largest", [0.05, 100.0])
 def test_clipping_is_that_of_torch(largest):
-    (model,), ((x, y),) = clients("cnn", (1, 8, 8), 3, sizes=(30,))
+    (model,), ((x, y),) = clients("cnn", (1, 8, 8), (30,), width=3)
     twin, start = copy.deepcopy(model), model_state(model)
     F.cross_entropy(twin(x), y).backward()
     torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
@@ -112,7 +105,7 @@ def test_what_crop_and_flip_do_to_an_image():
 
 def test_an_augmentation_is_the_clients_own():
     """Alone or in company, a client becomes the same."""
-    models, shards = clients("mlp", (1, 8, 8), 8)
+    models, shards = clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
     together = trained(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
     alone = trained([copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop")
@@ -126,6 +119,6 @@ def test_wrong_values_are_refused(wrong):
 
 
 def test_rows_cannot_be_augmented():
-    models, shards = clients("mlp", (13,), 8)
+    models, shards = clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
         trained(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
