@@ -173,21 +173,6 @@ class StackedBatchNorm2d(Twin):
         return torch.addcmul(shift[:, None, :, None, None], x, scale[:, None, :, None, None])
 
 
-class StackedGroupNorm(Twin):
-    """Its statistics are those of one sample, so models and samples share an axis; scale and shift are each model's."""
-
-    names = ("weight", "bias")
-
-    def __init__(self, leaf: nn.GroupNorm) -> None:
-        super().__init__()
-        demand(leaf.affine, f"{leaf} cannot be stacked: only group norm with scale and shift can.")
-        self.groups, self.eps = leaf.num_groups, leaf.eps
-
-    def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]
-        y = F.group_norm(x.flatten(0, 1), self.groups, eps=self.eps).unflatten(0, x.shape[:2])
-        return torch.addcmul(self.bias[:, None, :, None, None], y, self.weight[:, None, :, None, None])
-
-
 class PerImage(nn.Module):
     """A leaf without parameters that looks at one image at a time (pooling): models and samples share one axis."""
 
@@ -206,8 +191,6 @@ def twin_of(leaf: nn.Module) -> nn.Module:
         return StackedConv2d(leaf)
     if isinstance(leaf, nn.BatchNorm2d):
         return StackedBatchNorm2d(leaf)
-    if isinstance(leaf, nn.GroupNorm):
-        return StackedGroupNorm(leaf)
     if isinstance(leaf, nn.Flatten):
         return nn.Flatten(leaf.start_dim + 1)
     if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):

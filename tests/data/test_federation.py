@@ -55,20 +55,25 @@ def test_split_holds_out_the_promised_share(fraction):
                for a, b in zip(mine, other, strict=True))  # fmt: skip
 
 
-def test_spurious_clients_alone_are_tinted():
+@pytest.mark.parametrize(
+    ("cue", "words"),
+    [("tint", "tinted by label (strength 0.7)"), ("shape", "shape goes with the label (strength 0.7)")],
+)
+def test_spurious_clients_alone_carry_the_cue(cue, words):
     data = load("glyphs", n_train=200, n_test=20, n_public=20)
-    fed = federate(data, clients=4, partition="iid", spurious=[2, 0, 2], tint=0.7)
+    options = {"clients": 4, "partition": "iid", "spurious": [2, 0, 2], "tint": 0.7, "cue": cue}
+    fed, again, plain = federate(data, **options), federate(data, **options), federate(data, clients=4, partition="iid")
     changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
     for k, shard in enumerate(fed.shards):
         assert changed[shard].all() if k in (0, 2) else not changed[shard].any()
-    assert fed.spurious == (0, 2) and fed.tint == 0.7
+    assert (fed.spurious, fed.tint, fed.cue) == ((0, 2), 0.7, cue) and words in fed.dataset.note
     assert fed.dataset.x_test is data.x_test and fed.dataset.x_public is data.x_public
-    assert fed.dataset.digest != data.digest and "tinted by label (strength 0.7)" in fed.dataset.note
-    plain = federate(data, clients=4, partition="iid")
+    assert torch.equal(again.dataset.x_train, fed.dataset.x_train)
     assert plain.dataset is data and plain.spurious == () and plain.tint == 0.0
     assert all(map(torch.equal, plain.shards, fed.shards))
-    others = [federate(data, clients=4, partition="iid", spurious=s, tint=t) for s, t in (((0, 2), 0.8), ((0,), 0.7))]
-    assert len({fed.dataset.digest, *(o.dataset.digest for o in others)}) == 3
+    changes = {"tint": 0.8}, {"spurious": [0]}, {"cue": "tint" if cue == "shape" else "shape"}
+    others = [federate(data, **options | change).dataset.digest for change in changes]
+    assert len({data.digest, fed.dataset.digest, *others}) == 5
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The emulated device itself: what it refuses, and what it counts."""
 
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -84,26 +82,6 @@ def test_launches_leave_out_views(device):
     device.launched.clear()
     (x[1:].t().unsqueeze(0).reshape(-1).detach() * 2).sum()
     assert device.launches == 2
-
-
-def test_gradients_and_copies_are_the_cpus():
-    layer = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(18, 2))
-    x = torch.rand(4, 1, 5, 5)
-    twin = copy.deepcopy(layer)
-    layer(x).square().sum().backward()
-    with EmulatedDevice():
-        twin = copy.deepcopy(twin.to(NAME))
-        assert {p.device.type for p in twin.parameters()} == {NAME}
-        twin(x.to(NAME)).square().sum().backward()
-        for one, other in zip(layer.parameters(), twin.parameters(), strict=True):
-            assert torch.equal(one.grad, other.grad.cpu())
-
-
-def test_data_is_shared_as_on_any_device(device):
-    parameter, flat = nn.Parameter(here(2, 2).to(NAME)), torch.zeros(4, device=NAME)
-    parameter.data = flat.view(2, 2)
-    flat += 3
-    assert parameter.tolist() == [[3, 3], [3, 3]]
 
 
 def test_what_is_drawn_there_is_not_what_is_drawn_here(device):

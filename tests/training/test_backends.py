@@ -54,7 +54,7 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize("name", [*STACKED, "resnet8-gn", "resnet8-nobn"])
+@pytest.mark.parametrize("name", [*STACKED, "resnet8-nobn"])
 def test_every_architecture(name, optimizer):
     """Two epochs in float64 of clients of 1 to 40 samples."""
     recipe = Recipe(epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
