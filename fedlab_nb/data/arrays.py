@@ -59,21 +59,18 @@ def located(path: str | Path) -> tuple[Path, dict[str, str]]:
     return file, options
 
 
-def in_full(path: str | Path) -> Path:
-    """The path of a file in full, with its options. Raises UsageError where there is no such file."""
+def stamp(path: str | Path) -> tuple[Path, int, int]:
+    """The path of a file in full, with its options, its time and its size: while they stay, it is not read again.
+    Raises UsageError where there is no such file."""
     file, options = located(path)
-    return Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}")
-
-
-def stamp(path: str | Path) -> tuple[int, int]:
-    """Time and size of a file: while they stay, it is not read again."""
-    stat = located(path)[0].stat()
-    return stat.st_mtime_ns, stat.st_size
+    stat = file.stat()
+    return Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}"), stat.st_mtime_ns, stat.st_size
 
 
 def digest(file: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal, remembered for as long as its size and time do not change."""
-    return _digest(file.resolve(), *stamp(file))
+    stat = file.stat()
+    return _digest(file.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=32)

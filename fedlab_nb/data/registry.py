@@ -71,7 +71,7 @@ def load(name_or_path: str | PathLike, **options: Any) -> Dataset:
 def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
-        return (arrays.in_full(name), *arrays.stamp(name))
+        return arrays.stamp(name)
     if HOMES[name] is glyphs:
         return (name, *sorted(glyphs.checked(options, name).items()))
     return (name, vision.data_folder())
@@ -101,7 +101,7 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
         path, _ = resolve(source, {})
         demand(isinstance(path, Path), f"The name {source!r} is no data of your own; {ALLOWED}.")
         load(path)  # says now what is wrong with it
-        _added[name] = arrays.in_full(path)
+        _added[name] = arrays.stamp(path)[0]
     else:
         dataset = loaded(source)
         _added[name] = replace(dataset, digest=content_digest(dataset), name=name)

@@ -1,11 +1,10 @@
-"""The torchvision datasets without a network: small files in each dataset's own format, and what is said when there
-are none.
+"""The torchvision datasets without a network: small files in MNIST's format, every layout in memory, and what is
+said when there are none.
 """
 
 import builtins
-import hashlib
-import pickle
 import urllib.error
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,39 +49,6 @@ def write_idx(folder):
         (folder / "raw" / f"{part}-labels-idx1-ubyte").write_bytes(header + labels.tobytes())
 
 
-def write_cifar(folder, kind, monkeypatch):
-    """Batches as the archive holds them, with the checksums of these small ones put in place of the published."""
-    folder.mkdir(parents=True)
-    key = "fine_labels" if kind.__name__ == "CIFAR100" else "labels"
-    classes = 100 if key == "fine_labels" else 10
-
-    def write(name, content):
-        data = pickle.dumps(content)
-        (folder / name).write_bytes(data)
-        return [name, hashlib.md5(data).hexdigest()]
-
-    def batch(name, n):
-        rows = images(n).transpose(0, 3, 1, 2).reshape(n, -1)
-        return write(name, {"data": rows, key: [i % classes for i in range(n)]})
-
-    names = [name for name, _ in kind.train_list]
-    monkeypatch.setattr(kind, "train_list", [batch(name, N_TRAIN // len(names)) for name in names])
-    monkeypatch.setattr(kind, "test_list", [batch(kind.test_list[0][0], N_TEST)])
-    meta = write(kind.meta["filename"], {kind.meta["key"]: [f"class {c}" for c in range(classes)]})
-    monkeypatch.setattr(kind, "meta", {**kind.meta, "md5": meta[1]})
-
-
-def write_svhn(folder, monkeypatch):
-    scipy_io = pytest.importorskip("scipy.io")
-    folder.mkdir(parents=True)
-    split_list = {}
-    for part, n in (("train", N_TRAIN), ("test", N_TEST)):
-        path = folder / f"{part}_32x32.mat"
-        scipy_io.savemat(path, {"X": images(n).transpose(1, 2, 3, 0), "y": (np.arange(n) % 10 + 1)[:, None]})
-        split_list[part] = ["", path.name, hashlib.md5(path.read_bytes()).hexdigest()]
-    monkeypatch.setattr(datasets().SVHN, "split_list", split_list)
-
-
 def check(name, pixels, labels):
     """train + public are the file's images in order, every tenth of them public."""
     data = load(name)
@@ -102,24 +68,30 @@ def test_mnist_files(folder, name, sub):
     assert data.input_shape == (1, 28, 28) and data.classes == 10
 
 
-def test_cifar10_files(folder, monkeypatch):
-    write_cifar(folder / "cifar-10-batches-py", datasets().CIFAR10, monkeypatch)
-    pixels = torch.from_numpy(np.concatenate([images(8)] * 5)).permute(0, 3, 1, 2).float() / 255
-    data = check("cifar10", pixels, np.tile(np.arange(8), 5))
-    assert data.input_shape == (3, 32, 32) and data.class_names[3] == "class 3"
+LAYOUTS = {  # as torchvision keeps images and labels in memory
+    "cifar10": lambda x, y: {"data": x, "targets": y.tolist(), "classes": [f"class {c}" for c in range(10)]},
+    "cifar100": lambda x, y: {"data": x, "targets": y.tolist(), "classes": [str(c) for c in range(100)]},
+    "svhn": lambda x, y: {"data": x.transpose(0, 3, 1, 2), "labels": y},
+}
 
 
-def test_cifar100_files(folder, monkeypatch):
-    write_cifar(folder / "cifar-100-python", datasets().CIFAR100, monkeypatch)
-    pixels = torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255
-    assert check("cifar100", pixels, np.arange(N_TRAIN)).classes == 100
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_colours_come_first_whatever_the_layout(name, monkeypatch):
+    numbers = {"train": N_TRAIN, "test": N_TEST}
+    made = {part: LAYOUTS[name](images(n), np.arange(n) % 10) for part, n in numbers.items()}
+    monkeypatch.setattr(vision, "opened", lambda name, source, part: SimpleNamespace(**made[part]))
+    monkeypatch.setattr(vision, "digest", lambda name: "of the files")
+    data = check(name, torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255, np.arange(N_TRAIN) % 10)
+    assert data.input_shape == (3, 32, 32) and data.classes == vision.SOURCES[name].classes
+    assert data.class_names[3] == ("class 3" if name == "cifar10" else "3")
 
 
-def test_svhn_files(folder, monkeypatch):
-    write_svhn(folder / "SVHN", monkeypatch)
-    labels = (np.arange(N_TRAIN) % 10 + 1) % 10  # the file's label 10 is the digit 0
-    data = check("svhn", torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255, labels)
-    assert data.input_shape == (3, 32, 32)
+def test_the_files_are_those_that_torchvision_reads():
+    for name, kind in (("cifar10", datasets().CIFAR10), ("cifar100", datasets().CIFAR100)):
+        read = [file for file, _ in (*kind.train_list, *kind.test_list)] + [kind.meta["filename"]]
+        assert sorted(vision.SOURCES[name].files) == sorted(read) and vision.SOURCES[name].folder == kind.base_folder
+    read = [file for part, (_, file, _) in datasets().SVHN.split_list.items() if part != "extra"]
+    assert sorted(vision.SOURCES["svhn"].files) == sorted(read)
 
 
 @pytest.mark.parametrize("name", vision.SOURCES)
