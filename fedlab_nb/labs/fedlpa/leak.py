@@ -15,7 +15,7 @@ from ...plots import Picture, drawing, heading, listed, percent, tabled, told
 from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
 from ...plots.characters import client_axis
 from ...plots.kit import heat_map
-from ...plots.style import SECOND
+from ...plots.style import INK, SECOND
 from ...plots.words import letter
 from ..runs import where
 from .replay import replay
@@ -112,7 +112,7 @@ def leak(
         client_axis(ax, len(counts), sweep.setting, few=12)
         mark(ax, client, len(counts), frame=True)
         mark(ax, klass, len(names), "y", frame=True)
-        for right, marker, colour in ((1, "o", "white"), (0, "x", SECOND)):
+        for right, marker, colour in ((1, "o", INK), (0, "x", SECOND)):
             style = {"ms": 200 / max(25, *counts.shape), "mfc": "none", "mec": colour, "mew": 1.6}
             ax.plot(*named[named[:, 2] == right, :2].T, marker, **style)
     classes = [[np.flatnonzero(own).tolist() for own in counts], guesses, np.argsort(-sent, kind="stable")[:, :5]]
