@@ -19,7 +19,7 @@ function about_cell(k, c) {
   const mine = sum(counts[k]);
   if (c < 0) return `Client ${k}\n${plural(mine, "sample")} of ${plural(counts[k].filter(Boolean).length, "class")}`;
   const [n, all] = [counts[k][c], sum(counts.map((row) => row[c]))];
-  return `Client ${k}, class ${classes[c].name}\n${n ? plural(n, "sample") : "no sample"}` + (n ? `\n${percent(n / mine)} of the client's, ${percent(n / all)} of the class's` : "");
+  return `Client ${letter(k)}, class ${classes[c].name}\n${n ? plural(n, "sample") : "no sample"}` + (n ? `\n${percent(n / mine)} of the client's, ${percent(n / all)} of the class's` : "");
 }
 const say = (group, words) => group.setAttribute("aria-label", words.replaceAll("\n", "; "));
 
@@ -193,7 +193,7 @@ function drawHoldings(svg) {
     add(axes, "text", { x: left - 6, y: y + 4, "text-anchor": "end" }, one.name);
   });
   const every = wide < 17 ? 5 : 1;
-  for (let k = 0; k < count; k += every) add(axes, "text", { class: "quiet", x: left + (k + 0.5) * wide, y: bottom + 15, "text-anchor": "middle" }, k);
+  for (let k = 0; k < count; k += every) add(axes, "text", { class: "quiet", x: left + (k + 0.5) * wide, y: bottom + 15, "text-anchor": "middle" }, letter(k));
   add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "client; the area of a dot: its samples of a class");
   add(axes, "text", { class: "quiet", transform: `translate(10,${(top + low) / 2}) rotate(-90)`, "text-anchor": "middle" }, "samples");
   add(axes, "text", { class: "quiet", transform: `translate(10,${(first + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "class");
@@ -222,7 +222,7 @@ function drawHoldings(svg) {
   });
   svg.order = cells.map(({ k, c }) => `${k} ${c}`);
   document.getElementById("held-by-words").textContent = holdingWords(state.a, state.m, kept);
-  table(svg, ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${k}`, sizes[k], ...row]));
+  table(svg, ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${letter(k)}`, sizes[k], ...row]));
 }
 
 /** The table under a picture, filled while it is open. */

@@ -24,6 +24,7 @@ const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracie
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
 const listed = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words.join(""));
 const total = (r) => r.up + r.down;
+const letter = (k) => (k < 26 ? "" : letter(Math.floor(k / 26) - 1)) + String.fromCharCode(65 + (k % 26)); // of a client
 
 function dataSize(count) {
   const units = ["B", "kB", "MB", "GB"];

@@ -109,7 +109,7 @@ def test_pictures_by_keyboard(opened):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     page.keyboard.press(" ")
-    assert text(page, "#held-by-words").startswith("Client 1 holds ")
+    assert text(page, "#held-by-words").startswith("Client B holds ")
     page.keyboard.press("Escape")
     assert text(page, "#held-by-words").startswith("A client effectively sees ")
 

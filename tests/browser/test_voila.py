@@ -48,20 +48,20 @@ def test_the_page_opens_answers_and_runs(page, address):
     settled(page)
     frame, svg = view.locator(".fl-frame").bounding_box(), view.locator("svg").bounding_box()
     assert abs(frame["width"] - svg["width"]) < 3 and abs(frame["height"] - svg["height"]) < 3
-    bar = view.locator("svg .mark[aria-label^='Client 3 ✦ sixes']").first
+    bar = view.locator("svg .mark[aria-label^='Client D ✦ sixes']").first
     bar.hover()
     tip = view.locator(".fl-tip")
     expect(tip).to_be_visible()
-    assert tip.inner_text().startswith("Client 3 ✦ sixes\n") and "samples of" in tip.inner_text()
+    assert tip.inner_text().startswith("Client D ✦ sixes\n") and "samples of" in tip.inner_text()
     bar.click()
     page.wait_for_function(
-        "document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
+        "document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client D holds')"
     )
     view.locator("svg .mark[tabindex='0']").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
     page.wait_for_function(
-        "!document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client 3 holds')"
+        "!document.querySelector('.fl-view-partition .fl-sentence').innerText.startsWith('Client D holds')"
     )
     ink, paper = page.evaluate(
         """() => ['.fl-playground', 'body'].map(css => {

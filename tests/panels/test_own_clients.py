@@ -19,7 +19,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     panel = make(dataset=OWN, methods=["fedavg"], seeds=1)
     c = panel.controls
     assert "The 2 clients are the data set&#x27;s own: north, south." in shown(panel)
-    assert [text for text, _ in panel.views.client.options[1:]] == ["0 (north)", "1 (south)"]
+    assert [text for text, _ in panel.views.client.options[1:]] == ["A (north)", "B (south)"]
     assert c.alpha.disabled and c.clients.disabled and c.dealing.layout.display is None
     c.alpha.value = 1.0  # nothing breaks, and nothing is dealt out
     assert "north, south" in shown(panel) and panel.status != "error"

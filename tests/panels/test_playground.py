@@ -80,7 +80,7 @@ def test_a_run_fills_every_view_and_the_table(make):
         panel.show(view)
         data, alt, sentence = picture(panel, view)
         assert data.startswith(SVG) and "α = 0.1" in alt and len(sentence) > 40, view
-        assert view == "accuracy" or "lient 3" in sentence, view
+        assert view == "accuracy" or "lient D" in sentence, view
         panel.views.tables.value = True
         assert panel.views.table.value.startswith("<table>"), view
     assert panel.runs_panel.runs.children[1].children[1].value.count("<span") >= 6

@@ -27,7 +27,7 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
     ((0, 1), lambda ax: axes.percent_axis(ax, "x", ticks=axes.FIFTHS), FIFTHS),
     ((0, 3), lambda ax: axes.few_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
     ((0, 4000), lambda ax: axes.few_ticks(ax, "x", 4, form=axes.SIZES), ["0", "1 kB", "2 kB", "3 kB", "4 kB"]),
-    ((-0.5, 2.5), lambda ax: axes.client_ticks(ax, 3), ["0", "1", "2"]),
+    ((-0.5, 2.5), lambda ax: axes.client_ticks(ax, 3), ["A", "B", "C"]),
     ((-0.5, 1.5), lambda ax: axes.class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
     ((0.03, 20), lambda ax: axes.log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip

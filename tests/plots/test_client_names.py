@@ -9,7 +9,7 @@ from fedlab_nb.plots.characters import axis_label, client_axis, client_name, own
 from fedlab_nb.plots.partition import partition, sentence
 from fedlab_nb.plots.style import new_figure
 from fedlab_nb.plots.vector import marks_of
-from fedlab_nb.plots.words import setting_of
+from fedlab_nb.plots.words import letter, setting_of
 
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
 
@@ -34,11 +34,11 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
     names = names_of_clients("wards", 3)
     assert sorted(names) == sorted(WARDS)
     assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
-    assert client_name(names.index("north"), wards) == f"client {names.index('north')} (north)"
+    assert client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
     assert row_name(names.index("east"), own("wards", 3, "seed 1")) == f"{names.index('east')} (east)"
-    assert row_name(0, own("others", 3)) == "client 0" == client_name(0, str(wards) + " ")
+    assert row_name(0, own("others", 3)) == "client A" == client_name(0, str(wards) + " ")
     at = names.index(WARDS[1])
-    assert client_name(at, wards) == f"client {at} (Saint Mary's Ge…)"
+    assert client_name(at, wards) == f"client {letter(at)} (Saint Mary's Ge…)"
 
 
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
@@ -55,8 +55,8 @@ def test_who_holds_what_says_the_names(wards):
     held = federate("wards", partition="natural")
     picture = partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
-    assert picture.table[at]["client"] == f"{at} (north)" and "north" in picture.alt
-    assert f"Client {at} (north)" in str(marks_of(picture.figure))  # what hovering over it says
-    assert sentence(held, at, None, wards).startswith(f"Client {at} (north) holds 20 samples")
+    assert picture.table[at]["client"] == f"{letter(at)} (north)" and "north" in picture.alt
+    assert f"Client {letter(at)} (north)" in str(marks_of(picture.figure))  # what hovering over it says
+    assert sentence(held, at, None, wards).startswith(f"Client {letter(at)} (north) holds 20 samples")
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
     assert f"client {own_name(most, wards)} holds" in sentence(held, None, 0, wards)

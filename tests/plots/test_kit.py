@@ -31,7 +31,7 @@ def test_a_picture_is_told_by_title_setting_sentence_and_table():
     assert picture.alt == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
     assert (picture.sentence, picture.table) == ("FENS is best.", rows)
     ours = setting_of({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
-    assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: 3 ")
+    assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: D ")
     assert kit.blank("Press Run.", setting="digits").alt == "No picture yet (digits). Press Run."
     long = kit.told(None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)])
     assert long.alt == "Bars. Many. The table has 40 rows."

@@ -13,6 +13,7 @@ from fedlab_nb.plots import Partition
 from fedlab_nb.plots.identity import COLOURS
 from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, sized
 from fedlab_nb.plots.vector import both, dark, drawn, marks_of, oklch, rgb
+from fedlab_nb.plots.words import letter
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
@@ -85,4 +86,4 @@ def test_marks_are_where_their_ids_say():
     counts = federation.label_counts.tolist()
     for says, client, klass in zip(dots["says"], dots["client"], dots["klass"], strict=True):
         count = counts[client][klass]
-        assert says == "" if not count else f"Client {client}, class {klass}\n{count} sample" in says
+        assert says == "" if not count else f"Client {letter(client)}, class {klass}\n{count} sample" in says

@@ -18,7 +18,7 @@ from ...plots.identity import short
 from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, drawing, dress
-from ...plots.words import listed, percent, setting_of
+from ...plots.words import letter, listed, percent, setting_of
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
 from ..kit.claims import quoted
@@ -75,9 +75,9 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
 
 
 def office(client: int, counts: np.ndarray) -> str:
-    """'office 4: only eights' where a client has images of one digit, else 'office 3'."""
+    """'office E: only “8”' where a client has images of one digit, else 'office D'."""
     held = np.flatnonzero(counts)
-    return f"office {client}" + (f": only “{held[0]}”" if len(held) == 1 else "")
+    return f"office {letter(client)}" + (f": only “{held[0]}”" if len(held) == 1 else "")
 
 
 def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
@@ -85,9 +85,9 @@ def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
     made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
     rows, said = [], []
     for k in clients:
-        rows.append((f"office {k}", [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]]))
+        rows.append((f"office {letter(k)}", [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]]))
         held = [f"{n} × “{digit}”" for digit, n in enumerate(made.label_counts[k].tolist()) if n]
-        said.append(f"Office {k} holds {listed(held)}.")
+        said.append(f"Office {letter(k)} holds {listed(held)}.")
     with drawing(size=(9, 2)) as (figure, ax):
         tiles(ax, rows)
     setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")

@@ -120,7 +120,7 @@ def pair(
         draw = torch.rand if x.dim() == 4 else torch.randn
         noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)
         ours, theirs = (activations(first, state, wiring, noise) for state in states)
-        orders = rules.by_activations([rules.correlation(p, q) for p, q in zip(ours, theirs, strict=True)])
+        orders = [rules.assigned(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)]
     matched = permuted(states[1], wiring, orders)
     lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
     likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]

@@ -28,7 +28,7 @@ OWN = ("hand", "weights", "images")
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
     every_control_at_both_ends(ran, OWN)
     look_at(ran, client=2)
-    assert "client 2 (rank " in sentence_of(ran, "weights")
+    assert "client C (rank " in sentence_of(ran, "weights")
     look_at(ran)
 
 
@@ -122,7 +122,7 @@ def test_a_slider_for_each_client():
     block = Sliders()
     for clients in (1, 13):
         block.put(np.arange(1, clients + 1))
-        assert [s.description for s in block.children] == [str(k) for k in range(clients)]
+        assert [s.description for s in block.children] == list("ABCDEFGHIJKLM"[:clients])
         assert block.value[-1] == (0.5 if clients == 1 else 1)
     block.children[12].value = 0.02
     assert block.value[12] == 0.02 and block.value[11] == pytest.approx(12 / 13, abs=1e-4)
@@ -182,7 +182,7 @@ def test_by_hand_draws_shares():
     picture = by_hand(judge=True, client=2, klass=3)
     upper = picture.figure.axes[0]
     np.testing.assert_allclose([bar.get_height() for bar in upper.patches[1:5]], [0.5, 1 / 6, 1 / 6, 1 / 6])
-    assert picture.table[1] | {"tune half": "61 %", "judge half": "55 %", "client 0": "50 %"} == picture.table[1]
+    assert picture.table[1] | {"tune half": "61 %", "judge half": "55 %", "client A": "50 %"} == picture.table[1]
     assert shares_of([0, 0, 0, 0]).tolist() == [0.25] * 4 and shares_of([3, 1]).tolist() == [0.75, 0.25]
 
 
@@ -200,11 +200,11 @@ PATH = np.array([[0.25] * 4, [0.3, 0.2, 0.2, 0.1], [0.5, 0.3, 0.2, 0.0]])
 def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     held = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
     picture = made(trajectories(PATH, held, ["a", "b", "c"], SETTING))
-    assert "client 0 (rank 1) has 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a" in picture.sentence
+    assert "client A (rank 1) has 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a" in picture.sentence
     assert [row["client"] for row in picture.table] == [0, 1, 2, 3]
     assert picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]
     looked = trajectories(PATH, held, ["a", "b", "c"], SETTING, client=1, klass=2).sentence
-    assert "client 1 (rank 2) has 30 % of the weight" in looked and "mostly b (50 %) and c (50 %)" in looked
+    assert "client B (rank 2) has 30 % of the weight" in looked and "mostly b (50 %) and c (50 %)" in looked
     figure = trajectories(PATH, counts(4, 3), names(3), SETTING, epochs=20).figure
     lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)

@@ -17,11 +17,11 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     panel = make(**{"distilled.images": "random", "distilled.per_class": 2})
     panel.run(wait=True)
     outcome = panel.state("sent").outcome
-    assert sentence_of(panel, "sent").startswith("Client 0 sends ")
+    assert sentence_of(panel, "sent").startswith("Client A sends ")
     assert all(row["its own"] == "yes" for row in panel.show("sent").table)
     held = (outcome.label_counts > 0).sum(1)
     panel.views.client.value = 2
-    assert sentence_of(panel, "sent").startswith(f"Client 2 sends {outcome.report.counts[2].sum()} images")
+    assert sentence_of(panel, "sent").startswith(f"Client C sends {outcome.report.counts[2].sum()} images")
     assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
     klass = int(np.flatnonzero(outcome.report.counts[2])[-1])
     panel.views.klass.value = klass

@@ -12,6 +12,7 @@ from fedlab_nb.labs.fedlpa.plane import place, plane
 from fedlab_nb.labs.fedlpa.replay import power
 from fedlab_nb.labs.fedlpa.solver import Solutions, solver
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
+from fedlab_nb.plots.words import letter
 
 SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
@@ -35,7 +36,9 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
         look_at(ran, client=client)
-        assert sentence_of(ran, "factors").startswith(f"Client {client} holds mostly {counts[client].argmax()} ")
+        assert sentence_of(ran, "factors").startswith(
+            f"Client {letter(client)} holds mostly {counts[client].argmax()} "
+        )
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
     diagonals = {what: ran.set("factors", what=what).table[0]["diagonal of B"] for what in ("measured", "sent")}
@@ -196,9 +199,9 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     assert sweep.guesses("bias", 0) == [[0, 1], [0]]
     picture = sound(leak(sweep, "bias", 0, list("abc")), "toy")
     assert "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %" in picture.sentence
-    assert picture.table[1] == {"client": 1, "holds": "c", "guessed": "a", "largest": "a, c, b"}
+    assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
-    assert noisy.sentence.startswith("Client 0 holds a and b; a reader of its upload names a and b. At noise 0.1")
+    assert noisy.sentence.startswith("Client A holds a and b; a reader of its upload names a and b. At noise 0.1")
 
     many = NoiseSweep([0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy")
     sound(leak(many, "w", 0, [str(c) for c in range(60)], client=0, klass=1), "toy")

@@ -6,6 +6,7 @@ from lab_views import look_at, picture_of, sentence_of
 from fedlab_nb.comm import formulas
 from fedlab_nb.labs.fens.cost import network
 from fedlab_nb.labs.fens.sample import Sample
+from fedlab_nb.plots.words import letter
 
 SYSTEM = "fens"
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
@@ -15,7 +16,7 @@ def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran)
     of_a_client = {row["what"]: row for row in ran.show("cost").table[:3]}["FENS"]["bytes of one client"]
     assert of_a_client == ran.outcomes[0].report.bytes["measured"]
     look_at(ran, client=2)
-    assert "client 2 counts most" in sentence_of(ran, "trust") and "Client 2 says" in sentence_of(ran, "sample")
+    assert "client C counts most" in sentence_of(ran, "trust") and "Client C says" in sentence_of(ran, "sample")
     look_at(ran, klass=7)
     assert "for class 7" in sentence_of(ran, "trust") and "The truth is “7”" in sentence_of(ran, "sample")
     look_at(ran)
@@ -64,10 +65,10 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
     panel = make(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
     look_at(panel, client=1)
-    assert "forgotten" in str(panel.show("trust").table) and "client 1" not in sentence_of(panel, "trust")
+    assert "forgotten" in str(panel.show("trust").table) and "client B" not in sentence_of(panel, "trust")
     look_at(panel, client=2)
     report, text = panel.outcomes[0].report, sentence_of(panel, "sample")
-    assert "Client 2 says" in text and "student says" in text
+    assert "Client C says" in text and "student says" in text
     for share in (panel.outcomes[0].accuracy, report.teacher_accuracy, report.agreement):
         assert f"{100 * share:.0f} %" in text
 
@@ -90,7 +91,7 @@ def test_forgetting_one_client_and_each_in_turn(make):
     view = panel.lab_views["forget"]
     for client in (0, 2):
         view.who.value = client
-        assert f"Without client {client}, accuracy goes from" in sentence_of(panel, "forget")
+        assert f"Without client {letter(client)}, accuracy goes from" in sentence_of(panel, "forget")
     panel.controls.clients.value = 2
     panel.run(wait=True)  # what the button found belongs to the run before
     assert view.who.value == view.EACH and picture_of(panel, "forget").sentence.startswith("Press")

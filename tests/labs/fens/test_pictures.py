@@ -65,7 +65,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     )  # fmt: skip
     assert said(picture) == "Words." and len(picture.table) == clients + 1
     first = picture.table[0]
-    assert first["who"] == "client 3" and first["says"] == f"“c{logits[0].argmax()}”" and first["own"] == "1.2e+03"
+    assert first["who"] == "client D" and first["says"] == f"“c{logits[0].argmax()}”" and first["own"] == "1.2e+03"
 
 
 # ------------------------------------------------------------------------------------------------ bytes, forget
@@ -89,8 +89,8 @@ def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
     after = {0: [0.1, 0.92, None], 1: [0.9, 0.4, 1.0], 2: [0.9, 0.9, 0.6]}  # None: a class without test samples
     gone = forgotten([0.9, 0.9, 0.9], after)
     picture = forgetting(gone, ABC, SETTING)
-    assert "Class a without client 0 changes most, by -80 points; the client holds 90 % of it" in said(picture)
+    assert "Class a without client A changes most, by -80 points; the client holds 90 % of it" in said(picture)
     assert "3 of 8 cells lose more than 20 points, 3 of them" in picture.sentence
     assert [row["class b"] for row in picture.table] == ["90 %", "+2 points", "-50 points", "+0 points"]
     alone = forgotten([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # nothing is known of the others
-    assert "Without client 2, accuracy goes from 85 % to 46 %" in said(forgetting(alone, ABC, SETTING))
+    assert "Without client C, accuracy goes from 85 % to 46 %" in said(forgetting(alone, ABC, SETTING))

@@ -10,7 +10,7 @@ from fedlab_nb.labs.fusefl.halves import halves
 from fedlab_nb.labs.fusefl.probes import Probed, probes
 from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
 from fedlab_nb.methods.fusefl.network import FuseFLReport
-from fedlab_nb.plots.words import data_size
+from fedlab_nb.plots.words import data_size, letter
 
 SYSTEM, RAN = "fusefl", {"spurious": "0", "seeds": 2}
 SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
@@ -26,7 +26,7 @@ def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
     look_at(ran, client=2, klass=9)
     ran.lab_views["steps"].step.value = 10
     for name in ("steps", "cue", "probes"):
-        assert "client 2" in sentence_of(ran, name, MADE).lower()
+        assert "client c" in sentence_of(ran, name, MADE).lower()
     look_at(ran)
 
 
@@ -128,7 +128,7 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
         picture = made(network(data, i, client=clients - 1))
         assert len(picture.table) == len(steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
-    assert f"Client {clients - 1} after round {blocks}: 100 % at home" in picture.sentence
+    assert f"Client {letter(clients - 1)} after round {blocks}: 100 % at home" in picture.sentence
 
 
 def test_a_run_that_goes_on_is_drawn_without_accuracies():
@@ -150,7 +150,7 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
     said = made(cue(cue_data())).sentence
     assert all(words in said for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"))
     assert "FuseFL 50 %" in cue(cue_data(), "untied").sentence
-    assert cue(cue_data(), client=3).sentence.startswith("Client 3: right")
+    assert cue(cue_data(), client=3).sentence.startswith("Client D: right")
     assert cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
     for clients, test, shape in ((1, "untied", (6, 7)), (5, "tied", (3, 3, 8, 8)), (50, "clean", (9, 1, 8, 8))):
         picture = made(cue(cue_data(clients, (0,), shape), test, client=clients - 1))
@@ -178,8 +178,8 @@ ISOLATED = [([0.99, 0.97], 0.99), ([0.7, 0.6], 0.92)]
 def test_probes_compare_like_with_like():
     fused = [([0.98, 0.96], 0.98), ([0.8, 0.68], 0.9)]
     picture = made(probes(Probed(ISOLATED, fused, [1, 2], SETTING, 60), client=1))
-    top = {"isolated, mean over the clients": "92 %", "isolated, one client": "65 %", "isolated, client 1": "60 %"}
-    top |= {"fused, mean over the clients": "90 %", "fused, one client": "74 %", "fused, client 1": "68 %"}
+    top = {"isolated, mean over the clients": "92 %", "isolated, one client": "65 %", "isolated, client B": "60 %"}
+    top |= {"fused, mean over the clients": "90 %", "fused, one client": "74 %", "fused, client B": "68 %"}
     assert picture.table[1] == {"layer": 2, **top}
     assert all(f"{name} {share}" in picture.sentence for name, share in top.items())
     alone = probes(Probed(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))

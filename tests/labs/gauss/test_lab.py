@@ -7,6 +7,7 @@ from lab_views import picture_of
 from fedlab_nb.labs.gauss.pictures import classes
 from fedlab_nb.methods.gauss import GaussReport
 from fedlab_nb.plots import png
+from fedlab_nb.plots.words import letter
 
 SYSTEM = "gauss"
 SHORT = {"clients": 3, "seeds": 1, "methods": []}
@@ -23,7 +24,7 @@ def test_classes_and_what_a_client_sends(ran):
     for client in range(3):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
-        assert f"Client {client} holds" in picture.sentence
+        assert f"Client {letter(client)} holds" in picture.sentence
         assert [row["images"] for row in picture.table] == counts[client][counts[client] > 0].tolist()
         for row in picture.table:
             assert (row["its own"] == "yes") == (row["images"] == 1)

@@ -116,7 +116,7 @@ def test_the_picture_of_partners():
     left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
     assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
     assert np.diagonal(left).tolist() == [0.1, -0.2, 0.1]
-    assert [row["partner of client 4"] for row in picture.table] == [1, 2, 0]
+    assert [row["partner of client E"] for row in picture.table] == [1, 2, 0]
 
 
 # ------------------------------------------------------------------------------------------------ the game
