@@ -59,7 +59,7 @@ def test_the_words_say_what_is_seen(made):
     assert f"average of predictions {right:.0%}".replace("%", " %") in picture.sentence
     assert "α = 0.3, seed 2, common start" in picture.alt and "guessing: 33 %" in picture.sentence
     titles = [row["picture"] for row in picture.table]
-    assert titles[:3] == ["Client 0", "Client 1", "Client 2"]
+    assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
         assert sum(row[f"points {name}"] for name in CLASSES) == made.sizes[k]  # held-out points play no part there
 

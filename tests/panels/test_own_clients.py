@@ -31,7 +31,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert not c.alpha.disabled and "north" not in shown(panel)
     c.clients.value = 5
     panel.run(wait=True)
-    assert [text for text, _ in panel.views.client.options[1:]] == list("01234")
+    assert [text for text, _ in panel.views.client.options[1:]] == list("ABCDE")
     assert job.calls[-1][2].items() >= {"partition": "client_dirichlet", "clients": 5}.items()
     c.dataset.value = "digits"
     panel._worker.wait(60)

@@ -35,7 +35,7 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
     assert sorted(names) == sorted(WARDS)
     assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
     assert client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
-    assert row_name(names.index("east"), own("wards", 3, "seed 1")) == f"{names.index('east')} (east)"
+    assert row_name(names.index("east"), own("wards", 3, "seed 1")) == f"{letter(names.index('east'))} (east)"
     assert row_name(0, own("others", 3)) == "client A" == client_name(0, str(wards) + " ")
     at = names.index(WARDS[1])
     assert client_name(at, wards) == f"client {letter(at)} (Saint Mary's Ge…)"

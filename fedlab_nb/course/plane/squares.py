@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
-from ...plots.words import listed, percent, plural
+from ...plots.words import letter, listed, percent, plural
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, Predictor, Toy, islands
 
 EDGE, GRID = 3.2, 60  # the squares reach from -EDGE to EDGE, with GRID places across and up
@@ -46,7 +46,7 @@ def client(toy: Toy, k: int) -> Square:
     x, y = toy.shards[k]
     held = listed([f"{count} {name}" for name, count in zip(CLASSES, toy.counts(k), strict=True) if count])
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
-    return square(toy, f"Client {k}", toy.client(k), f"\nhas {held}", **dots)
+    return square(toy, f"Client {letter(k)}", toy.client(k), f"\nhas {held}", **dots)
 
 
 def square(toy: Toy, title: str, predictor: Predictor, more: str = "", **dots: object) -> Square:

@@ -10,6 +10,7 @@ from ...data import load
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, listed, percent, plural
 from ...plots.style import shorten
+from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.experiment import test_points
 from ..one_sample import OneSample, one_sample
@@ -85,7 +86,7 @@ def told_by(of: OneSample) -> str:
     i = of.members.index(of.client) if of.client in of.members else int(loud.argmax())
     return (
         f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else. Client "
-        f"{of.members[i]} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after training on "
+        f"{letter(of.members[i])} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after training on "
         f"{plural(int(held[i]), 'sample')} of “{truth}”. {capital(listed(each))}."
     )
 

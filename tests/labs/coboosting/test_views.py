@@ -201,7 +201,7 @@ def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     held = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
     picture = made(trajectories(PATH, held, ["a", "b", "c"], SETTING))
     assert "client A (rank 1) has 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a" in picture.sentence
-    assert [row["client"] for row in picture.table] == [0, 1, 2, 3]
+    assert [row["client"] for row in picture.table] == list("ABCD")
     assert picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]
     looked = trajectories(PATH, held, ["a", "b", "c"], SETTING, client=1, klass=2).sentence
     assert "client B (rank 2) has 30 % of the weight" in looked and "mostly b (50 %) and c (50 %)" in looked
