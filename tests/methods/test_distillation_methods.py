@@ -16,6 +16,7 @@ from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
 from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
+from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
@@ -321,6 +322,22 @@ def test_fedkds_bytes_with_and_without_rounds_after():
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.one_shot_bytes(d) + 4 * C + formulas.iterative_bytes(d, 2)
     assert steps[-1].phase == "rounds" and not torch.equal(tuned.logits(ctx.public), model.logits(ctx.public))
+
+
+def test_fedkd_from_an_averaged_model():
+    """`rounds_before`: the clients go on from FedAvg's model, which costs its rounds; the student starts there, too."""
+    ctx = context(dtype=torch.float64)
+    finish(FedKD(epochs=1, rounds_before=2, local_epochs=1), ctx)
+    d = sum(t.numel() for t in model_state(ctx.initial_model()).values())
+    for up, down in ctx.link.ledger.by_client().values():
+        assert up + down == 2 * (formulas.one_shot_bytes(d) + formulas.iterative_bytes(d, 2)) + 4 * C
+    average, _ = finish(FedAvgMulti(rounds=2, local_epochs=1), context(dtype=torch.float64))
+    still = context(dtype=torch.float64)
+    still.recipe = Recipe(epochs=0, batch_size=64)  # no further training: rounds and local models are θ_2 alone
+    for first in (still, ctx):
+        student, _ = finish(FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first)
+        for name, tensor in model_state(student.module).items():
+            torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
 
 
 # ------------------------------------------------------------------------------------------------ untrained ensembles

@@ -62,7 +62,7 @@ TAKEN = [
     ("afl", {"features": "client", "epsilon": math.inf}, {}),
     ("fedavg_multi", {"compression": "half", "per_round": 3}, {}),
     ("feddf", {"start": "average", "server_model": "mlp:64"}, {}),
-    ("fedkd", {"rounds_after": 1, "server_model": "mlp:64"}, {}),
+    ("fedkd", {"rounds_after": 1, "rounds_before": 1, "server_model": "mlp:64"}, {}),
 ]
 
 
