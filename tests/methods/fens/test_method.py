@@ -1,5 +1,7 @@
 """FENS as a whole: the quantised ensemble, what each rule starts from, which samples it sees, its extensions."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -178,3 +180,14 @@ def test_an_aggregator_that_diverges_says_which_rates_did_it(federation):
 
 
 # ------------------------------------------------------------------------------------------------ what it is good for
+
+
+def test_no_test_image_reaches_phase_2(federation):
+    """Other test images, the same aggregator to the last digit."""
+    data = federation.dataset
+    spoilt = dataclasses.replace(data, x_test=torch.full_like(data.x_test, 7), y_test=data.y_test.flip(0))
+    other = dataclasses.replace(federation, dataset=spoilt)
+    for name in ("per_class", "voting"):
+        one, two = (run(context(f), aggregator=name, rounds=9)[0].rule for f in (federation, other))
+        key = "table" if name == "per_class" else "log_competency"
+        assert torch.equal(getattr(one, key), getattr(two, key))

@@ -161,3 +161,25 @@ def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one
     assert long.unique().tolist() == list(range(10))
     assert torch.equal(draw_batches(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]]))
     assert draw_batches(none, 3, 2, generator(0)).shape == (2, 0)
+
+
+def test_the_server_part_is_guarded_and_the_gradients_are_not():
+    inside, seen = [], []
+
+    class Guard:
+        def __enter__(self):
+            inside.append(True)
+
+        def __exit__(self, *_):
+            inside.pop()
+
+    class Watched(rules.WeightedSum):
+        def forward(self, z, x=None):
+            seen.append(bool(inside))
+            return super().forward(z, x)
+
+    for steps in (1, 2):
+        rule = Watched(torch.full((M, C), 1 / M, dtype=torch.float64), C, trained=True)
+        plan = Fens(rounds=3, local_steps=steps)
+        list(plan.train_aggregator(rule, dict(enumerate(proxies())), stream, server=Guard))
+    assert seen and not any(seen)
