@@ -20,9 +20,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from ..errors import FedlabError, UsageError, choose, demand
 from ..methods import METHODS, label_of
-from .statistics import Band, band, difference, mean_ranks
+from .statistics import Band, band, difference, holm, mean_ranks, over_images
 
 # What every row begins with; then come the study's axes and the whole setting.
 COLUMNS = (
@@ -120,16 +122,20 @@ class Results(Shown):
                 rows.append(row | {column: fmean(v.values()) if v else math.nan for column, v in of.items()})
         return rows
 
-    def differences(self, reference: str) -> list[dict[str, Any]]:
-        """Every method minus `reference` at each point, paired by seed, with band and verdict."""
-        rows = []
+    def differences(self, reference: str, *, correct: bool = False) -> list[dict[str, Any]]:
+        """Every method minus `reference` at each point, paired by seed, with band and verdict; `correct`: verdicts that
+        hold for all rows together (`statistics.holm`)."""
+        rows, gaps = [], []
         for at, methods in self.each():
             against = methods[choose("method of this study", reference, methods)]
             for name, accuracies in methods.items():
                 if name != reference and set(accuracies) & set(against):
                     gap = difference(accuracies, against)
+                    gaps.append(gap)
                     rows.append({**at, "method": name, "minus": reference, "seeds": gap.n, "difference": gap.mean,
                                  "band": gap.half_width, "verdict": gap.verdict})  # fmt: skip
+        for row, verdict in zip(rows, holm(gaps) if correct else (), strict=correct):
+            row["verdict"] = verdict
         return rows
 
     def ranks(self) -> list[dict[str, Any]]:
@@ -337,3 +343,14 @@ class Outcomes(Shown, list):
         if not values:
             raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
         return sum(values) / len(values)
+
+    def difference(self, method: str, minus: str, *, images: bool = False) -> Band:
+        """Accuracy of `method` less that of `minus`, paired by seed. The test images are the same for every seed;
+        `images`: the band is for other test images as well (`statistics.over_images`)."""
+        right: dict[str, dict[int, np.ndarray]] = {o.method: {} for o in self}
+        for o in self:
+            right[o.method][o.settings.seed] = (o.test_predictions == o.test_labels).astype(float)
+        one, other = (right[choose("method of this comparison", name, right)] for name in (method, minus))
+        demand(seeds := sorted(set(one) & set(other)), f"{method} and {minus} have no seed in common.")
+        gaps = np.array([one[seed] - other[seed] for seed in seeds])
+        return over_images(gaps) if images else band(gaps.mean(1).tolist())

@@ -3,6 +3,9 @@
 A band is the 95 % confidence interval of a mean over n seeds, with n - 1 degrees of freedom. Two methods that ran on
 the same seeds saw the same federations, so they are compared by their differences, seed by seed. A difference is
 "clear" if its band leaves out zero, else it is "within the noise"; with one seed nobody can tell.
+
+All seeds share one set of test images. Such a band says what other seeds would show on the same images; `over_images`
+says what other seeds and other images would. Of many differences one in twenty is clear by chance: `holm` corrects it.
 """
 
 import functools
@@ -10,6 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev, variance
+
+import numpy as np
 
 LEVEL = 0.95
 
@@ -105,6 +110,42 @@ def welch_width(variances: tuple[float, float], counts: tuple[int, int], level: 
         return 0.0
     degrees = (one + other) ** 2 / (one**2 / (counts[0] - 1) + other**2 / (counts[1] - 1))
     return t_quantile(degrees, level) * math.sqrt(one + other)
+
+
+def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
+    """The mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other images.
+
+    Seeds and images are crossed random effects: the variance of the mean is (MS_seeds + MS_images - MS_rest) / (S N)
+    (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. One seed has no band.
+    """
+    seeds, images = values.shape
+    mean, by_seed, by_image = values.mean(), values.mean(1), values.mean(0)
+    if seeds < 2:
+        return Band(float(mean), math.nan, seeds)
+    rest = ((values - by_seed[:, None] - by_image + mean) ** 2).sum() / ((seeds - 1) * (images - 1))
+    of_seeds, of_images = images * by_seed.var(ddof=1), seeds * by_image.var(ddof=1)  # mean squares
+    spread = max(of_seeds + of_images - rest, of_seeds, of_images)
+    squares = of_seeds**2 / (seeds - 1) + of_images**2 / (images - 1) + rest**2 / ((seeds - 1) * (images - 1))
+    degrees = spread**2 / squares if squares else seeds - 1
+    return Band(float(mean), t_quantile(degrees, level) * math.sqrt(spread / values.size), seeds)
+
+
+def holm(of: Sequence[Band], level: float = LEVEL) -> list[str]:
+    """Verdicts on several differences at once (Holm 1979): the chance that any of them is clear without a reason is
+    1 - `level` in all. The least p-value has to be below (1 - level)/m, the next below (1 - level)/(m - 1), and so on.
+    """
+    from scipy.special import stdtr
+
+    verdicts, p = [gap.verdict for gap in of], {}
+    for i, gap in enumerate(of):
+        if gap.verdict != "one seed":
+            errors = abs(gap.mean) * t_quantile(gap.n - 1) / gap.half_width if gap.half_width else math.inf
+            p[i] = 2 * stdtr(gap.n - 1, -errors) if gap.verdict == "clear" else 1.0
+    clear = True
+    for place, i in enumerate(sorted(p, key=p.__getitem__)):
+        clear = clear and p[i] <= (1 - level) / (len(p) - place)
+        verdicts[i] = "clear" if clear else "within the noise"
+    return verdicts
 
 
 def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:

@@ -1,12 +1,15 @@
 """Bands, paired differences and ranks against scipy, and how often "clear" is said where there is nothing."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fedlab_nb.studies.statistics import band, difference, mean_ranks, welch
+from fedlab_nb.errors import UsageError
+from fedlab_nb.studies.results import Outcomes
+from fedlab_nb.studies.statistics import Band, band, difference, holm, mean_ranks, over_images, welch
 
 
 @pytest.mark.parametrize("case", range(30))
@@ -67,4 +70,65 @@ def test_ranks_as_scipy_has_them():
     table = rng.integers(0, 5, (4, 6)) / 10
     ranks = mean_ranks({str(i): dict(enumerate(row)) for i, row in enumerate(table)})
     expected = np.mean([stats.rankdata(-column) for column in table.T], 0)
-    assert list(ranks.values()) == pytest.approx(expected.tolist())
+    assert [ranks[str(i)] for i in range(4)] == pytest.approx(expected.tolist())
+
+
+# ------------------------------------------------------------------------------- other test images, many differences
+def test_a_band_over_seeds_and_images_by_hand():
+    """[[1, 0, 0], [1, 1, 0]]: mean squares 1/6 of the seeds, 1/2 of the images, 1/6 of the rest; variance 1/12."""
+    of = over_images(np.array([[1.0, 0, 0], [1, 1, 0]]))
+    degrees = (1 / 2) ** 2 / ((1 / 6) ** 2 / 1 + (1 / 2) ** 2 / 2 + (1 / 6) ** 2 / 2)
+    assert of.mean == pytest.approx(0.5) and of.n == 2
+    assert of.half_width == pytest.approx(stats.t.ppf(0.975, degrees) * math.sqrt(1 / 12))
+    assert over_images(np.ones((1, 3))).verdict == "one seed"
+
+
+@pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
+def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(seed_effect, image_effect):
+    """1,000 pairs of equally good methods, ten seeds, 360 images: what a method finds hard is its own."""
+    rng, said = np.random.default_rng(0), {"seeds": 0, "both": 0}
+    for _ in range(1000):
+        right = []
+        for _ in range(2):
+            ease = 1 + seed_effect * rng.normal(size=(10, 1)) + image_effect * rng.normal(size=360)
+            right.append(ease + rng.logistic(size=(10, 360)) > 0)
+        gaps = right[0].astype(float) - right[1]
+        said["seeds"] += band(gaps.mean(1).tolist()).verdict == "clear"
+        said["both"] += over_images(gaps).verdict == "clear"
+    assert 30 <= said["both"] <= 70
+    assert image_effect < 2 or said["seeds"] > 300  # the seeds alone take these images' luck for the methods' worth
+
+
+def test_holm_is_the_step_down_of_the_p_values():
+    rng = np.random.default_rng(6)
+    values = [rng.normal(shift, 1, 8) for shift in (0, 0.8, 0.8, 1, 3)]
+    p = np.array([stats.ttest_1samp(v, 0).pvalue for v in values])
+    clear, order = [False] * 5, p.argsort()
+    for place, i in enumerate(order):
+        if p[i] > 0.05 / (5 - place):
+            break
+        clear[i] = True
+    assert holm([band(v.tolist()) for v in values]) == ["clear" if c else "within the noise" for c in clear]
+    assert 0 < sum(clear) < sum(p < 0.05)  # the correction takes some away
+    assert holm([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == ["one seed", "clear"]
+
+
+def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
+    rng = np.random.default_rng(0)
+    families = [[band(rng.normal(size=10).tolist()) for _ in range(20)] for _ in range(500)]
+    assert sum("clear" in [gap.verdict for gap in of] for of in families) > 250
+    assert sum("clear" in holm(of) for of in families) <= 45
+
+
+def test_a_comparison_compares_image_by_image():
+    def run(method, seed, answers):
+        made = SimpleNamespace(method=method, settings=SimpleNamespace(seed=seed), accuracy=0.0)
+        made.test_predictions, made.test_labels = np.array(answers), np.array([1, 1, 0])
+        return made
+
+    both = Outcomes([run("a", 0, [1, 0, 1]), run("a", 1, [1, 1, 1]), run("b", 0, [0, 0, 1]), run("b", 1, [0, 0, 1])])
+    gaps = np.array([[1.0, 0, 0], [1, 1, 0]])
+    assert both.difference("a", "b") == band(gaps.mean(1).tolist())
+    assert both.difference("a", "b", images=True) == over_images(gaps)
+    with pytest.raises(UsageError, match="did you mean|Allowed"):
+        both.difference("a", "c")
