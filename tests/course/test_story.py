@@ -32,7 +32,7 @@ def test_bars_are_the_stored_rows_and_a_fresh_run():
 
 def test_the_first_page_shows_two_offices():
     assert story.digits().sentence == (
-        "Office 4 holds 56 × “8”. Office 8 holds 90 × “1”, 18 × “2”, 1 × “6” and 123 × “7”."
+        "Office E holds 56 × “8”. Office I holds 90 × “1”, 18 × “2”, 1 × “6” and 123 × “7”."
     )
 
 
