@@ -93,6 +93,13 @@ def shown(outcome) -> dict[str, float]:
     return {"own": sum(int(of.copies.sum()) for of in attacks) / sent, "near": sum(of.closer for of in attacks) / sent}
 
 
+def by_heart(outcome) -> dict[str, float]:
+    """Any model: the share of all clients' training samples that are right (`own`); beside the test accuracy it says how
+    much was learnt by heart."""
+    data = outcome.settings.data()
+    return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
+
+
 @cache
 def tables_where_large_gaps_agree_more(among: str) -> float:
     """Of the papers' tables (`among`: "tables" gives their number): in how many the half of the orderings with the

@@ -148,6 +148,55 @@ def test_score_at_the_end(fresh):
     assert repr(score()) == "1 of 1 guess made (very near). 1 of 1 exercise right."
 
 
+def marks(picture):
+    """(guess, measured) of each row of the score's picture."""
+    lines = picture.figure.axes[0].lines
+    found = [[line.get_xdata()[0] for line in lines if line.get_label() == name] for name in ("guess", "measured")]
+    return list(zip(*found, strict=True))
+
+
+def test_the_picture_of_the_score_has_a_row_for_each_answered_guess(fresh, tmp_path):
+    number, choice = predict("How many?", low=20, high=120, unit="%"), predict("Which?", ["a", "b", "c"])
+    number.commit(45), choice.commit("c"), predict("Open?").commit(3), predict("Skipped?").skip()
+    number.reveal(70), choice.reveal("b")
+    picture = score().picture()
+    assert marks(picture) == [(0.25, 0.5), (1, 0.5)]
+    assert [(row["guess"], row["measured"], row["gap"]) for row in picture.table] == [
+        ("45 %", "70 %", "25 points too low"),
+        ("c", "b", "not it"),
+    ]
+    assert picture.save(tmp_path / "guesses.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_off_the_scale_stands_at_its_end_with_its_true_number(fresh):
+    guess = predict("How many times?", low=1, high=20, unit="times")
+    guess.commit(1), guess.reveal(33)
+    picture = score().picture()
+    assert marks(picture) == [(0, 1)] and picture.table[0]["measured"] == "33 times"
+
+
+def test_without_a_guess_the_picture_says_what_to_do(fresh):
+    predict("How many?").reveal(3)
+    assert score().picture().table == [] and "Guess first" in score().picture().sentence
+
+
+def test_the_button_shows_the_score_and_a_picture_to_save(fresh, closing):
+    guess = predict("How many?")
+    guess.commit(3), guess.reveal(3)
+    form = closing(score())
+    form.children[0].click()
+    assert "1 of 1 guess made" in form.note.value and 'download="guesses.png" href="data:image/png' in form.note.value
+
+
+def test_the_sentence_for_a_friend_waits_for_every_guess(fresh):
+    first, second = predict("How many?"), predict("Which?", ["a", "b"])
+    tell = score(tell="It is b.").tell
+    first.commit(3)
+    assert "<details" in html_of(tell) and "It is b." in html_of(tell)
+    second.skip()
+    assert "<details" not in html_of(tell) and "It is b." in html_of(tell)
+
+
 # ------------------------------------------------------------------------------------------------------ the lessons
 def calls(source):
     """(statement, call, name of what is called) in the order of a lesson's code."""
@@ -180,7 +229,7 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
             assert gates(call) <= asked
             assert gates(call) & open_guesses or not open_guesses, f"a Snapshot before the reveal of {open_guesses}"
     assert asked and not open_guesses
-    assert FENCE.findall(source.split("## References")[0])[-1] == "score()\n"
+    assert FENCE.findall(source.split("## References")[0])[-1].startswith("score(")
 
 
 @pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)

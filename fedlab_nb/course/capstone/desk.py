@@ -35,7 +35,7 @@ from ...models import build_specified, default_model, parameter_count
 from ...plots import Picture
 from ...plots.capstone import seen, tried
 from ...plots.series import Series
-from ...plots.words import data_size, number
+from ...plots.words import data_size, letter, number
 from ...rng import numpy_rng, seed_for
 from ...studies import compare
 from ...studies.settings import RECIPE_FIELDS
@@ -89,7 +89,7 @@ class Hidden:
         public = 0 if self.trial.x_public is None else len(self.trial.x_public)
         return [
             f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
-            f"Training samples of clients 0 to {self.clients - 1}: {', '.join(map(str, self.sizes))}.",
+            f"Training samples of clients A to {letter(self.clients - 1)}: {', '.join(map(str, self.sizes))}.",
             f"The server has {public} samples without labels.",
             f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
             f"Budget of a client, up and down together: {self.budget} bytes.",

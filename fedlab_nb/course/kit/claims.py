@@ -134,7 +134,10 @@ def stored_mean(module: str, figure: str) -> int:
 
 
 def stored_bars(module: str, name: str) -> Picture:
-    """Bars of a lesson's declared figures, from their stored results: its figures.toml has them as `[bars.NAME]`."""
+    """Bars of a lesson's declared figures, from their stored results: its figures.toml has them as `[bars.NAME]`. Its `chance` is
+    the share that guessing gets right, a tenth where it is not given."""
     rows = dict(declared("/".join([*module.split(".")[1:-1], "figures.toml"]))["bars"][name])
-    setting = rows.pop("setting")
-    return bars([Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()], chance=0.1)
+    setting, chance = rows.pop("setting"), rows.pop("chance", 0.1)
+    return bars(
+        [Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()], chance=chance
+    )

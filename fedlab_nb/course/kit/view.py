@@ -20,7 +20,9 @@ from IPython.display import display
 
 from ...declared import declared
 from ...errors import UsageError, choose, number
+from ...plots import Picture, png
 from ...plots.accuracy import mark_guess
+from ...plots.guesses import Guess, guesses
 from ...plots.words import gap, plural
 from .problem import BuildProblem, NumberProblem, Problem
 
@@ -243,6 +245,15 @@ class Prediction:
             return "right" if self.guess == self._answer[0] else "not it"
         return gap(self.guess, self._answer[0], self.unit, near=max(self.step, 0.02 * (self.high - self.low)))
 
+    def placed(self) -> Guess:
+        """The guess and the answer on the scale of the question, for the picture of the score."""
+        both = self.guess, self._answer[0]
+        if self.options:
+            at = [list(self.options).index(value) / (len(self.options) - 1) for value in both]
+        else:
+            at = [(value - self.low) / (self.high - self.low) for value in both]
+        return Guess(self.question, *at, tuple(map(self._with_unit, both)), self.gap, len(self.options))
+
     def _verdict(self) -> str:
         value, why = self._answer
         shown = self._with_unit(value)
@@ -283,17 +294,39 @@ class Prediction:
 
 
 class Score(Form):
-    """A button that says the score so far, of everything that this kernel has asked; a notebook does not save it."""
+    """A button that says the score so far, of everything that this kernel has asked, with a picture of the guesses to
+    keep; a notebook does not save it.
 
-    def __init__(self) -> None:
-        button, note = widgets.Button(description="Show my score"), widgets.HTML()
-        button.on_click(lambda _: setattr(note, "value", Card("score", repr(self))._repr_html_()))
+    tell: the lesson in one sentence for a friend, folded until each guess is made or skipped
+    """
+
+    def __init__(self, tell: str = "") -> None:
+        button, self.note = widgets.Button(description="Show my score"), widgets.HTML()
+        button.on_click(lambda _: setattr(self.note, "value", self.page()))
         intro = "How near were your guesses, and which exercises are right? Only you see it, and nothing is saved."
-        super().__init__(Card("score", intro), [button, note])
+        super().__init__(Card("score", intro), [button, self.note])
+        self.tell = Snapshot(Card("tell", tell), after=[*ASKED.values()]) if tell else None
+
+    def _ipython_display_(self) -> None:
+        super()._ipython_display_()
+        if self.tell is not None:
+            self.tell._ipython_display_()
 
     def __repr__(self) -> str:
         asked, right = ASKED.values(), TRIED.values()
         made = [guess for guess in asked if guess.guess is not None]
         near = "; ".join(guess.gap for guess in made if guess.gap)
-        guesses = f"{len(made)} of {plural(len(asked), 'guess')} made" + (f" ({near})" if near else "")
-        return f"{guesses}. {sum(right)} of {plural(len(right), 'exercise')} right."
+        counted = f"{len(made)} of {plural(len(asked), 'guess')} made" + (f" ({near})" if near else "")
+        return f"{counted}. {sum(right)} of {plural(len(right), 'exercise')} right."
+
+    def picture(self) -> Picture:
+        """The guesses against what was measured; `score().picture().save("guesses.png")` keeps it."""
+        return guesses([guess.placed() for guess in ASKED.values() if guess.guess is not None and guess.gap])
+
+    def page(self) -> str:
+        """The score with its picture, and a link that saves the picture."""
+        picture = self.picture()
+        image = f"data:image/png;base64,{base64.b64encode(png(picture)).decode()}"
+        shown = f'<img alt="{html.escape(picture.alt)}" style="max-width:100%" src="{image}">'
+        link = f'<a download="guesses.png" href="{image}">Save the picture</a>'
+        return f"{Card('score', repr(self))._repr_html_()}{shown}<p>{link}</p>"
