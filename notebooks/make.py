@@ -47,6 +47,8 @@ SHOWS = {
     r"Snapshot\(": "# the result",
     r"score\(": "# your score",
     r"lesson\.q\d\.form\(": "# an exercise",
+    r"case\.form\(": "# your tries",
+    r"plane\.show\(": "# a panel",
 }
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # what is no place for a link: headings, rows of tables, references; links, code, comments; a paper's own letter

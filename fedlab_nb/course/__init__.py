@@ -5,7 +5,7 @@
     Snapshot(panel, after=guess)                  # folded until the guess is made or skipped; so are pictures and cards
     guess.reveal(29)                                                          # names the gap
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
-    score(tell="…")       # how near the guesses were (a picture to keep), how many exercises are right, a sentence to tell
+    score(tell="…")       # how near the guesses were, with a picture to keep; how many exercises are right; a sentence
 
 `kit/problem.py` decides, `kit/view.py` shows, records guesses and adds up the score. Each lesson has a folder: its
 source `lesson.md`, from which its notebook is made, its worked numbers and what judges its exercises (`lesson.py`), and

@@ -45,13 +45,16 @@ def shouting(outcome) -> dict[str, float]:
 
 def trusted(outcome) -> dict[str, float]:
     """FENS: the share of weights `below` zero; for how many classes the client with the largest weight holds most
-    samples (`owners`); which share of the commonest single digit the clients hold that have it `alone`."""
+    samples (`owners`); which share of the commonest single digit the clients hold that have it `alone`, and the weight
+    that they get for it (`theirs`), 0 where there are none."""
     from ..labs.fens.trust import likeness
 
     counts = np.asarray(outcome.label_counts)
     like, alone = likeness(counts, outcome.report.weights), counts[(counts > 0).sum(1) == 1].sum(0)
     digit = int(alone.argmax())
-    return {"below": like.negative, "owners": like.owners, "alone": float(alone[digit] / counts[:, digit].sum())}
+    theirs = outcome.report.weights[(counts > 0).sum(1) == 1, digit]
+    held = {"alone": float(alone[digit] / counts[:, digit].sum()), "theirs": float(theirs.sum() / max(len(theirs), 1))}
+    return {"below": like.negative, "owners": like.owners, **held}
 
 
 def best(outcome) -> dict[str, float]:
@@ -94,8 +97,8 @@ def shown(outcome) -> dict[str, float]:
 
 
 def by_heart(outcome) -> dict[str, float]:
-    """Any model: the share of all clients' training samples that are right (`own`); beside the test accuracy it says how
-    much was learnt by heart."""
+    """Any model: the share of all clients' training samples that are right (`own`), which beside the test accuracy says
+    how much was learnt by heart."""
     data = outcome.settings.data()
     return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
 

@@ -101,6 +101,16 @@ def test_the_server_sees_neither_the_name_nor_the_true_counts():
 
 
 # --------------------------------------------------------------------------------------------------------- the tries
+def test_the_choices_of_the_first_guess_are_called_as_the_tries_are(case):
+    case.trial("ensemble"), case.trial("fens")
+    assert [t.title for t in case.record.tries] == capstone.TITLES[:2] and capstone.best(case) in capstone.TITLES
+
+
+def test_the_best_way_of_the_hospitals_has_the_highest_mean():
+    shares = {"local": 0.7, "fedavg": 0.8, "afl": 0.9, "centralized": 0.6}
+    assert capstone.best_way(SimpleNamespace(mean=shares.get)) == capstone.WAYS["afl"]
+
+
 def test_tries_are_judged_on_validation_images_and_listed(case, runs):
     card = case.trial("ensemble", epochs=20, **{"ensemble.rule": "logits"})
     assert card.text.startswith("Try 1: FedENS: mean of logits (ensemble.rule = logits, epochs = 20).")

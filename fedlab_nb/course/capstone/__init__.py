@@ -6,7 +6,7 @@ class.
 """
 
 from .desk import Case, behind
-from .form import FIRST, TITLES, best, luck, q1, q2
+from .form import FIRST, TITLES, WAYS, best, best_way, hospitals, luck, q1, q2
 from .report import Report, leaderboard
 
 case = Case

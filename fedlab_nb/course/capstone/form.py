@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
@@ -16,9 +17,12 @@ from ...errors import FedlabError, UsageError, reason
 from ...methods import METHODS
 from ...plots.words import data_size, number
 from ...rng import numpy_rng
+from ...studies.lesson_runs import title
 from ..kit import Card, Form, exercises, worked
+from ..kit.claims import stored_bars
 
 if TYPE_CHECKING:
+    from ...studies import Outcomes
     from .desk import Case
 
 INTRO = (
@@ -121,7 +125,20 @@ def knobs_of(text: str) -> dict[str, str]:
 
 # ------------------------------------------------------------------------------------- worked numbers, exercises
 FIRST = ("ensemble", "fens", "distilled")  # the lesson's own tries
-TITLES = [METHODS[name].info.title for name in FIRST]
+TITLES = [title(name) for name in FIRST]  # as the tries are called
+
+
+# the ways of the four hospitals: the choices of a guess
+WAYS = {
+    "local": "one hospital alone", "fedavg": "FedAvg", "afl": "sums (AFL)",
+    "centralized": "one network that has all patients",
+}  # fmt: skip
+hospitals = partial(stored_bars, __name__, "hospitals")
+
+
+def best_way(outcomes: Outcomes) -> str:
+    """Which of WAYS is right most often, on average over the seeds."""
+    return WAYS[max(WAYS, key=outcomes.mean)]
 
 
 def best(case: Case) -> str:

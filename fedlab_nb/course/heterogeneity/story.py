@@ -3,6 +3,7 @@
 story.scene(weights, logits, probabilities)     how loud each office is, and what three averages of them answer
 story.bars(["fedavg", "logits"])                seed 4 as a bar, the mean of ten seeds as a mark, from stored rows
 story.bars()                                    the same for every rule of the course, for its last lesson
+story.hospitals()                               a real case: four hospitals, and how many of their patients are ill
 story.introduce()                               who holds what at seed 0, of which most lessons draw pictures
 """
 
@@ -10,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...data import federate
+from ...data import federate, load
 from ...plots import Picture, partition
 from ...plots.accuracy import one_seed
 from ...plots.characters import FEDERATION
 from ...plots.identity import short
 from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
-from ...plots.style import ACCENT, drawing, dress
-from ...plots.words import letter, listed, percent, setting_of
+from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
+from ...plots.words import letter, listed, percent, setting_of, tabled
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
 from ..kit.claims import quoted
@@ -92,6 +93,24 @@ def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
         tiles(ax, rows)
     setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
     return told(figure, "Images of two clients", setting, " ".join(said))
+
+
+def hospitals() -> Picture:
+    """How many patients each hospital of `heart` has for training, and how many of them are ill."""
+    data, colours = load("heart"), {"ill": ACCENT, "not ill": FAINT}
+    counts = np.zeros((len(data.client_names), 2), int)
+    np.add.at(counts, (data.client_train.numpy(), data.y_train.numpy()), 1)
+    held = dict(zip(data.client_names, counts.tolist(), strict=True))
+    with drawing(size=(7.5, 2.3)) as (figure, ax):
+        rows = {name: {"ill": ill, "not ill": well} for name, (well, ill) in held.items()}
+        ends = stacked(dress(ax, title="Patients of four hospitals, for training", grid="x"), rows, colours)
+        for row, ((well, ill), end) in enumerate(zip(held.values(), ends, strict=True)):
+            ax.text(end + 3, row, f"{percent(ill / (ill + well))} ill", va="center", fontsize=9.5, color=INK)
+        ax.set_xlim(0, max(ends) * 1.14)
+        legend(ax, loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
+    said = listed([f"{name} {ill} of {well + ill}" for name, (well, ill) in held.items()])
+    table = tabled("hospital | ill | not ill", [(name, ill, well) for name, (well, ill) in held.items()])
+    return told(figure, "Patients of four hospitals", "heart", f"Ill are, for training: {said}.", table)
 
 
 def introduce() -> Picture:

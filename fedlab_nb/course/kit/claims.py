@@ -134,8 +134,8 @@ def stored_mean(module: str, figure: str) -> int:
 
 
 def stored_bars(module: str, name: str) -> Picture:
-    """Bars of a lesson's declared figures, from their stored results: its figures.toml has them as `[bars.NAME]`. Its `chance` is
-    the share that guessing gets right, a tenth where it is not given."""
+    """Bars of a lesson's declared figures, from their stored results: its figures.toml has them as `[bars.NAME]`, whose
+    `chance` is what guessing gets right, a tenth where it is not given."""
     rows = dict(declared("/".join([*module.split(".")[1:-1], "figures.toml"]))["bars"][name])
     setting, chance = rows.pop("setting"), rows.pop("chance", 0.1)
     return bars(
