@@ -45,6 +45,7 @@ SHOWS = {
     r"\w+ = predict\(": "# your guess",
     r"\w+\.reveal\(": "# the answer",
     r"Snapshot\(": "# the result",
+    r"cost = panel\.show\(": "# the result",
     r"score\(": "# your score",
     r"lesson\.q\d\.form\(": "# an exercise",
     r"case\.form\(": "# your tries",
