@@ -61,6 +61,6 @@ def sentence(toy: Toy, fused: Sequence[Square]) -> str:
     own = f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
     right = [f"{s.title[0].lower()}{s.title[1:]} {s.foot.removesuffix(' right')}" for s in fused]
     return (
-        f"α = {toy.alpha:g}: clients {listed(list(map(str, range(CLIENTS))))} train on points of {held} classes. "
+        f"α = {toy.alpha:g}: clients {listed(list(map(letter, range(CLIENTS))))} train on points of {held} classes. "
         f"Right on the test points: {listed([own, *right])} (guessing: {percent(1 / len(CLASSES))})."
     )
