@@ -48,6 +48,7 @@ SHOWS = {
     r"cost = panel\.show\(": "# the result",
     r"score\(": "# your score",
     r"lesson\.q\d\.form\(": "# an exercise",
+    r"case\.seen\(": "# the result",
     r"case\.form\(": "# your tries",
     r"plane\.show\(": "# a panel",
 }
