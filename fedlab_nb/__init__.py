@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "studies": ("study", "run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
     "studies.papers": ("reproduce", "paper_tables"),
+    "plots.journey": ("journey",),
     "plots.study": ("plot_study", "plot_orderings"),
     "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),

@@ -44,6 +44,7 @@ METHODS = {
 SHOWS = {
     r"\w+ = predict\(": "# your guess",
     r"\w+\.reveal\(": "# the answer",
+    r"Snapshot\(fl\.journey": "# what travels",
     r"Snapshot\(": "# the result",
     r"cost = panel\.show\(": "# the result",
     r"score\(": "# your score",

@@ -1,5 +1,5 @@
 """What a method of the package has beside its file: tries and their results, stored results, a place in FIDELITY and in
-the guide. One list of all that is missing; `python tests/test_complete.py` writes the guide's table anew."""
+the guide. One list of all that is missing; `python tests/test_complete.py` makes the guide's map and table anew."""
 
 import re
 from pathlib import Path
@@ -8,11 +8,14 @@ import pytest
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import table
+from fedlab_nb.plots.journey import journey
+from fedlab_nb.plots.style import sized
 from fedlab_nb.studies import tuning
 from fedlab_nb.studies.stored import load, sets
 
 ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
+MAP = ROOT / "notebooks" / "images" / "methods.png"
 TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
 BOUNDS = {"local", "centralized"}  # they have no knobs
 
@@ -43,13 +46,26 @@ def missing(name: str) -> list[str]:
     return [f"{name}: {what}" for what in lacking]
 
 
+def drawn():
+    """The map of the methods, three drawings wide."""
+    with sized((7.8, 4)):
+        return journey(*METHODS)
+
+
+def guide(picture) -> str:
+    """What stands in the guide between the marks: the map, which its alt text holds to the methods, and the table."""
+    return f"![{picture.alt}](../images/{MAP.name})\n\n{table()}"
+
+
 @pytest.mark.slow
 def test_every_method_of_the_package_is_complete():
     own = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]  # no test's method
     lacking = [line for name in own for line in missing(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
-    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == table(), "run python tests/test_complete.py"
+    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), "run python tests/test_complete.py"
 
 
 if __name__ == "__main__":
-    GUIDE.write_text(TABLE.sub(lambda _: table(), GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    made = drawn()
+    made.save(MAP)
+    GUIDE.write_text(TABLE.sub(lambda _: guide(made), GUIDE.read_text(encoding="utf-8")), encoding="utf-8")

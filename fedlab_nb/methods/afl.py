@@ -204,6 +204,7 @@ class AflModel(HeadModel):
     group="Closed form",
     paper="He et al., CVPR 2025",
     traffic="d(d+1)/2 + d C floats up; the seed of the features (8 bytes) down",
+    sends="two sums",
     leaks="the second moments of each client's features, and each of its classes' sum: of a class with one image, that "
     "image",
 )

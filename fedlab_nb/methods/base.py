@@ -111,7 +111,8 @@ GROUPS = (
 @dataclass(frozen=True)
 class Info:
     """What the tables say of a method. `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up. `group`: one
-    of GROUPS. `titles`: {"knob=value": what it is called then, instead of `title`}; see `label_of`."""
+    of GROUPS. `titles`: {"knob=value": what it is called then, instead of `title`}; see `label_of`. `sends`: what a
+    client sends ("": nothing), `back`: what comes back to it then; both short, for `plots.journey`."""
 
     name: str
     title: str
@@ -124,6 +125,8 @@ class Info:
     leaks: str = ""
     help: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
+    sends: str = "its network"
+    back: str = ""
 
     @property
     def listed(self) -> str:

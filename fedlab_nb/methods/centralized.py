@@ -19,6 +19,7 @@ from .base import Context, GlobalModel, Method, NetworkModel, Steps, register, r
     rounds="none",
     traffic="the samples themselves",
     needs=["one architecture"],
+    sends="all its samples",
     leaks="everything",
 )
 class Centralized(Method):

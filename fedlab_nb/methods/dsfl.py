@@ -45,6 +45,8 @@ from .parts.rounds import PHASE
     traffic="4 N C (2T - 1) + public images",
     needs=["public"],
     extra="N unlabelled public images, at the clients too",
+    sends="its predictions",
+    back="their mean",
     leaks="each client's predictions on public images, every round",
 )
 class DSFL(Method):

@@ -40,6 +40,7 @@ from .parts.rounds import PHASE, Rounds, State
     traffic="2 S_θ + 4 C",
     needs=["public"],
     extra="unlabelled public samples at the server",
+    sends="its network + class counts",
     leaks="each client's model and class counts",
 )
 class FedKD(Method):

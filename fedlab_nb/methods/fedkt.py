@@ -135,6 +135,7 @@ class FedKTReport(Report):
     traffic="s S_θ, up only",
     needs=["public"],
     extra="unlabelled public samples at the server and at every client",
+    sends="its students",
     leaks="s students of each client, which learnt from labels of public samples alone",
 )
 class FedKT(Method):

@@ -139,6 +139,7 @@ def maximised(rows: Tensor, belongs: Tensor, kind: str) -> Mixture:
     paper="Beitollahi et al., 2024",
     traffic="4 C + 4 h (1 + 2 d), up only",
     extra="frozen features, the same at every client",
+    sends="Gaussians of each class",
     leaks="each client's class counts, and a mixture of Gaussians of each of its classes: means of few samples, "
     "and of one sample its features",
 )

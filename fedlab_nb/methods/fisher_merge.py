@@ -44,6 +44,7 @@ MOST = 32  # classes; up to so many the expectation over the model's labels is a
     traffic="3 S_θ",
     needs=["one architecture"],
     extra="one more pass over the training data",
+    sends="its network + squared gradients",
     leaks="each client's model, its mean squared gradients and sample count",
 )
 class FisherMerge(Method):

@@ -255,6 +255,7 @@ class GaussReport(Report):
     paper="Guan et al., AAAI 2025; Turazza et al., ICLR 2026",
     traffic="4 C + 4 h (d + d(d+1)/2), up only",
     extra="frozen features, the same at every client",
+    sends="sums of each class",
     leaks="each client's class counts and class means (a class of one sample: that sample's features), "
     "and second moments",
 )

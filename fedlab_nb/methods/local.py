@@ -60,6 +60,7 @@ class LocalModels(NetworkModel):
     paper="reference",
     rounds="none",
     traffic="S_θ (the initial model)",
+    sends="",
     leaks="nothing leaves a client",
 )
 class Local(Method):

@@ -38,6 +38,7 @@ from .parts.kronecker import input_factors, inverse, layer_matrix, plus_identity
     traffic="2 S_θ + Σ d(d+1)/2 floats of the input moments",
     needs=["one architecture"],
     extra="one more pass over the training data",
+    sends="its network + input moments",
     leaks="each client's model, sample count, and the mean and second moments of its inputs",
 )
 class RegMean(Method):

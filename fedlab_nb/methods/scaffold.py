@@ -34,7 +34,8 @@ from .base import Context, GlobalModel, Steps, client_weights_knob, knob, regist
 from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
-WORDS = {**ROUNDS, "traffic": "4 S_θ T", "leaks": LEAKS}
+SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
+WORDS = {**ROUNDS, **SENDS, "traffic": "4 S_θ T", "leaks": LEAKS}
 
 
 @register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **WORDS)

@@ -16,6 +16,7 @@ from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
+from ..plots.journey import journey
 from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.stored import Stored
@@ -206,7 +207,9 @@ class Needs(LabView):
             rows.append(row | {"extra data": info.extra, **own, "what leaks": leaks or "nothing beyond its answers"})
         free = [row["method"] for row in rows if row["extra data"] == "nothing"]
         text = f"{len(free)} of {plural(len(rows), 'method')} need nothing but the uploads: {listed(free) or 'none'}."
-        return told(None, "What methods need and leak", "", text, rows)
+        seen = journey(*state.methods)
+        alt = f"{seen.alt} Below it a table of what methods need and leak."
+        return replace(seen, alt=alt, sentence=text, table=rows, tabled=True)
 
 
 def plans_of(state: PanelState) -> dict[str, Plan]:

@@ -5,6 +5,7 @@ its table. A view whose part of the state has changed is out of date, and is dra
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,12 @@ class View:
                 self.frame.moves = {"parts": parts, "marks": marks_of(picture.figure)}
             return
         self._drawn = None
-        value, marks = WORDS.format(table(picture.table)), {}
+        value, marks = "", {}
         if picture.figure is not None:
             value, marks = drawn(picture.figure), marks_of(picture.figure)
+        if picture.figure is None or picture.tabled:
+            seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
+            value = WORDS.format(seen + table(picture.table))
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt, self.frame.marks, self.frame.moves, self.frame.value = picture.alt, marks, {}, value
         self._drawn = key

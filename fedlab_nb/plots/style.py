@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,13 +55,14 @@ class Picture:
     """A figure with the same content in words and numbers.
 
     alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
-    dict a row. Without a figure the table is what is shown.
+    dict a row. Without a figure the table is what is shown; `tabled`: it is always shown, below the figure.
     """
 
     figure: Figure | None
     alt: str
     sentence: str
     table: list[dict[str, Any]] = field(default_factory=list)
+    tabled: bool = False
 
     def __repr__(self) -> str:
         return self.sentence
@@ -72,8 +74,10 @@ class Picture:
         return place
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.figure is None:
-            page = {"text/html": f"{table_html(self.table)}<p>{escape(self.sentence)}</p>"} if self.table else {}
+        if self.figure is None or self.tabled:
+            image = b64encode(png(self)).decode() if self.figure else ""
+            seen = image and f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">'
+            page = {"text/html": f"{seen}{table_html(self.table)}<p>{escape(self.sentence)}</p>"} if self.table else {}
             return {"text/plain": self.sentence} | page, {}
         return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
 

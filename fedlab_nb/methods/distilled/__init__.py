@@ -85,6 +85,7 @@ WAYS = ("random", "kmeans", "kip", "crops")
     group="Distil, data-free",
     paper="after FedD3 (Song et al., 2022)",
     traffic="4 (p + 1) an image, up only",
+    sends="a few images a class",
     leaks="images, which may be a client's own, with their labels",
 )
 class Distilled(Method):

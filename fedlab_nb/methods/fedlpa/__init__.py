@@ -60,6 +60,7 @@ from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
     traffic="2 S_θ + Σ d(d+1)/2 floats of the factors",
     needs=["one architecture"],
     extra="one more pass over the training data",
+    sends="its network + two factors a layer",
     leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
 )
 class FedLPA(Method):

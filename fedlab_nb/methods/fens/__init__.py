@@ -70,6 +70,7 @@ from .training import Owner, Proxy
     rounds="one-shot, then T tiny rounds",
     traffic="2 S_θ + M S_θ bits/32 + 2 S_λ T",
     extra="labelled samples that each client held out",
+    back="all networks, then weights in T tiny rounds",
     leaks="each client's model, to every other client (proxy=server: its held-out samples, to the server)",
 )
 class Fens(Method):

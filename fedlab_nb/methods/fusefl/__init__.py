@@ -53,6 +53,8 @@ HEADS = ("ccvr", "average", "own")
     paper="Tang et al., NeurIPS 2024",
     rounds="K rounds, one block in each",
     traffic="S_θ + (S + S_Λ + statistics) up + (M - 1) S down, S: a client's blocks",
+    sends="its blocks",
+    back="the others' blocks",
     leaks="each client's blocks, to every other client; its class counts, mean features and their covariances",
 )
 class FuseFL(Method):

@@ -46,6 +46,7 @@ ROUNDS: dict[str, Any] = {
     "traffic": "2 S_θ T",
     "leaks": "each client's model and sample count, every round",
     "needs": ["one architecture"],
+    "back": "the new network",
 }
 
 
