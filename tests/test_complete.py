@@ -62,7 +62,7 @@ def test_every_method_of_the_package_is_complete():
     own = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]  # no test's method
     lacking = [line for name in own for line in missing(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
-    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), "run python tests/test_complete.py"
+    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), "run this file"
 
 
 if __name__ == "__main__":

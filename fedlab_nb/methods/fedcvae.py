@@ -133,7 +133,7 @@ def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator)
     group="Distil, data-free",
     paper="Heinbaugh et al., ICLR 2023",
     traffic="S_decoder + 4 C, up only",
-    sends="a generator + class counts",
+    sends="a generator + counts",
     leaks="a generator of each client's samples, and its class counts",
 )
 class FedCVAE(Method):

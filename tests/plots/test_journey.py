@@ -15,9 +15,9 @@ def words(*methods, width=6.7):
     with sized((width, 4)):
         figure = journey(*methods).figure
     figure.canvas.draw()
-    texts = [text for text in figure.axes[0].texts if text.get_text().strip()]
+    texts = [text for ax in figure.axes for text in (*ax.texts, ax._left_title) if text.get_text().strip()]
     boxes = [text.get_window_extent().padded(-1) for text in texts]
-    assert all(figure.bbox.x0 <= b.x0 and b.x1 <= figure.bbox.x1 and figure.bbox.y0 <= b.y0 for b in boxes)
+    assert all(box.x1 <= text.axes.bbox.x1 and box.y0 >= 0 for text, box in zip(texts, boxes, strict=True))
     assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
     return " | ".join(" ".join(text.get_text().split()) for text in texts)
 
