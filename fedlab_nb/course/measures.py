@@ -76,14 +76,14 @@ def members(outcome) -> dict[str, float]:
 
 def voted(outcome) -> dict[str, float]:
     """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the run's `own` and `equal`
-    ones; with the run's own in the thirds of the samples with the `least` and the `most` dissent."""
+    ones; with the run's own in the thirds of the samples with the `least`, `middle` and `most` dissent."""
     from ..labs.fedet.dissent import by_dissent, thirds
     from ..labs.fedet.votes import rule_of, share_right, votes_on_test
 
     rules = {"paper": ("softmax", 1.0), "own": rule_of(outcome.options), "equal": ("uniform", 1.0)}
     parts = thirds(*by_dissent(outcome)[:2])
     shares = {name: share_right(*votes_on_test(outcome, *rule)) for name, rule in rules.items()}
-    return {**shares, "least": parts[0], "most": parts[-1]}
+    return {**shares, **dict(zip(("least", "middle", "most"), parts, strict=True))}
 
 
 def shown(outcome) -> dict[str, float]:

@@ -37,7 +37,7 @@ def test_weights_for_one_with_plain_loops(panel):
 
 
 def test_ignorance_counts_pairs(panel):
-    text = repr(lesson.ignorance(panel))
+    text = repr(lesson.ignorance(panel.outcomes))
     shares = []
     for outcome in panel.state("expert").outcomes.values():
         truth = outcome.report.test_truth

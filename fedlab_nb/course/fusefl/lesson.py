@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 from functools import partial
 from statistics import mean
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,8 @@ MILD = 0.3  # exercise 1 is about larger α than the 0.1 that the lesson prints
 
 
 def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
-    """Right where, under one setting, calibration is clearly better than none, and fusing was measured beside it."""
+    """Right where, under one setting, calibration is clearly better than none, and fusing was measured beside it. It is
+    found on validation images; the test images are looked at for it alone."""
 
     def place(outcome: Outcome) -> tuple[Hashable, Hashable] | None:
         if outcome.method != "fusefl" or outcome.settings.alpha < MILD:
@@ -36,22 +38,29 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
         return (outcome.conditions, *options.items()), variant
 
     seen: list[str] = []
-    for variants in alike(outcomes, place).values():
-        calibrated = {k: of for (k, head), of in variants.items() if head == "ccvr"}
+    tests = alike(outcomes, place)
+    for setting, variants in alike(outcomes, place, validation=True).items():
+
+        def gap(name: str, a: Hashable, b: Hashable, of: Any = variants, tested: Any = tests[setting]) -> Gap:
+            return Gap(name, of[a], of[b], Gap(name, tested[a], tested[b]))
+
+        calibrated = {k: (k, head) for k, head in variants if head == "ccvr"}
         calibration = [
-            Gap(f"calibrated − not, K = {k}", calibrated[k], other)
-            for (k, head), other in variants.items()
+            gap(f"calibrated − not, K = {k}", calibrated[k], (k, head))
+            for k, head in variants
             if head != "ccvr" and k in calibrated
         ]
         fusion = [
-            Gap(f"fused (K = {k}) − not fused, both calibrated", fused, calibrated[1])
+            gap(f"fused (K = {k}) − not fused, both calibrated", fused, calibrated[1])
             for k, fused in calibrated.items()
             if k > 1 and 1 in calibrated
         ]
-        good = [gap.words() for gap in calibration if gap.kind == CLEAR]
-        beside = [gap.words() for gap in fusion if gap.kind != SHORT]
+        good = [gap for gap in calibration if gap.kind == CLEAR]
+        beside = [gap for gap in fusion if gap.kind != SHORT]
         if good and beside:
-            return Verdict("right", f"Measured: {good[0]}; {beside[0]}.")
+            both = good[0], beside[0]
+            measured, tested = "; ".join(g.words() for g in both), " and ".join(g.tested.mean for g in both)
+            return Verdict("right", f"Measured: {measured}. On the test images: {tested} points.")
         seen += [gap.words("both") for gap in (*calibration, *fusion)]
     wanted = "calibration that is clearly better than none, with Blocks = 1 and Blocks = 2 under the same setting"
     return still([wanted], seen, f"nothing that can be compared at α = {MILD:g} or more")

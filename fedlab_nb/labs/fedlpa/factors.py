@@ -134,7 +134,8 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
     ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
-    below = ax.inset_axes((0, -0.36, 1, 0.05))
+    down = 0.12 * ax.get_subplotspec().get_gridspec().ncols  # in heights of the matrix, which is smaller beside others
+    below = ax.inset_axes((0, -down, 1, 0.05))
     colour_bar(image, ax, cax=below, orientation="horizontal").set_ticks(**ticks)
 
 

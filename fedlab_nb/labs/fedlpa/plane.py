@@ -11,7 +11,7 @@ from ...plots.style import INK, SERIES, look
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 
-ANGLE = "The direction of which client 2 is sure. Client 1 is sure of weight 1, which is 0 degrees"
+ANGLE = "The direction of which client B is sure. Client A is sure of weight 1, which is 0 degrees"
 RATIO = "How much surer a client is along its direction than at right angles to it"
 PRIOR = "Damping, the prior precision of every weight"
 # name -> words, colour, marker, size
@@ -67,7 +67,7 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
 
 def gaussians(ax: Axes, weights: TwoWeights) -> None:
     """The two clients: ellipses of one and two standard deviations, and where the client itself is."""
-    for k, (mean, precision, colour) in enumerate(zip(weights.means, weights.precisions, SERIES, strict=False), 1):
+    for k, (mean, precision, colour) in enumerate(zip(weights.means, weights.precisions, SERIES, strict=False)):
         values, vectors = np.linalg.eigh(precision)
         angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
         for sigmas, strength in ((2, 0.12), (1, 0.25)):

@@ -1,7 +1,7 @@
 """FedLPA small enough to compute by hand: two clients, one linear layer with two weights and one output, squared loss.
 
 Client k has found the weights m_k. Its data vary mostly along one direction: along it the precision is `ratio`, across
-it 1. So A_k = R(θ_k) diag(ratio, 1) R(θ_k)ᵀ and B_k = 1; client 1 is sure of weight 1 (θ = 0), client 2 of the
+it 1. So A_k = R(θ_k) diag(ratio, 1) R(θ_k)ᵀ and B_k = 1; client A is sure of weight 1 (θ = 0), client B of the
 direction at `angle`. With θ = 90 degrees, ratio 9 and no damping, by hand: A_1 = diag(9, 1), A_2 = diag(1, 9), and with
 m_1 = (1, 3), m_2 = (3, 1) the aggregate is ((9·1 + 1·3) / 10, (1·3 + 9·1) / 10) = (1.2, 1.2).
 """
