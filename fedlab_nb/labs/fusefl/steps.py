@@ -218,7 +218,7 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
         ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, **style)
     ax.add_collection(LineCollection(reads, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
     mark(ax, who.index(client) if client in who else None, len(who))
-    ax.set_xticks(places, who)
+    ax.set_xticks(places, [letter(k) for k in who])
     ax.set_yticks(np.arange(blocks + 1) + 0.5, [*(f"block {row}" for row in range(1, blocks + 1)), "classifier"])
     ax.set_xlabel("client", color=QUIET)
     ax.tick_params(length=0, labelcolor=INK)
