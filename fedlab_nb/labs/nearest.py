@@ -76,9 +76,9 @@ def attacks(outcome: Outcome, sent: Callable[[int], tuple[np.ndarray, ...]], cli
 def pairs(
     of: Neighbours, names: Sequence[str], title: str, sentence: str, *, setting: str, klass: int | None = None
 ) -> Picture:
-    """Picture of at most MOST pairs, made of the fewest images first; of class `klass` alone where some are sent."""
+    """Picture of at most MOST pairs, the client's own first, then those of the fewest images; of class `klass` alone where some are sent."""
     rows = np.flatnonzero(of.labels == klass) if (of.labels == klass).any() else np.arange(len(of.labels))
-    shown = rows[np.argsort(of.counts[rows], kind="stable")][:MOST]
+    shown = rows[np.lexsort((of.counts[rows], ~of.copies[rows]))][:MOST]
     far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
     called = [f"{shorten([names[of.labels[s]]], 7)[0]}: {of.counts[s]}" for s in shown]
     with drawing() as (figure, ax):

@@ -28,9 +28,10 @@ class Barrier(TwoClients):
 def barrier(pair: Pair, measure: str, chance: float) -> Picture:
     """`measure`: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies."""
     shown = {"as they stand": (pair.before, SECOND, (0, (4, 2))), "matched": (pair.after, ACCENT, "-")}
-    title = f"From client {letter(pair.a)} to client {letter(pair.b)}"
+    a, b = letter(pair.a), letter(pair.b)
+    title = f"From client {a} to client {b}"
     with drawing() as (figure, ax):
-        x = f"way: 0 is client {letter(pair.a)}, 1 is client {letter(pair.b)}, ½ their average"
+        x = f"way: 0 is client {a}, 1 is client {b}, ½ their average"
         dress(ax, title=title, x=x, y=f"test {measure}", grid="y")
         for name, (line, colour, dashes) in shown.items():
             ax.plot(line.along, getattr(line, measure), color=colour, ls=dashes, lw=2.2, label=f"units {name}")
@@ -44,7 +45,7 @@ def barrier(pair: Pair, measure: str, chance: float) -> Picture:
         legend(ax, loc="best")
     before, after = pair.before, pair.after
     sentence = (
-        f"The loss barrier between clients {pair.a} and {pair.b} is {before.barrier:.2f} with the units as they stand, "
+        f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as they stand, "
         f"and {after.barrier:.2f} after matching by {RULES[pair.rule]}. Their average is right for "
         f"{percent(before.middle)} before and {percent(after.middle)} after matching. The two networks themselves are "
         f"right for {percent(before.accuracy[0])} and {percent(before.accuracy[-1])}."
