@@ -76,7 +76,8 @@ def attacks(outcome: Outcome, sent: Callable[[int], tuple[np.ndarray, ...]], cli
 def pairs(
     of: Neighbours, names: Sequence[str], title: str, sentence: str, *, setting: str, klass: int | None = None
 ) -> Picture:
-    """Picture of at most MOST pairs, the client's own first, then those of the fewest images; of class `klass` alone where some are sent."""
+    """Picture of at most MOST pairs: first the client's own images, then those made of the fewest; of class `klass`
+    alone where some are sent."""
     rows = np.flatnonzero(of.labels == klass) if (of.labels == klass).any() else np.arange(len(of.labels))
     shown = rows[np.lexsort((of.counts[rows], ~of.copies[rows]))][:MOST]
     far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}

@@ -1,4 +1,4 @@
-"""Lesson 08, all together: accuracy against bytes, of all methods and on two data sets; its pictures and its exercises.
+"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures and exercises.
 
 The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's own runs.
 """
@@ -21,6 +21,7 @@ from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, runs, title
+from ...studies.rows import FOLDER, Row, read
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
@@ -31,16 +32,34 @@ NAMED = {  # in a picture, beaten or not, and where the name stands
     "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6),
     "fedadam": ("right", "top", 6, -6),
 }  # fmt: skip
+AT_HOSPITALS = {
+    "fedpft": DOWN, "afl": UP, "distilled": DOWN, "gauss": UP, "fedavg": LEFT, "ensemble": LEFT,
+    "fens": ("left", "top", 7, 1), "fedlpa": ("left", "bottom", 7, -3), "fusefl": RIGHT, "fedadam": DOWN,
+}  # fmt: skip
+FRAME, FRAMES = (NAMED, 0.1, 1.06), {"heart": (AT_HOSPITALS, 0.72, 0.88)}  # the names' places, and from where to where
 
 
 # ---------------------------------------------------------------------------------- who is beaten
+def rows(dataset: str) -> list[Row]:
+    """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four hospitals."""
+    if dataset in stored.SETS:
+        table = stored.load(dataset)
+        return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
+    return [row for row in read(FOLDER / "sets.json")[1] if dataset.startswith(row["runs"]) and "failed" not in row]
+
+
 def all_methods(dataset: str = "digits") -> list[Series]:
-    """The stored rows of all methods but the two bounds: ten clients, α = 0.1, ten seeds."""
-    table, made = stored.load(dataset), []
-    for method in (m for m in table.methods if METHODS[m].info.group != "References"):
-        up, down = (mean(table.values(f"bytes_{way}", method, ALPHA, CLIENTS).values()) for way in ("up", "down"))
-        made.append(Series(title(method), accuracies=table.accuracies(method, ALPHA, CLIENTS), up=up, down=down))
-    return made
+    """The stored results of all methods but the two bounds."""
+    return [
+        Series(
+            title(row["method"]),
+            accuracies=dict(zip(row["seeds"], row["accuracy"], strict=True)),
+            up=mean(row["bytes_up"]),
+            down=mean(row["bytes_down"]),
+        )
+        for row in rows(dataset)
+        if METHODS[row["method"]].info.group != "References"
+    ]
 
 
 def front(rows: Sequence[Series]) -> list[str]:
@@ -58,25 +77,28 @@ def prices(*datasets: str) -> Picture:
     cells, words = [], []
     with drawing(1, len(datasets), size=(4.2 + 2.8 * len(datasets), 4.2), squeeze=False) as (figure, axes):
         for dataset, ax in zip(datasets, axes.flat, strict=True):
-            rows, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
-            best = front([*rows.values()])
+            named, low, high = FRAMES.get(dataset, FRAME)
+            made, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
+            best = front([*made.values()])
             dress(ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-            ax.plot(*zip(*((rows[m].total, rows[m].mean) for m in best), strict=True), color=ACCENT, lw=1.2, zorder=0)
-            for s in rows.values():
+            ax.plot(*zip(*((made[m].total, made[m].mean) for m in best), strict=True), color=ACCENT, lw=1.2, zorder=0)
+            for s in made.values():
                 mark(ax.plot(s.total, s.mean, "o", color=QUIET, ms=4, zorder=1)[0], s.says, method=s.name)
-            for method, (across, up, right, higher) in NAMED.items():
-                of = rows[title(method)]
+            for method, (across, up, right, higher) in named.items():
+                of = made[title(method)]
                 hue = ACCENT if of.name in best else QUIET
                 ax.plot(of.total, of.mean, "o", color=hue, ms=8)
                 style = {"ha": across, "va": up, "color": hue, "textcoords": "offset points", "fontsize": 9}
                 ax.annotate(short(of.name), (of.total, of.mean), (right, higher), **style)
-            bytes_axis(ax, [s.total for s in rows.values()], pad=4)
-            percent_axis(ax, "y", 1.06, low=0.1)
+            bytes_axis(ax, [s.total for s in made.values()], pad=4)
+            percent_axis(ax, "y", high, low=low)
             cells += [(name, s.name, f"{number(s.band)} %", data_size(s.total), "no" if s.name in best else "yes")
-                      for s in sorted(rows.values(), key=lambda s: s.total)]  # fmt: skip
-            said = listed([f"{m} ({data_size(rows[m].total)}, {percent(rows[m].mean)})" for m in best])
-            words.append(f"{name}: {len(best)} of {len(rows)} methods are not beaten: {said}.")
-    setting = f"α = {ALPHA:g}, {CLIENTS} clients, means of ten seeds"
+                      for s in sorted(made.values(), key=lambda s: s.total)]  # fmt: skip
+            said = listed([f"{m} ({data_size(made[m].total)}, {percent(made[m].mean)})" for m in best])
+            words.append(f"{name}: {len(best)} of {len(made)} methods are not beaten: {said}.")
+    dealt = {"heart": "four hospitals"}  # to all others:
+    groups = dict.fromkeys(dealt.get(dataset, f"α = {ALPHA:g}, {CLIENTS} clients") for dataset in datasets)
+    setting = f"{listed([*groups])}, means of ten seeds"
     table = tabled("data | method | accuracy | bytes | beaten", cells)
     return told(figure, "Accuracy against bytes of all clients, a dot a method", setting, " ".join(words), table)
 
