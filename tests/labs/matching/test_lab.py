@@ -27,7 +27,7 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
 def test_two_clients_after_a_run(ran):
     look_at(ran, 1, 2)
     assert "clients A and B" in sentence_of(ran, "barrier", "α = 100")
-    assert "clients 2 and 1" in ran.set("barrier", a=2).sentence
+    assert "clients C and B" in ran.set("barrier", a=2).sentence
     assert "OT-Fusion" in ran.set("barrier", rule="greedy").sentence
     assert "test accuracy" in ran.set("barrier", measure="accuracy").alt
     assert ran.set("barrier", a=1, b=1).sentence.count("0.00") == 2  # a client and itself
