@@ -5,11 +5,13 @@ are saved with them.
     python notebooks/make.py 01          # only those whose name starts with 01
     python notebooks/make.py --text      # run nothing: cells whose code has not changed keep their outputs
     python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source
+    python notebooks/make.py --pictures  # run nothing: the pictures of the teachers' pages, from the stored outputs
 
 A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown between fences is one cell, two blank
 lines start a new one, and tags stand behind the fence (```python tags=["raises-exception"]). With Jupytext installed,
 JupyterLab opens a source as a notebook (right click, Open With, Notebook). Exercises and solutions are not written out
-there: notebooks ask for both, which are made from one definition.
+there: notebooks ask for both, which are made from one definition. The page for teachers shows the pictures of the cells
+with the tag "teacher", as images/teacher/NN-k.png.
 
 The first use of each symbol gets a link to its row in notation.md, with its meaning under the pointer:
 `[$\\alpha$](notation.md#alpha "concentration of …")`. A symbol counts where a formula is that symbol alone, or where a
@@ -19,6 +21,7 @@ Greek letter stands in the text. Headings, code, tables, lists of references and
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import sys
@@ -27,8 +30,10 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+from PIL import Image
 
 from fedlab_nb.course import COURSE
+from fedlab_nb.slides import Slide, stored
 from fedlab_nb.symbols import Symbol, letters, meaning_of, symbols
 
 FOLDER = Path(__file__).parent
@@ -59,6 +64,7 @@ NO_PLACE = re.compile(
     r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
 )
+SHOWN = re.compile(r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE)  # the line of pictures in a page for teachers
 SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
 
 
@@ -174,11 +180,34 @@ def in_step(name: str) -> bool:
     return [plain(c) for c in nbformat.read(path, 4).cells] == [plain(c) for c in cells(text_of(name))]
 
 
+# ---------------------------------------------------------------------------------------------- the teachers' pictures
+def pictures(name: str) -> dict[str, Slide]:
+    """{"03-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
+    cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
+    tagged = stored([cell for cell in cells if "teacher" in cell.metadata.get("tags", [])])
+    number = name[:2] if name[:2].isdigit() else name
+    return {f"{number}-{k}.png": slide for k, slide in enumerate(tagged, 1)}
+
+
+def put_pictures(name: str) -> None:
+    """Write these pictures, with a palette of 256 colours as the only loss, and the line that shows them in the
+    teachers' page, with their alt texts."""
+    folder, page = FOLDER / "images" / "teacher", FOLDER / "instructor" / f"{name}.md"
+    shown = []
+    for file, slide in pictures(name).items():
+        Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256).save(folder / file, optimize=True)
+        alt = slide.alt.translate({ord("["): "(", ord("]"): ")"})
+        shown.append(f"![{alt}](../images/teacher/{file})")
+    text = page.read_text(encoding="utf-8")
+    page.write_text(SHOWN.sub(lambda _: " ".join(shown), text), encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=[""], help="how names of notebooks start, such as 03; default: all")
     parser.add_argument("--text", action="store_true", help="run nothing, keep the outputs")
     parser.add_argument("--check", action="store_true", help="change nothing")
+    parser.add_argument("--pictures", action="store_true", help="run nothing, make the pictures of the teachers' pages")
     asked = parser.parse_args()
     names = [name for name in COURSE if name.startswith(tuple(asked.names))]
     if asked.check:
@@ -186,6 +215,9 @@ def main() -> int:
         print(f"Not in step with their sources: {', '.join(stale)}." if stale else "In step.")
         return 1 if stale else 0
     for name in names:
+        if asked.pictures:
+            put_pictures(name)
+            continue
         made, path = notebook(text_of(name)), FOLDER / f"{name}.ipynb"
         if asked.text:
             keep_outputs(made, nbformat.read(path, 4))

@@ -28,7 +28,8 @@ def test_the_course_is_whole():
     lessons = sorted(lessons)  # the story first, then the shelf
     assert sorted(SOURCES) == lessons
     assert [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))] == lessons
-    assert [path.stem for path in sorted((NOTEBOOKS / "instructor").glob("*.md"))] == lessons
+    pages = {path.stem for path in (NOTEBOOKS / "instructor").glob("*.md")}
+    assert pages == {*lessons, "13_reports"}  # two reports with their points
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -48,6 +49,14 @@ def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
     assert all(texts) and not re.search(r"/home/|/root/|/tmp/|/Users/|0x[0-9a-f]{6}", "\n".join(texts))
     assert any("image/png" in output.data for output in outputs)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+def test_the_pages_for_teachers_show_the_tagged_pictures():
+    wanted = {name: list(make.pictures(name)) for name in SOURCES}
+    shown = {name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", teachers_page(name)) for name in SOURCES}
+    files = {path.name: path.stat().st_size for path in (NOTEBOOKS / "images" / "teacher").iterdir()}
+    assert shown == wanted and all(wanted.values()), "run: python notebooks/make.py --pictures"
+    assert sorted(files) == sorted(sum(wanted.values(), [])) and max(files.values()) <= 60_000
 
 
 def test_outputs_are_kept_where_the_code_is_the_same():
