@@ -8,10 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.colors import same_color
+from matplotlib.markers import MarkerStyle
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Partition, Series
 from fedlab_nb.plots.accuracy import one_seed
+from fedlab_nb.plots.style import class_colours
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -120,6 +123,17 @@ def test_rows_without_a_result_have_their_place_and_no_number():
     free = series("Local", up=0.0, down=0.0, phases={})
     for picture in (plots.accuracy([series(), waiting]), plots.communication([series(), waiting, free])):
         assert "FedLPA" not in picture.sentence and plots.png(picture).startswith(PNG)
+
+
+def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says():
+    maps = [Map("m", np.arange(8.0).reshape(4, 2), np.array([7, 2, 7, 2]), 0.5)]
+    figure = plots.features(maps, DIGITS, setting="").figure
+    handles = figure.legends[0].legend_handles
+    for c, points in zip((2, 7), figure.axes[0].collections, strict=True):
+        assert same_color(points.get_facecolor()[0, :3], handles[c].get_color())
+        assert same_color(handles[c].get_color(), class_colours(10)[c])
+        assert len(points.get_paths()[0]) == len(MarkerStyle(handles[c].get_marker()).get_path())
+        assert points.get_offsets().tolist() == maps[0].points[maps[0].labels == c].tolist()
 
 
 def test_classes_that_no_test_sample_has_are_empty_not_nought():
