@@ -24,10 +24,10 @@ MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 
 
-def assert_same(one, other, exact=True):
+def assert_same(one, other, within=0.0):
     assert one.keys() == other.keys()
     for name in one:
-        torch.testing.assert_close(one[name], other[name], rtol=0, atol=0 if exact else 1e-9)
+        torch.testing.assert_close(one[name], other[name], rtol=0, atol=within)
 
 
 # ---------------------------------------------------------------------------------------------------------------- bytes
@@ -125,7 +125,8 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
         ends.append(finished(method.run(context(model="cnn", width=6))))
-    assert_same(*(model_state(end.module) for end in ends), exact=False)
+    # PyTorch 2.14's convolutions sum a batch in an order of its size, and the calibration's steps amplify that: 3e-9.
+    assert_same(*(model_state(end.module) for end in ends), within=1e-8)
 
 
 def test_warm_start_goes_on_and_restart_does_not():
