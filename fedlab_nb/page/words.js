@@ -18,7 +18,7 @@ function fixed(x, d = 0) {
   return ((2 * Math.round(scaled / 2)) / 10 ** d).toFixed(d);
 }
 const percent = (share) => `${fixed(100 * share)}\u00a0%`; // no line breaks before the sign
-const banded = (r) => `${fixed(100 * r.mean)} ± ${fixed(100 * r.half)}`;
+const banded = (r, d = +(r.half >= 0.0005 && r.half < 0.01)) => `${fixed(100 * r.mean, d)} ± ${fixed(100 * r.half, d)}`;
 const exact = (r) => `${fixed(100 * r.mean, 1)}\u00a0% ± ${fixed(100 * r.half, 1)} points`;
 const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracies[i], 1)}\u00a0%`).join(", ");
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
