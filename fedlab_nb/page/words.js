@@ -53,10 +53,10 @@ function verdict(names, a, m) {
   if (others.length) {
     const gap = difference(best, others[0]);
     const shown = Number(fixed(100 * best.mean)) - Number(fixed(100 * others[0].mean)); // what a reader finds by subtracting
-    const [points, wide] = [fixed(100 * gap.mean, shown === Number(fixed(100 * gap.mean)) ? 0 : 1), fixed(100 * gap.half)];
+    const points = banded(gap, shown === Number(fixed(100 * gap.mean)) ? undefined : 1);
     text += Math.abs(gap.mean) > gap.half
-      ? `, clearly ahead of ${others[0].title} (by ${points} ± ${wide} points)`
-      : `; ${others[0].title} is ${points} ± ${wide} points behind, which is within the noise`;
+      ? `, clearly ahead of ${others[0].title} (by ${points} points)`
+      : `; ${others[0].title} is ${points} points behind, which is within the noise`;
   }
   if (others.length > 1) text += `; ${others.at(-1).title} is last with ${percent(others.at(-1).mean)}`;
   const bounds = rivals.length ? all.filter((r) => BOUNDS.includes(r.name)) : [];
