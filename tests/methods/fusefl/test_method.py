@@ -125,8 +125,10 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
         ends.append(finished(method.run(context(model="cnn", width=6))))
-    # PyTorch 2.14's convolutions sum a batch in an order of its size, and the calibration's steps amplify that: 3e-9.
-    assert_same(*(model_state(end.module) for end in ends), within=1e-8)
+    states = [model_state(end.module) for end in ends]
+    heads = [{name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)} for state in states]
+    assert_same(*states, within=1e-9)
+    assert_same(*heads, within=1e-8)  # the calibration's steps amplify rounding: 3e-9 seen with PyTorch 2.14.1
 
 
 def test_warm_start_goes_on_and_restart_does_not():
