@@ -17,7 +17,7 @@ from ..models import Network, architecture_of, build, load_state, model_state, n
 from ..models.build import default_width
 from ..models.state import copied, finite
 from ..rng import generator
-from ..training import ClientModels, Recipe, train_clients
+from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
 from .poison import Poison
 from .results import ClientsAlone, Progress, Steps, reported
@@ -92,6 +92,7 @@ class Context:
         poison: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
+        train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
@@ -105,7 +106,7 @@ class Context:
         self.poisoned = self.poison.clients(self.clients_count, seed)
         self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
         self.link = Link(self.clients_count)
-        self._recall, self._remember = recall, remember
+        self._recall, self._remember, self._train = recall, remember, train or self.train
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
         self._initial: dict[tuple, Network] = {}
@@ -212,12 +213,16 @@ class Context:
             return self.as_sent(clients, starts)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
-        ticks = train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
+        ticks = self._train(models, shards)
         yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
         return self.as_sent(clients, starts)
+
+    def train(self, models: Sequence[Network], shards: Sequence[Shard]) -> Iterator[Tick]:
+        """Every client trains alone, by the run's recipe; `models` are changed in place."""
+        return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
 
     def starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
         """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""

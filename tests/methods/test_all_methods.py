@@ -283,7 +283,8 @@ def images(tmp_path_factory):
 @pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
 def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
     monkeypatch.setattr(experiment, "_remembered", TrainedClients())
-    # With oneDNN, PyTorch 2.14.1's backward pass writes beyond its memory in residual networks as narrow as these.
+    # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual
+    # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     for model in (MIXED, ONE) if preset == "fedet" else (NARROW[preset],):
         names = [n for n in SETUPS[preset].methods if model != ONE or "one architecture" in METHODS[n].info.needs]
